@@ -235,17 +235,17 @@ def clock(time_machine: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 @pytest.fixture
-def story(flask_json: Any) -> Any:
-    """`story(order_no)`: the output of `order show`."""
+def order_details(flask_json: Any) -> Any:
+    """`order_details(order_no)`: the output of `order show`."""
     return lambda order_no: flask_json("order", "show", order_no)
 
 
 @pytest.fixture
-def steps(story: Any) -> Any:
+def steps(order_details: Any) -> Any:
     """`steps(order_no)`: an order's steps, each as (who, from, to); each has a reason."""
 
     def moves(order_no: str) -> list[tuple[str, str, str]]:
-        lines = [line for line in story(order_no)["history"] if line["from"] != line["to"]]
+        lines = [line for line in order_details(order_no)["history"] if line["from"] != line["to"]]
         assert all(line["why"] and line["at"] for line in lines)
         return [(line["who"], line["from"], line["to"]) for line in lines]
 

@@ -215,12 +215,12 @@ def sandbox_notice(
     return sandbox_signed(json.dumps(said).encode(), **secret)
 
 
-def heard(story: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+def heard(order_details: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """The output of `order show` without rejected notices, and the reasons of their rejection."""
     mark = "Notice rejected: "
-    refused = [line["why"].removeprefix(mark) for line in story["history"] if line["why"].startswith(mark)]
-    history = [line for line in story["history"] if not line["why"].startswith(mark)]
-    return story | {"history": history}, refused
+    refused = [line["why"].removeprefix(mark) for line in order_details["history"] if line["why"].startswith(mark)]
+    history = [line for line in order_details["history"] if not line["why"].startswith(mark)]
+    return order_details | {"history": history}, refused
 
 
 def completed(api: Api) -> str:

@@ -48,15 +48,15 @@ def test_the_list_is_filtered(flask_json, api, other, filters, found):
 def test_show_prints_the_whole_history(flask, flask_json, api):
     order_no = api.buy("100.00", merchant_order_no="A-1", customer_name="李四").data["order_no"]
     api.play(order_no, "success")
-    story = flask_json("order", "show", order_no)
-    assert [(line["from"], line["to"]) for line in story["history"]] == [
+    order_details = flask_json("order", "show", order_no)
+    assert [(line["from"], line["to"]) for line in order_details["history"]] == [
         ("", "pending"),
         ("pending", "paid"),
         ("paid", "confirmed"),
         ("confirmed", "completed"),
     ]
-    assert {line["yuan"] for line in story["ledger"]} == {"99.40", "0.60", "-100.00"}
-    assert [event["type"] for event in story["callbacks"]] == ["order.completed"]
+    assert {line["yuan"] for line in order_details["ledger"]} == {"99.40", "0.60", "-100.00"}
+    assert [event["type"] for event in order_details["callbacks"]] == ["order.completed"]
     told = flask("order", "show", order_no).output
     assert all(text in told for text in (order_no, "A-1", "confirmed", "credit", "order.completed"))
 

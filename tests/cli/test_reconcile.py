@@ -624,9 +624,11 @@ def test_a_fee_of_more_digits_than_fen_is_rounded_half_up(api, compared, fee, re
     assert compared(csv_of(line(completed(api), fee=fee)))["sums"]["there"]["fees"] == read
 
 
-def test_withdrawals_are_found_by_their_second_number_and_orders_by_the_channels(api, compared, story, paid_out):
+def test_withdrawals_are_found_by_their_second_number_and_orders_by_the_channels(
+    api, compared, order_details, paid_out
+):
     api.sell()  # possibly within the same second
-    withdrawal, deposit = story(paid_out()), completed(api)
+    withdrawal, deposit = order_details(paid_out()), completed(api)
     placed = datetime.fromtimestamp(withdrawal["createtime"], CHINA)
     number = f"{placed:%Y%m%d%H%M%S}{withdrawal['id']:05d}"
     content = csv_of(line(number), line("9" * 19), line("not ours", reference=f"SB{deposit}"))

@@ -115,10 +115,10 @@ def test_a_trade_closed_after_its_success_is_a_reversal(api, alipay, paid, excep
     assert exceptions() == {paid: "reversed"}
 
 
-def test_a_notice_older_than_the_payment_changes_nothing(api, alipay, paid, story):
-    told = story(paid)
+def test_a_notice_older_than_the_payment_changes_nothing(api, alipay, paid, order_details):
+    told = order_details(paid)
     assert alipay.notice(paid, trade_status="WAIT_BUYER_PAY").to(api.send, paid).text == "success"
-    assert story(paid) == told
+    assert order_details(paid) == told
 
 
 def test_a_trade_that_alipay_closes_unpaid_cancels_the_order(api, alipay, order_no, steps):
@@ -163,13 +163,13 @@ STRANGE = {
 
 
 @pytest.mark.parametrize("strange", STRANGE)
-def test_a_genuine_notice_with_other_facts_changes_nothing(strange, api, alipay, order_no, story):
+def test_a_genuine_notice_with_other_facts_changes_nothing(strange, api, alipay, order_no, order_details):
     changed, reason = STRANGE[strange]
     alipay.pay(order_no)
-    told = story(order_no)
+    told = order_details(order_no)
     answer = alipay.notice(order_no, **changed).to(api.send, order_no)
     assert (answer.status, answer.text) == (400, "fail")
-    assert heard(story(order_no)) == (told, [reason])
+    assert heard(order_details(order_no)) == (told, [reason])
 
 
 FORGED = {
@@ -190,11 +190,11 @@ FORGED = {
 
 
 @pytest.mark.parametrize("forgery", FORGED)
-def test_a_forged_notice_is_refused_and_changes_nothing(forgery, api, alipay, order_no, story, balances):
+def test_a_forged_notice_is_refused_and_changes_nothing(forgery, api, alipay, order_no, order_details, balances):
     alipay.pay(order_no)
-    told, genuine = story(order_no), alipay.notice(order_no)
+    told, genuine = order_details(order_no), alipay.notice(order_no)
     answer = Sent("POST", FORGED[forgery](genuine.body), genuine.headers).to(api.send, order_no)
-    after, reasons = heard(story(order_no))
+    after, reasons = heard(order_details(order_no))
     assert (answer.status, answer.text, after, balances()) == (400, "fail", told, UNPAID)
     assert reasons in (["bad signature"], ["a field is repeated"], ["it is not a valid form"])
 
@@ -226,11 +226,11 @@ def test_an_unscanned_code_expires_and_late_money_is_still_found(api, alipay, or
     assert exceptions() == {order_no: "late_payment"}
 
 
-def test_a_scanned_code_is_closed_at_alipay(api, alipay, order_no, later, story):
+def test_a_scanned_code_is_closed_at_alipay(api, alipay, order_no, later, order_details):
     alipay.scan(order_no)
     later(EXPIRY)
     assert (api.status(order_no), alipay.trades[order_no]["trade_status"]) == ("cancelled", "TRADE_CLOSED")
-    assert story(order_no)["due_at"] is None
+    assert order_details(order_no)["due_at"] is None
 
 
 def test_a_payment_between_check_and_close_is_credited(api, alipay, order_no, later, exceptions):
@@ -252,8 +252,10 @@ def test_an_order_that_could_not_be_closed_stays_open(error, api, alipay, order_
     assert (api.status(order_no), exceptions()) == ("pending", {order_no: "unknown_outcome"})
 
 
-def test_an_unsigned_not_found_cancels_no_deposit(api, alipay, order_no, later, story):
+def test_an_unsigned_not_found_cancels_no_deposit(api, alipay, order_no, later, order_details):
     alipay.errs("40004", "ACQ.TRADE_NOT_EXIST", signed=False)
     later(EXPIRY)
     assert api.status(order_no) == "pending"
-    assert "unsigned error: 业务处理失败 (40004 ACQ.TRADE_NOT_EXIST)" in story(order_no)["exceptions"][0]["detail"]
+    assert (
+        "unsigned error: 业务处理失败 (40004 ACQ.TRADE_NOT_EXIST)" in order_details(order_no)["exceptions"][0]["detail"]
+    )

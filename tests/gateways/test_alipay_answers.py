@@ -60,12 +60,12 @@ REFUSALS = [
 
 
 @pytest.mark.parametrize("error", REFUSALS)
-def test_an_explicit_refusal_cancels_the_order_and_gives_the_reason(error, alipay, buy, api, story):
+def test_an_explicit_refusal_cancels_the_order_and_gives_the_reason(error, alipay, buy, api, order_details):
     alipay.errs(*error)
     assert buy().code == 50201
     [order] = api.listed().data["list"]
     assert order["status"] == "cancelled"
-    assert story(order["order_no"])["history"][-1]["why"] == f"refused: 业务处理失败 ({error[0]} {error[1]})"
+    assert order_details(order["order_no"])["history"][-1]["why"] == f"refused: 业务处理失败 ({error[0]} {error[1]})"
 
 
 NO_ANSWERS = [
@@ -125,9 +125,9 @@ def answers(alipay, monkeypatch):
 
 
 @pytest.mark.parametrize("wrong", WRONG_ANSWERS)
-def test_a_response_that_alipay_did_not_sign_is_ignored(wrong, answers, buy, story):
+def test_a_response_that_alipay_did_not_sign_is_ignored(wrong, answers, buy, order_details):
     answers(WRONG_ANSWERS[wrong])
-    [exception] = story(buy().data["order_no"])["exceptions"]
+    [exception] = order_details(buy().data["order_no"])["exceptions"]
     assert exception["kind"] == "unknown_outcome"
     assert not exception["detail"].startswith("the driver failed")  # the driver did not expect such a response
 

@@ -48,16 +48,16 @@ def called_methods(alipay):
 
 
 @pytest.fixture
-def why(story):
+def why(order_details):
     """`why(order_no)`: the text of its open exception."""
-    return lambda order_no: [row["detail"] for row in story(order_no)["exceptions"] if not row["resolution"]]
+    return lambda order_no: [row["detail"] for row in order_details(order_no)["exceptions"] if not row["resolution"]]
 
 
-def test_a_payout_is_paid_once(api, alipay, sell, later, balances, story):
+def test_a_payout_is_paid_once(api, alipay, sell, later, balances, order_details):
     order_no = sell()
     later(1, times=4)
     assert (api.status(order_no), list(alipay.transfers), alipay.balance) == ("completed", [order_no], 99_900)
-    assert (story(order_no)["channel_reference"], balances()) == (f"TR{order_no}", (START - 10_030, 0))
+    assert (order_details(order_no)["channel_reference"], balances()) == (f"TR{order_no}", (START - 10_030, 0))
     assert called_methods(alipay) == ["uni.transfer"]
 
 
@@ -97,12 +97,12 @@ def test_a_status_check_without_a_response_pays_nothing_twice(fault, api, alipay
 
 
 @pytest.mark.parametrize("reason", ["PAYEE_NOT_EXIST", "PAYEE_USER_INFO_ERROR", "PERMIT_NON_BANK_LIMIT_PAYEE"])
-def test_for_a_payee_who_can_not_be_paid_the_reserve_returns(reason, api, alipay, sell, later, balances, story):
+def test_for_a_payee_who_can_not_be_paid_the_reserve_returns(reason, api, alipay, sell, later, balances, order_details):
     alipay.unpayable[PAYEE] = reason
     order_no = sell()
     later(1)
     assert (api.status(order_no), balances(), alipay.transfers) == ("cancelled", (START, 0), {})
-    assert story(order_no)["history"][-1]["why"] == f"Rejected: 收款账号***有误 (40004 {reason})"
+    assert order_details(order_no)["history"][-1]["why"] == f"Rejected: 收款账号***有误 (40004 {reason})"
 
 
 def test_without_enough_money_the_reserve_stays_until_there_is_some(
@@ -153,17 +153,17 @@ def test_a_payout_in_progress_is_checked_until_it_is_paid(status, api, alipay, s
 
 
 @pytest.mark.parametrize("status", ["FAIL", "CLOSED", "REFUND"])
-def test_a_payout_that_fails_later_returns_the_reserve(status, api, alipay, sell, later, balances, story):
+def test_a_payout_that_fails_later_returns_the_reserve(status, api, alipay, sell, later, balances, order_details):
     alipay.transfers_end = "DEALING"
     order_no = sell()
     later(1)
     alipay.transfers[order_no] |= {"status": status, "error_code": "PAYEE_CLOSED", "fail_reason": "账户已注销"}
     later(10)
     assert (api.status(order_no), balances()) == ("cancelled", (START, 0))
-    assert story(order_no)["history"][-1]["why"] == "账户已注销 (PAYEE_CLOSED)"
+    assert order_details(order_no)["history"][-1]["why"] == "账户已注销 (PAYEE_CLOSED)"
 
 
-def test_a_payee_in_a_failure_or_unclear_response_is_not_stored(alipay, sell, later, story, why):
+def test_a_payee_in_a_failure_or_unclear_response_is_not_stored(alipay, sell, later, order_details, why):
     """History cannot be changed, so an erasure could not remove it from there."""
     alipay.transfers_end = "DEALING"
     alipay.errs("20000", f"isp.{PAYEE}")
@@ -173,8 +173,8 @@ def test_a_payee_in_a_failure_or_unclear_response_is_not_stored(alipay, sell, la
     later(301, times=3)
     alipay.transfers[order_no] |= {"status": "FAIL", "error_code": "MISMATCH", "fail_reason": f"张三与{PAYEE}不符"}
     later(301)
-    assert story(order_no)["history"][-1]["why"] == "***与***不符 (MISMATCH)"
-    assert not [text for text in ("张三", PAYEE) if text in str(story(order_no))]
+    assert order_details(order_no)["history"][-1]["why"] == "***与***不符 (MISMATCH)"
+    assert not [text for text in ("张三", PAYEE) if text in str(order_details(order_no))]
 
 
 WRONG_TRANSFERS = {

@@ -121,14 +121,16 @@ def test_it_is_opened_once_for_a_browser_and_completed_by_the_notice(
     assert api.status(order_no) == "completed"
 
 
-def test_another_browser_gets_an_attempt_with_a_number_of_its_own(placed, payer, received_forms, version, story):
+def test_another_browser_gets_an_attempt_with_a_number_of_its_own(
+    placed, payer, received_forms, version, order_details
+):
     order_no = placed()
     payer("pc").opens(order_no)
     assert not payer("mobile").is_ready(order_no)
     assert "<svg" in payer("mobile").opens(order_no)
     assert [form["out_trade_no"] for form in received_forms("create")] == [order_no, f"{order_no}_2"]
     assert [form["out_trade_no"] for form in received_forms("close")] == ([order_no] if version == "2" else [])
-    told = [line["why"] for line in story(order_no)["history"]]
+    told = [line["why"] for line in order_details(order_no)["history"]]
     assert f"Payment {order_no}_2 created at the channel for a browser: mobile" in told
 
 
@@ -185,7 +187,7 @@ def test_no_new_attempt_is_made_once_the_last_one_is_paid(placed, platform, paye
 
 
 def test_a_refusal_is_shown_to_the_payer_who_may_try_again_under_a_new_number(
-    placed, platform, payer, received_forms, api, story
+    placed, platform, payer, received_forms, api, order_details
 ):
     order_no, barred = placed(), payer(address="203.0.113.66")
     platform.barred.add("203.0.113.66")
@@ -195,7 +197,7 @@ def test_a_refusal_is_shown_to_the_payer_who_may_try_again_under_a_new_number(
     assert "Try again" in page.text
     assert barred.is_ready(order_no)
     assert api.status(order_no) == "pending"
-    assert any("你今天已无法再发起支付" in line["why"] for line in story(order_no)["history"])
+    assert any("你今天已无法再发起支付" in line["why"] for line in order_details(order_no)["history"])
     barred.opens(order_no)
     assert len(received_forms("create")) == 1
     assert "<svg" in payer().opens(order_no, "again=1")

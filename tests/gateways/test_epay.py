@@ -140,13 +140,16 @@ def test_a_script_instead_of_an_address_never_reaches_the_page(placed, platform,
 
 
 def test_a_refusal_cancels_the_order_and_shows_the_reason_to_the_operator(
-    api, channel, platform, flask, flask_json, story
+    api, channel, platform, flask, flask_json, order_details
 ):
     flask("channel", "set", channel, "--config", "pid=1002")
     refused = api.buy(channel=channel)
     assert (refused.status, refused.code) == (502, 50201)
     [row] = flask_json("order", "list")
-    assert story(row["order_no"])["history"][-1]["why"] in ("Rejected: 商户ID不存在", "Rejected: RSA签名校验失败")
+    assert order_details(row["order_no"])["history"][-1]["why"] in (
+        "Rejected: 商户ID不存在",
+        "Rejected: RSA签名校验失败",
+    )
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -248,13 +251,15 @@ WRONG = {
 
 
 @pytest.mark.parametrize("wrong", WRONG)
-def test_a_forged_notice_changes_nothing_and_is_recorded(wrong, placed, version, platform, http, story, balances):
+def test_a_forged_notice_changes_nothing_and_is_recorded(
+    wrong, placed, version, platform, http, order_details, balances
+):
     order_no = placed()
-    told = story(order_no)
+    told = order_details(order_no)
     query = WRONG[wrong](platform.notice(order_no, version).query)
     refused = http("GET", f"/addons/paychannel/notify/{order_no}?{query}")
     assert (refused.status, refused.text) == (400, "fail")
-    after, reasons = heard(story(order_no))
+    after, reasons = heard(order_details(order_no))
     assert (after, len(reasons), balances()) == (told, 1, NOTHING)
 
 
@@ -272,21 +277,21 @@ def test_a_forged_notice_changes_nothing_and_is_recorded(wrong, placed, version,
     ],
 )
 def test_a_signed_notice_with_other_facts_changes_nothing(
-    changed, reason, placed, version, platform, api, story, balances
+    changed, reason, placed, version, platform, api, order_details, balances
 ):
     order_no = placed()
-    told = story(order_no)
+    told = order_details(order_no)
     assert platform.notice(order_no, version, **changed).to(api.send, order_no).status == 400
-    after, [why] = heard(story(order_no))
+    after, [why] = heard(order_details(order_no))
     assert (after, balances()) == (told, NOTHING)
     assert reason in why
 
 
-def test_a_notice_counts_for_the_order_that_it_names_only(placed, version, api, platform, story):
+def test_a_notice_counts_for_the_order_that_it_names_only(placed, version, api, platform, order_details):
     paid, unpaid = placed(), placed()
-    told = story(unpaid)
+    told = order_details(unpaid)
     assert platform.notice(paid, version).to(api.send, unpaid).status == 400
-    assert heard(story(unpaid)) == (told, ["it is about another order"])
+    assert heard(order_details(unpaid)) == (told, ["it is about another order"])
     assert api.status(paid) == "pending"
 
 
@@ -335,14 +340,16 @@ def test_with_ask_again_a_notice_creates_no_late_money_and_no_second_payment(
     assert exceptions() == {cancelled: "late_payment"}
 
 
-def test_with_ask_again_a_notice_whose_check_fails_must_be_repeated(api, version, platform, add_channel, later, story):
+def test_with_ask_again_a_notice_whose_check_fails_must_be_repeated(
+    api, version, platform, add_channel, later, order_details
+):
     order_no = api.buy(channel=add_channel("epay", platform.config(version, ask_again="true"))).data["order_no"]
     platform.pay(order_no)
     later(60)
-    told = story(order_no)
+    told = order_details(order_no)
     platform.fails("broken")
     assert platform.notice(order_no, version).to(api.send, order_no).status == 400
-    assert heard(story(order_no)) == (told, ["the channel, asked about it, gave no answer"])
+    assert heard(order_details(order_no)) == (told, ["the channel, asked about it, gave no answer"])
 
 
 # --- the end of a deposit

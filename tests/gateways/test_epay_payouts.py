@@ -32,7 +32,7 @@ def placed(api, channel):
     return lambda: api.sell(channel=channel, paychannel_paymethod="alipay").data["order_no"]
 
 
-def test_a_payout_is_sent_checked_and_done(placed, api, platform, later, balances, story):
+def test_a_payout_is_sent_checked_and_done(placed, api, platform, later, balances, order_details):
     order_no = placed()
     later(1, times=2)
     [(number, payout)] = platform.payouts.items()
@@ -41,7 +41,7 @@ def test_a_payout_is_sent_checked_and_done(placed, api, platform, later, balance
     assert balances() == HELD
     later(1, times=3)
     assert (api.status(order_no), balances()) == ("completed", SPENT)
-    assert story(order_no)["channel_reference"] == payout["biz_no"]
+    assert order_details(order_no)["channel_reference"] == payout["biz_no"]
 
 
 def test_an_older_platforms_responses_without_a_number_are_accepted(placed, api, platform, later, balances):
@@ -114,12 +114,12 @@ def test_whatever_fails_in_a_status_check_the_reserve_stays_until_a_response(
     assert (api.status(order_no), balances(), len(platform.payouts)) == ("completed", SPENT, 1)
 
 
-def test_only_an_explicit_failure_returns_the_reserve(placed, api, platform, later, balances, story):
+def test_only_an_explicit_failure_returns_the_reserve(placed, api, platform, later, balances, order_details):
     platform.transfers_end = "2"
     order_no = placed()
     later(1, times=4)
     assert (api.status(order_no), balances()) == ("cancelled", BACK)
-    assert "收款方账户异常" in story(order_no)["history"][-1]["why"]
+    assert "收款方账户异常" in order_details(order_no)["history"][-1]["why"]
 
 
 @pytest.mark.parametrize("status", ["0", "3"])
@@ -131,13 +131,13 @@ def test_a_payout_that_waits_at_the_platform_stays_reserved(status, placed, api,
 
 
 def test_too_little_money_at_the_platform_is_visible_and_paid_after_a_top_up(
-    placed, api, platform, later, balances, exceptions, story
+    placed, api, platform, later, balances, exceptions, order_details
 ):
     platform.balance -= platform.balance
     order_no = placed()
     later(1, times=4)
     assert (api.status(order_no), balances(), exceptions()) == ("confirmed", HELD, {order_no: "unknown_outcome"})
-    assert "需支付金额大于可转账余额" in story(order_no)["exceptions"][0]["detail"]
+    assert "需支付金额大于可转账余额" in order_details(order_no)["exceptions"][0]["detail"]
     platform.balance += 1_000
     later(301, times=3)
     assert (api.status(order_no), balances(), exceptions()) == ("completed", SPENT, {})
@@ -173,9 +173,11 @@ def test_an_operator_need_not_wait_for_the_next_status_check(placed, api, platfo
 
 
 @pytest.fixture
-def noted(story):
+def noted(order_details):
     """`noted(order_no)`: the history's lines on the payout at the channel."""
-    return lambda order_no: [line["why"] for line in story(order_no)["history"] if line["code"] == "payout_shown"]
+    return lambda order_no: [
+        line["why"] for line in order_details(order_no)["history"] if line["code"] == "payout_shown"
+    ]
 
 
 def test_a_payout_that_the_platform_knows_by_its_own_number_is_found(placed, api, platform, later, balances):

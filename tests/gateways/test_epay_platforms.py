@@ -40,11 +40,11 @@ def channel(version, platform, add_channel):
 
 
 @pytest.fixture
-def last(flask_json, story):
+def last(flask_json, order_details):
     """`last()`: the newest order's status and the reason in its last line of history."""
 
     def read():
-        found = story(flask_json("order", "list")[0]["order_no"])
+        found = order_details(flask_json("order", "list")[0]["order_no"])
         return found["status"], found["history"][-1]["why"]
 
     return read
@@ -162,13 +162,15 @@ def test_a_code_in_addition_to_such_a_page_is_not_shown(web_server, api, add_cha
 
 @pytest.mark.parametrize("gives", ["qrcode", "urlscheme"])
 @pytest.mark.parametrize("sum_", ["100.03", 100.004, "99", "a hundred"])
-def test_a_code_or_an_apps_link_for_another_amount_is_refused(sum_, gives, api, channel, platform, flask_json, story):
+def test_a_code_or_an_apps_link_for_another_amount_is_refused(
+    sum_, gives, api, channel, platform, flask_json, order_details
+):
     platform.gives, platform.adds = gives, {"payment_amount": sum_}
     assert api.buy(channel=channel).code == 50201
     [row] = flask_json("order", "list")
     assert row["status"] == "cancelled"
-    assert "the platform charges the payer" in story(row["order_no"])["history"][-1]["why"]
-    assert "set redirect=true" in story(row["order_no"])["history"][-1]["why"]
+    assert "the platform charges the payer" in order_details(row["order_no"])["history"][-1]["why"]
+    assert "set redirect=true" in order_details(row["order_no"])["history"][-1]["why"]
 
 
 @pytest.mark.parametrize("sum_", ["100", "100.00", 100, 100.0, ""])
@@ -313,7 +315,7 @@ def test_an_order_expired_at_the_platform_and_paid_after_all_is_credited(
 
 
 def test_credited_money_with_status_2_at_the_platform_is_reversed_by_an_unknown_amount(
-    version, api, channel, platform, flask, exceptions, story
+    version, api, channel, platform, flask, exceptions, order_details
 ):
     order_no = api.buy(channel=channel).data["order_no"]
     platform.pay(order_no)
@@ -321,25 +323,27 @@ def test_credited_money_with_status_2_at_the_platform_is_reversed_by_an_unknown_
     ends(platform, order_no, endtime="")
     flask("order", "ask", order_no)
     assert exceptions() == {order_no: "reversed"}
-    assert [each["amount"] for each in story(order_no)["exceptions"]] == ["0.00"]
+    assert [each["amount"] for each in order_details(order_no)["exceptions"]] == ["0.00"]
 
 
 def test_money_in_an_open_exception_with_status_2_at_the_platform_loses_its_amount(
-    version, api, channel, platform, flask, story
+    version, api, channel, platform, flask, order_details
 ):
     order_no = api.buy(channel=channel).data["order_no"]
     platform.pay(order_no, "90.00")
     platform.notice(order_no, version).to(api.send, order_no)
     ends(platform, order_no, endtime="")
     flask("order", "ask", order_no)
-    assert [(each["kind"], each["amount"]) for each in story(order_no)["exceptions"]] == [("wrong_amount", "0.00")]
+    assert [(each["kind"], each["amount"]) for each in order_details(order_no)["exceptions"]] == [
+        ("wrong_amount", "0.00")
+    ]
 
 
-def test_a_payment_frozen_by_a_platform_is_reported(api, channel, platform, later, story):
+def test_a_payment_frozen_by_a_platform_is_reported(api, channel, platform, later, order_details):
     order_no = api.buy(channel=channel).data["order_no"]
     platform.pay(order_no)
     platform.orders[order_no]["status"] = "3"
     later(60)
-    [exception] = story(order_no)["exceptions"]
+    [exception] = order_details(order_no)["exceptions"]
     assert exception["kind"] == "unknown_outcome"
     assert "froze this payment (status 3)" in exception["detail"]

@@ -31,13 +31,15 @@ def test_a_payers_claim_makes_it_paid_and_credits_nothing(api, placed, claim, st
     assert steps(order_no)[-1] == ("payer", "pending", "paid")
 
 
-def test_the_operators_confirmation_completes_the_payers_claim(api, placed, claim, flask, steps, story, balances):
+def test_the_operators_confirmation_completes_the_payers_claim(
+    api, placed, claim, flask, steps, order_details, balances
+):
     order_no = placed()
     claim(order_no)
     assert "completed" in flask("order", "paid", order_no, "--reference", "BANK-1").output
     assert (api.status(order_no), balances()) == ("completed", PAID)
     assert steps(order_no)[2:] == [("operator", "paid", "confirmed"), ("service", "confirmed", "completed")]
-    assert story(order_no)["channel_reference"] == "BANK-1"
+    assert order_details(order_no)["channel_reference"] == "BANK-1"
 
 
 def test_the_operator_needs_no_claim(api, placed, flask, steps, balances):
@@ -47,15 +49,15 @@ def test_the_operator_needs_no_claim(api, placed, flask, steps, balances):
     assert steps(order_no)[1:3] == [("operator", "pending", "paid"), ("operator", "paid", "confirmed")]
 
 
-def test_a_repeated_confirmation_changes_nothing(api, placed, claim, flask, story, balances):
+def test_a_repeated_confirmation_changes_nothing(api, placed, claim, flask, order_details, balances):
     order_no = placed()
     for _ in range(2):
         assert claim(order_no).status == 303
     flask("order", "paid", order_no)
-    told = story(order_no)
+    told = order_details(order_no)
     claim(order_no)
     assert "already" in flask("order", "paid", order_no).output
-    assert (story(order_no), balances()) == (told, PAID)
+    assert (order_details(order_no), balances()) == (told, PAID)
 
 
 def test_an_amount_other_than_the_orders_credits_nothing(api, placed, claim, flask, balances, exceptions):
@@ -89,12 +91,12 @@ def test_money_for_an_expired_order_is_visible(api, placed, later, flask, balanc
     assert (api.status(order_no), balances(), exceptions()) == ("cancelled", (START, 0), {order_no: "late_payment"})
 
 
-def test_a_claim_for_an_expired_order_changes_nothing(api, placed, later, claim, story):
+def test_a_claim_for_an_expired_order_changes_nothing(api, placed, later, claim, order_details):
     order_no = placed()
     later(900)
-    told = story(order_no)
+    told = order_details(order_no)
     assert claim(order_no).status == 303
-    assert story(order_no) == told
+    assert order_details(order_no) == told
 
 
 def test_only_a_deposit_of_this_channel_can_be_claimed(api, claim):
@@ -104,14 +106,14 @@ def test_only_a_deposit_of_this_channel_can_be_claimed(api, claim):
     assert {row["status"] for row in api.listed().data["list"]} == {"pending"}
 
 
-def test_this_channel_accepts_no_notices(api, placed, claim, story):
+def test_this_channel_accepts_no_notices(api, placed, claim, order_details):
     order_no = placed()
     claim(order_no)
-    told = story(order_no)
+    told = order_details(order_no)
     body, headers = sandbox_notice(order_no, 10_000)
     refused = api.send("POST", f"/addons/paychannel/notify/{order_no}", body, headers)
     assert (refused.status, refused.text) == (400, "fail")
-    assert heard(story(order_no)) == (told, ["manual sends no notices"])
+    assert heard(order_details(order_no)) == (told, ["manual sends no notices"])
 
 
 def test_an_operator_can_not_confirm_payments_of_a_channel_that_reports_them(api, flask, balances):

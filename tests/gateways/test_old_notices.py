@@ -36,8 +36,8 @@ def paid_late(version, api, channel, platform, later):
 
 
 @pytest.fixture
-def kinds(story):
-    return lambda order_no: [(each["kind"], each["resolution"]) for each in story(order_no)["exceptions"]]
+def kinds(order_details):
+    return lambda order_no: [(each["kind"], each["resolution"]) for each in order_details(order_no)["exceptions"]]
 
 
 def refunded(platform, order_no, version):
@@ -141,12 +141,12 @@ def heard_of_refund_first(version, back, api, platform, add_channel, later, stat
 @pytest.mark.parametrize(("version", "back"), BACK)
 @pytest.mark.parametrize("status", ["pending", "cancelled"])
 def test_the_first_notice_after_a_refund_credits_and_opens_nothing(
-    status, version, back, api, platform, add_channel, later, due, story, balances
+    status, version, back, api, platform, add_channel, later, due, order_details, balances
 ):
     order_no, notice = heard_of_refund_first(version, back, api, platform, add_channel, later, status)
 
     def books():
-        facts = story(order_no)
+        facts = order_details(order_no)
         money = [(each["kind"], each["amount"], each["resolution"]) for each in facts["exceptions"]]
         return facts["status"], money, balances()
 

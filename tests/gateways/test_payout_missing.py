@@ -33,24 +33,26 @@ def missing(shown, upstream, later):
     return shown, shown_as
 
 
-def about(story, order_no):
-    return [(each["kind"], each["amount"], each["resolution"]) for each in story(order_no)["exceptions"]]
+def about(order_details, order_no):
+    return [(each["kind"], each["amount"], each["resolution"]) for each in order_details(order_no)["exceptions"]]
 
 
-def test_the_history_has_one_line_that_the_channel_has_the_payout(shown, later, story):
+def test_the_history_has_one_line_that_the_channel_has_the_payout(shown, later, order_details):
     later(300, times=3)
-    lines = [line["why"] for line in story(shown)["history"] if line["code"] == "payout_shown"]
+    lines = [line["why"] for line in order_details(shown)["history"] if line["code"] == "payout_shown"]
     assert lines
     assert len(set(lines)) == len(lines)
     assert lines[0].startswith("The channel has the payout: ")
 
 
-def test_it_is_not_sent_again_however_long_the_channel_does_not_show_it(missing, upstream, api, later, balances, story):
+def test_it_is_not_sent_again_however_long_the_channel_does_not_show_it(
+    missing, upstream, api, later, balances, order_details
+):
     order_no, _ = missing
     later(HOUR, times=5)
     assert (upstream.handed_over(), api.status(order_no), balances()) == (1, "confirmed", HELD)
-    assert about(story, order_no) == [("payout_missing", "100.00", None)]
-    assert "no longer shows it" in story(order_no)["exceptions"][0]["detail"]
+    assert about(order_details, order_no) == [("payout_missing", "100.00", None)]
+    assert "no longer shows it" in order_details(order_no)["exceptions"][0]["detail"]
 
 
 def test_in_the_first_minutes_it_may_not_be_shown_yet(shown, upstream, later, exceptions):
@@ -102,14 +104,14 @@ def test_a_payout_cancelled_by_an_operator_and_paid_is_a_conflict(missing, upstr
     [(True, "completed", SPENT, "paid_out"), (False, "cancelled", BACK, "failed")],
 )
 def test_a_later_result_of_the_channel_resolves_it(
-    paid, status, money, end, missing, upstream, api, later, balances, story
+    paid, status, money, end, missing, upstream, api, later, balances, order_details
 ):
     order_no, record = missing
     upstream.restore(order_no, record)
     upstream.end(order_no, paid)
     later(HOUR + 1)
     assert (api.status(order_no), balances(), upstream.handed_over()) == (status, money, 1)
-    assert about(story, order_no) == [("payout_missing", "100.00", end)]
+    assert about(order_details, order_no) == [("payout_missing", "100.00", end)]
 
 
 def test_while_the_channel_has_it_in_progress_again_no_operator_ends_it(missing, upstream, refuses, balances):

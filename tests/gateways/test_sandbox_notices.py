@@ -30,21 +30,21 @@ def _forged(order_no):
 
 
 @pytest.mark.parametrize("forgery", list(_forged("")))
-def test_a_forged_notice_is_refused_and_changes_nothing(api, story, balances, forgery):
+def test_a_forged_notice_is_refused_and_changes_nothing(api, order_details, balances, forgery):
     order_no = api.buy().data["order_no"]
-    told = story(order_no)
+    told = order_details(order_no)
     refused = _notify(api, order_no, *_forged(order_no)[forgery])
     assert (refused.status, refused.text) == (400, "fail")
-    assert (heard(story(order_no)), balances()) == ((told, ["bad signature"]), NOTHING)
+    assert (heard(order_details(order_no)), balances()) == ((told, ["bad signature"]), NOTHING)
 
 
-def test_refused_notices_do_not_fill_the_history(api, story):
+def test_refused_notices_do_not_fill_the_history(api, order_details):
     order_no = api.buy().data["order_no"]
     for number in range(15):
         body = json.dumps(SAID | {"order_no": order_no, f"made up {number}": 1}).encode()
         _notify(api, order_no, *sandbox_signed(body))
         _notify(api, order_no, body, {})
-    _, refused = heard(story(order_no))
+    _, refused = heard(order_details(order_no))
     assert len(refused) == 10
     assert refused.count("bad signature") == 1
 
@@ -55,12 +55,15 @@ def test_a_notice_by_get_is_refused(api):
     assert api.status(order_no) == "pending"
 
 
-def test_a_notice_counts_for_the_order_that_it_names_only(api, story):
+def test_a_notice_counts_for_the_order_that_it_names_only(api, order_details):
     paid, unpaid = (api.buy().data["order_no"] for _ in range(2))
-    told = [story(paid), story(unpaid)]
+    told = [order_details(paid), order_details(unpaid)]
     refused = api.notice(paid, 10_000, to=unpaid)
     assert (refused.status, refused.text) == (400, "fail")
-    assert [heard(story(paid)), heard(story(unpaid))] == [(told[0], []), (told[1], ["it is about another order"])]
+    assert [heard(order_details(paid)), heard(order_details(unpaid))] == [
+        (told[0], []),
+        (told[1], ["it is about another order"]),
+    ]
     assert api.notice(paid, 10_000).text == "success"
     assert [api.status(paid), api.status(unpaid)] == ["completed", "pending"]
 
@@ -102,22 +105,22 @@ SAID = {"order_no": "?", "state": "paid", "amount": 10_000, "reference": "R-1"}
     ],
     ids=repr,
 )
-def test_an_invalid_signed_notice_is_refused_and_changes_nothing(api, story, said):
+def test_an_invalid_signed_notice_is_refused_and_changes_nothing(api, order_details, said):
     order_no = api.buy().data["order_no"]
-    told = story(order_no)
+    told = order_details(order_no)
     body = said if isinstance(said, bytes) else json.dumps(said).replace("?", order_no).encode()
     refused = _notify(api, order_no, *sandbox_signed(body))
     assert (refused.status, refused.text) == (400, "fail")
-    after, reasons = heard(story(order_no))
+    after, reasons = heard(order_details(order_no))
     assert (after, len(reasons)) == (told, 1)
 
 
 @pytest.mark.parametrize("state", ["open", "absent"])
-def test_a_notice_without_effect_changes_nothing(api, story, state):
+def test_a_notice_without_effect_changes_nothing(api, order_details, state):
     order_no = api.buy().data["order_no"]
-    told = story(order_no)
+    told = order_details(order_no)
     assert api.notice(order_no, 10_000, state=state).text == "success"
-    assert story(order_no) == told
+    assert order_details(order_no) == told
 
 
 def test_a_signed_notice_over_real_http_is_accepted(service):

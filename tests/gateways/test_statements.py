@@ -64,7 +64,7 @@ UPSTREAMS = {
 
 
 @pytest.fixture(params=UPSTREAMS)
-def deposited(request, web_server, add_channel, api, later, story, tmp_path):
+def deposited(request, web_server, add_channel, api, later, order_details, tmp_path):
     """A paid deposit of 100 yuan: its channel, its number, and `statement(...)`, which writes the file."""
     make, kind, method, write = UPSTREAMS[request.param]
     upstream = make(web_server)
@@ -75,7 +75,7 @@ def deposited(request, web_server, add_channel, api, later, story, tmp_path):
     file = tmp_path / "statement.csv"
 
     def statement(amount="100.00", **more):
-        file.write_bytes(write(order_no, story(order_no)["channel_reference"], amount, **more))
+        file.write_bytes(write(order_no, order_details(order_no)["channel_reference"], amount, **more))
         return str(file)
 
     return channel, order_no, statement

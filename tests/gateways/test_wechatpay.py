@@ -103,12 +103,12 @@ def test_an_address_with_a_path_is_signed_as_it_is_called(api, web_server, add_c
     assert api.status(order_no) == "completed"
 
 
-def test_a_lost_notice_is_found_by_a_status_check(api, buy, platform, later, balances, story):
+def test_a_lost_notice_is_found_by_a_status_check(api, buy, platform, later, balances, order_details):
     order_no = buy()
     platform.pay(order_no)
     later(60)
     assert (api.status(order_no), balances()) == ("completed", PAID)
-    assert story(order_no)["channel_reference"] == f"42000{order_no[-20:]}"
+    assert order_details(order_no)["channel_reference"] == f"42000{order_no[-20:]}"
 
 
 def test_a_repeated_notice_credits_once(api, buy, platform, later, balances):
@@ -262,18 +262,18 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("made", "reason"), REFUSED.values(), ids=REFUSED)
-def test_a_notice_that_is_not_genuine_changes_nothing(made, reason, api, buy, platform, story, balances):
+def test_a_notice_that_is_not_genuine_changes_nothing(made, reason, api, buy, platform, order_details, balances):
     order_no = buy()
-    told = story(order_no)
+    told = order_details(order_no)
     platform.pay(order_no)
     answer = made(platform, order_no).to(api.send, order_no)
     assert (answer.status, answer.json["code"], answer.headers["Content-Type"]) == (400, "FAIL", "application/json")
-    now, reasons = heard(story(order_no))
+    now, reasons = heard(order_details(order_no))
     assert (now, balances(), len(reasons)) == (told, UNPAID, 1)
     assert reasons[0].startswith(reason)
 
 
-def test_a_refusal_repeats_nothing_of_the_notice(api, buy, platform, story, caplog):
+def test_a_refusal_repeats_nothing_of_the_notice(api, buy, platform, order_details, caplog):
     order_no = buy()
     for sent in (
         _changed(platform.notice(order_no), Serial="MARK", Signature="MARK", Nonce="MARK", Timestamp="MARK"),
@@ -283,7 +283,7 @@ def test_a_refusal_repeats_nothing_of_the_notice(api, buy, platform, story, capl
         platform.notice(order_no, mchid="MARK"),
     ):
         assert "MARK" not in sent.to(api.send, order_no).text
-    assert "MARK" not in json.dumps(story(order_no)) + caplog.text
+    assert "MARK" not in json.dumps(order_details(order_no)) + caplog.text
 
 
 def test_a_notice_by_get_is_refused(api, buy, platform):
@@ -405,11 +405,11 @@ def test_a_response_without_a_usable_code_is_not_shown(code_url, api, buy, platf
 
 
 @pytest.mark.parametrize("code", ["NO_AUTH", "PARAM_ERROR", "APPID_MCHID_NOT_MATCH", "SIGN_ERROR", "RULE_LIMIT"])
-def test_an_explicit_refusal_cancels(code, api, channel, platform, story):
+def test_an_explicit_refusal_cancels(code, api, channel, platform, order_details):
     platform.refuses = [(403, {"code": code, "message": "不行"})]
     assert api.buy(channel=channel).code == 50201
     order_no = api.listed().data["list"][0]["order_no"]
-    assert story(order_no)["history"][-1]["why"] == f"Rejected: 不行 ({code})"
+    assert order_details(order_no)["history"][-1]["why"] == f"Rejected: 不行 ({code})"
     assert api.status(order_no) == "cancelled"
 
 
@@ -625,7 +625,7 @@ def test_a_proxy_is_used(api, platform, add_channel, later):
     assert (api.status(order_no), {call.host for call in platform.calls}) == ("completed", {nobody})
 
 
-def test_keys_are_in_no_log_and_no_response(api, buy, channel, platform, later, story, caplog, flask):
+def test_keys_are_in_no_log_and_no_response(api, buy, channel, platform, later, order_details, caplog, flask):
     caplog.set_level(logging.DEBUG)
     orders = [buy()]
     for misbehaves in (*FAULTS[1:], ""):
@@ -637,7 +637,7 @@ def test_keys_are_in_no_log_and_no_response(api, buy, channel, platform, later, 
         platform.orders.get(order_no) and platform.pay(order_no)
         answers += [platform.sent(b"{}").to(api.send, order_no).text, api.detail(order_no=order_no).text]
     later(60, times=2)
-    answers += [json.dumps([story(order_no) for order_no in orders]), flask("channel", "list").output]
+    answers += [json.dumps([order_details(order_no) for order_no in orders]), flask("channel", "list").output]
     key = platform.merchant_private.splitlines()
     for secret in (apiv3_key(), key[1], key[-2]):
         assert secret not in caplog.text + "".join(answers)

@@ -118,10 +118,10 @@ def test_a_withdrawal_is_approved_revealed_and_marked_paid(desk, api, balances, 
     ]
 
 
-def test_a_rejection_has_its_reason_and_its_operator(desk, api, story, balances):
+def test_a_rejection_has_its_reason_and_its_operator(desk, api, order_details, balances):
     order_no = api.sell("50.00", MANUAL).data["order_no"]
     desk.act(order_no, "reject", reason="  wrong card 卡号 ")
-    last = story(order_no)["history"][-1]
+    last = order_details(order_no)["history"][-1]
     assert (last["to"], last["who"], last["why"]) == ("cancelled", "operator demo", "wrong card 卡号")
     assert balances() == (1_000_000, 0)
 
@@ -164,12 +164,12 @@ def test_a_reference_of_another_order_needs_a_confirmation(desk, api, balances, 
     assert (balances(), audited()[-1][4]) == ((1_019_880, 0), "100.00 BANK-1 shared reference")
 
 
-def test_the_status_is_checked_and_the_response_applied(desk, api, story):
+def test_the_status_is_checked_and_the_response_applied(desk, api, order_details):
     order_no = api.buy().data["order_no"]
     api.play(order_no, "silent")
     category, text = desk.act(order_no, "ask")
     assert (category, text) == ("good", "Channel result: paid. Order status: Completed.")
-    assert {line["why"] for line in story(order_no)["history"]} >= {"Status check by operator demo"}
+    assert {line["why"] for line in order_details(order_no)["history"]} >= {"Status check by operator demo"}
 
 
 @pytest.mark.parametrize("action", ["ask", "reject"])

@@ -30,7 +30,7 @@ def offered(desk, order_no):
     return set(desk.order(order_no).actions) & {"accept", "paid", "approve", "withdraw-request", "reject"}
 
 
-def test_it_takes_effect_only_once_another_operator_approves(desk, second, large, api, story):
+def test_it_takes_effect_only_once_another_operator_approves(desk, second, large, api, order_details):
     assert desk.act(large, "accept") == ("good", "Approval requested. Another operator must approve it.")
     assert api.status(large) == "pending"
     assert offered(desk, large) == {"withdraw-request", "reject"}
@@ -38,20 +38,20 @@ def test_it_takes_effect_only_once_another_operator_approves(desk, second, large
     assert "demo requested this payout" in second.order(large).text
     assert second.act(large, "approve")[0] == "good"
     assert api.status(large) == "confirmed"
-    assert [(each["who"], each["action"]) for each in story(large)["audit"]][-2:] == [
+    assert [(each["who"], each["action"]) for each in order_details(large)["audit"]][-2:] == [
         ("demo", "request payout"),
         (OTHER, "approve payout"),
     ]
 
 
-def test_marking_as_paid_needs_two_as_well_and_keeps_what_was_given(desk, second, large, api, story):
+def test_marking_as_paid_needs_two_as_well_and_keeps_what_was_given(desk, second, large, api, order_details):
     desk.act(large, "accept")
     second.act(large, "approve")
     second.act(large, "paid", reference="BANK-7")
     assert api.status(large) == "confirmed"
     assert "BANK-7" in desk.order(large).text
     desk.act(large, "approve")
-    assert (api.status(large), story(large)["channel_reference"]) == ("completed", "BANK-7")
+    assert (api.status(large), order_details(large)["channel_reference"]) == ("completed", "BANK-7")
 
 
 def test_the_same_account_cannot_approve_from_another_session_either(desk, second, sign_in, large, api):
@@ -124,10 +124,10 @@ def test_it_is_never_auto_approved(api, flask, due):
     assert (api.status(large), api.status(small)) == ("pending", "confirmed")
 
 
-def test_the_command_line_needs_no_second_operator_and_it_is_recorded(desk, large, api, flask, story):
+def test_the_command_line_needs_no_second_operator_and_it_is_recorded(desk, large, api, flask, order_details):
     desk.act(large, "accept")
     flask("order", "accept", large)
     assert api.status(large) == "confirmed"
-    entry = story(large)["audit"][-1]
+    entry = order_details(large)["audit"][-1]
     assert (entry["who"], entry["action"]) == ("command line", "accept order")
     assert "without a second operator" in entry["detail"]

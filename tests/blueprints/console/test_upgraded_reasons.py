@@ -147,12 +147,12 @@ def upgraded(old, request):
     return upgrade
 
 
-def test_every_order_shows_the_same_sentences(old, upgraded, story):
+def test_every_order_shows_the_same_sentences(old, upgraded, order_details):
     steps = 'SELECT order_no, why FROM history JOIN "order" ON "order".id = order_id ORDER BY history.id'
     causes = 'SELECT order_no, detail FROM payment_exception JOIN "order" ON "order".id = order_id'
     before, details = old.execute(steps).fetchall(), old.execute(causes).fetchall()
     upgraded()
-    orders = {number: story(number) for number in {number for number, _ in before}}
+    orders = {number: order_details(number) for number in {number for number, _ in before}}
     for number, told in orders.items():
         sentences = [today(why) for no, why in before if no == number]
         assert [line["why"] for line in told["history"]] == sentences
@@ -162,31 +162,31 @@ def test_every_order_shows_the_same_sentences(old, upgraded, story):
     assert codes.count("text") == len([why for _, why in before if why == "unknown account"])
 
 
-def test_every_sentence_of_a_release_gets_its_code(written, upgraded, story, order_no):
+def test_every_sentence_of_a_release_gets_its_code(written, upgraded, order_details, order_no):
     for who, why, _ in WRITTEN:
         written(who, why)
     upgraded()
-    lines = story(order_no)["history"][-len(WRITTEN) :]
+    lines = order_details(order_no)["history"][-len(WRITTEN) :]
     assert [(line["who"], line["why"], line["code"]) for line in lines] == [
         (who, today(why), code) for who, why, code in WRITTEN
     ]
 
 
-def test_peoples_own_texts_are_unchanged(written, raised, upgraded, story, order_no):
+def test_peoples_own_texts_are_unchanged(written, raised, upgraded, order_details, order_no):
     raised("paid_twice", "paid once more, under another number", "credit")
     for line in OWN_WORDS:
         written(*line)
     upgraded()
-    lines = story(order_no)["history"][-len(OWN_WORDS) :]
+    lines = order_details(order_no)["history"][-len(OWN_WORDS) :]
     assert [(line["who"], line["why"]) for line in lines] == OWN_WORDS
     assert {line["code"] for line in lines} == {"text"}
 
 
-def test_an_exception_names_the_line_that_opened_it(raised, upgraded, story, order_no):
+def test_an_exception_names_the_line_that_opened_it(raised, upgraded, order_details, order_no):
     for kind, detail, _, resolution in RAISED:
         raised(kind, detail, resolution)
     upgraded()
-    found = story(order_no)["exceptions"]
+    found = order_details(order_no)["exceptions"]
     assert [(each["kind"], each["detail"], each["code"], each["resolution"]) for each in found] == [
         (kind, today(detail), *others) for kind, detail, *others in RAISED
     ]
@@ -198,11 +198,11 @@ def test_an_exception_names_the_line_that_opened_it(raised, upgraded, story, ord
     assert set(rows) == {(1, 1, "service")}
 
 
-def test_a_channels_later_silence_keeps_the_line_of_the_first(old, raised, upgraded, story, order_no):
+def test_a_channels_later_silence_keeps_the_line_of_the_first(old, raised, upgraded, order_details, order_no):
     raised("unknown_outcome", "read timed out")
     old.execute("UPDATE payment_exception SET detail = 'no route', createtime = createtime + 600 WHERE amount = 100")
     upgraded()
-    told = story(order_no)
+    told = order_details(order_no)
     assert told["history"][-1]["why"] == "Exception unknown_outcome: read timed out"
     assert told["exceptions"][-1]["detail"] == "no route"
 

@@ -42,23 +42,27 @@ def paid(place, platform, listener):
 
 
 @pytest.fixture
-def about(story):
+def about(order_details):
     """`about(order_no)`: its exceptions, each as (kind, amount, resolution)."""
-    return lambda number: [(each["kind"], each["amount"], each["resolution"]) for each in story(number)["exceptions"]]
+    return lambda number: [
+        (each["kind"], each["amount"], each["resolution"]) for each in order_details(number)["exceptions"]
+    ]
 
 
 @pytest.fixture
-def reasons(story):
+def reasons(order_details):
     """`reasons(order_no)`: the lines of its history."""
-    return lambda order_no: [line["why"] for line in story(order_no)["history"]]
+    return lambda order_no: [line["why"] for line in order_details(order_no)["history"]]
 
 
 # --- deposits
 
 
-def test_a_deposit_is_shown_as_a_code_and_completed_by_the_platforms_own_notice(paid, platform, api, balances, story):
+def test_a_deposit_is_shown_as_a_code_and_completed_by_the_platforms_own_notice(
+    paid, platform, api, balances, order_details
+):
     assert (api.status(paid), balances()) == ("completed", PAID)
-    assert story(paid)["channel_reference"] == platform.order(paid, "trade_no")
+    assert order_details(paid)["channel_reference"] == platform.order(paid, "trade_no")
     assert (platform.order(paid, "status"), platform.order(paid, "notify")) == ("1", "0")
     assert platform.money() == "100099.00"  # less its fee of 1 %
 
@@ -268,18 +272,18 @@ def test_a_first_notice_after_the_refund_credits_and_opens_nothing(
     assert balances() == BACK
 
 
-def test_a_frozen_payment_is_reported_and_not_credited(place, platform, listener, later, story, balances):
+def test_a_frozen_payment_is_reported_and_not_credited(place, platform, listener, later, order_details, balances):
     order_no = place()
     listener.deaf = True
     platform.pay(order_no)
     platform.sql(f"UPDATE pre_order SET status = 3 WHERE out_trade_no = '{order_no}'")
     later(61)
-    [exception] = story(order_no)["exceptions"]
+    [exception] = order_details(order_no)["exceptions"]
     assert exception["kind"] == "unknown_outcome"
     assert "froze this payment (status 3)" in exception["detail"]
     platform.sql(f"UPDATE pre_order SET status = 1 WHERE out_trade_no = '{order_no}'")
     later(601)
-    assert (story(order_no)["status"], balances()) == ("completed", PAID)
+    assert (order_details(order_no)["status"], balances()) == ("completed", PAID)
 
 
 # --- payouts, version 2
@@ -292,7 +296,7 @@ def send(api, add_channel, platform):
     return lambda: api.sell(channel=channel, paychannel_paymethod="alipay").data["order_no"]
 
 
-def test_a_payout_that_the_platform_makes_immediately_is_done(send, platform, api, later, balances, story):
+def test_a_payout_that_the_platform_makes_immediately_is_done(send, platform, api, later, balances, order_details):
     platform.set(loopback_submitted="1")
     order_no = send()
     later(1, times=3)
@@ -300,7 +304,7 @@ def test_a_payout_that_the_platform_makes_immediately_is_done(send, platform, ap
     assert (transfer["account"], transfer["username"], transfer["money"]) == ("6222020000000000017", "张三", "100.00")
     assert (transfer["status"], platform.money()) == ("1", "99899.50")  # with its fee of 0.5 %
     assert (api.status(order_no), balances()) == ("completed", SPENT)
-    assert story(order_no)["channel_reference"] == transfer["biz_no"] == transfer["out_biz_no"]
+    assert order_details(order_no)["channel_reference"] == transfer["biz_no"] == transfer["out_biz_no"]
 
 
 def test_a_payout_in_progress_is_checked_until_it_is_done(send, platform, api, later, balances, exceptions):
@@ -351,13 +355,13 @@ def test_an_unconfirmed_payout_that_the_staff_deletes_is_not_sent_again(send, pl
 
 
 def test_a_payout_that_the_platform_refuses_is_not_a_failure_and_is_sent_later(
-    send, platform, api, later, balances, story
+    send, platform, api, later, balances, order_details
 ):
     platform.sql("UPDATE pre_user SET money = 50")
     order_no = send()
     later(1, times=3)
     assert (api.status(order_no), balances(), platform.transfers()) == ("confirmed", HELD, [])
-    [exception] = story(order_no)["exceptions"]
+    [exception] = order_details(order_no)["exceptions"]
     assert (exception["kind"], "需支付金额大于可转账余额" in exception["detail"]) == ("unknown_outcome", True)
     platform.sql("UPDATE pre_user SET money = 500")
     later(700, times=2)
@@ -440,8 +444,8 @@ def reconciled(platform, tmp_path, flask):
     return compare
 
 
-def test_the_platforms_own_export_agrees_with_the_orders(paid, reconciled, story):
-    found = reconciled(story(paid)["channel"])
+def test_the_platforms_own_export_agrees_with_the_orders(paid, reconciled, order_details):
+    found = reconciled(order_details(paid)["channel"])
     assert (found["lines"], found["matched"], found["differences"]) == (1, 1, [])
     assert found["sums"]["there"]["in"] == found["sums"]["here"]["in"] == "100.00"
 

@@ -43,7 +43,7 @@ def test_a_migrated_database_has_the_schema_of_a_new_one(new, flask):
     assert catalog() == new
 
 
-def test_sentences_become_codes_and_exceptions_name_their_lines(new, order_no, flask, story):
+def test_sentences_become_codes_and_exceptions_name_their_lines(new, order_no, flask, order_details):
     for line in (
         ("pending", "pending", "payer", "the payer says that it is paid", None, None),
         ("pending", "pending", "service", "exception wrong_amount: paid an amount that does not match", None, None),
@@ -54,7 +54,7 @@ def test_sentences_become_codes_and_exceptions_name_their_lines(new, order_no, f
     database.execute_sql(RAISED, ("wrong_amount", "paid an amount that does not match", None))
     database.execute_sql(RAISED, ("late_payment", "", "paid_after_end"))
     flask("db", "migrate")
-    told = story(order_no)
+    told = order_details(order_no)
     assert [(line["code"], line["why"]) for line in told["history"]] == [
         ("created", "created"),
         ("claimed", "the payer says that it is paid"),

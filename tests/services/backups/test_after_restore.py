@@ -17,8 +17,8 @@ def backup(app, instance, tmp_path):
     return lambda: Backup(instance, tmp_path)
 
 
-def row_id(story, order_no):
-    return story(order_no)["id"]
+def row_id(order_details, order_no):
+    return order_details(order_no)["id"]
 
 
 def test_an_order_that_completes_again_has_the_same_webhook_id(api, shop, due, backup):
@@ -43,14 +43,14 @@ def test_types_and_orders_have_webhook_ids_of_their_own(api, flask, flask_json):
     assert len(set(ids)) == len(ids) == 6
 
 
-def test_the_ids_of_lost_orders_are_not_reused(api, story, backup):
-    kept = row_id(story, api.buy().data["order_no"])
+def test_the_ids_of_lost_orders_are_not_reused(api, order_details, backup):
+    kept = row_id(order_details, api.buy().data["order_no"])
     before = backup()
-    lost = row_id(story, api.sell().data["order_no"])
+    lost = row_id(order_details, api.sell().data["order_no"])
     before.restore()
     # The replaced database can be read on SQLite only.
     known = kept if postgres.IN_USE else lost
-    ids = [row_id(story, api.buy().data["order_no"]) for _ in range(3)]
+    ids = [row_id(order_details, api.buy().data["order_no"]) for _ in range(3)]
     assert ids == [known + AHEAD, known + AHEAD + 1, known + AHEAD + 2]
     assert api.listed().data["total"] == 4
     assert [row["seq"] for row in _orders()] == [1, 2, 3, 4]
@@ -61,23 +61,23 @@ def _orders():
     return [{"seq": seq} for (seq,) in found]
 
 
-def test_ids_of_exceptions_callbacks_and_channels_are_not_reused(api, flask, flask_json, due, backup, story):
+def test_ids_of_exceptions_callbacks_and_channels_are_not_reused(api, flask, flask_json, due, backup, order_details):
     first = backup()
     first.restore()
     order_no = api.buy().data["order_no"]
     api.notice(order_no, 5)
     completed(api)
     added = flask_json("channel", "add", "--category", "gateway_a", "--driver", "trial", "--name", "New")
-    assert story(order_no)["exceptions"][0]["id"] == AHEAD
+    assert order_details(order_no)["exceptions"][0]["id"] == AHEAD
     assert database.execute_sql("SELECT MIN(id) FROM callback").fetchone() == (AHEAD,)
     assert added["id"] > AHEAD
     assert database.execute_sql("SELECT MAX(id) FROM ledger_account").fetchone()[0] > AHEAD
 
 
-def test_an_order_that_was_rolled_back_after_a_restore_leaves_the_next_id_ahead(api, story, backup):
+def test_an_order_that_was_rolled_back_after_a_restore_leaves_the_next_id_ahead(api, order_details, backup):
     backup().restore()
     assert api.sell("900000.00").code == 40901
-    assert row_id(story, api.buy().data["order_no"]) >= AHEAD
+    assert row_id(order_details, api.buy().data["order_no"]) >= AHEAD
 
 
 def test_orders_after_a_restore_are_found_by_search(api, due, backup):
@@ -87,12 +87,12 @@ def test_orders_after_a_restore_are_found_by_search(api, due, backup):
     assert api.listed(merchant_order_no="the restore").data["total"] == 2
 
 
-def test_a_restore_twice_continues_above_the_first(api, story, backup):
+def test_a_restore_twice_continues_above_the_first(api, order_details, backup):
     saved = backup()
     saved.restore()
-    lost = row_id(story, api.buy().data["order_no"])
+    lost = row_id(order_details, api.buy().data["order_no"])
     saved.restore()
-    again = row_id(story, api.buy().data["order_no"])
+    again = row_id(order_details, api.buy().data["order_no"])
     assert again >= AHEAD if postgres.IN_USE else again == lost + AHEAD
 
 
@@ -163,10 +163,10 @@ def test_resume_is_refused_if_nothing_is_paused(flask, refuses, backup):
     assert "nothing is paused" in refuses("db", "resume")
 
 
-def test_mark_restored_pauses_and_moves_ids_on_both_databases(api, flask, refuses, story):
-    last = row_id(story, api.buy().data["order_no"])
+def test_mark_restored_pauses_and_moves_ids_on_both_databases(api, flask, refuses, order_details):
+    last = row_id(order_details, api.buy().data["order_no"])
     assert "orders db resume" in flask("db", "mark-restored").stdout
-    assert row_id(story, api.buy().data["order_no"]) == last + AHEAD
+    assert row_id(order_details, api.buy().data["order_no"]) == last + AHEAD
     flask("db", "resume")
 
 

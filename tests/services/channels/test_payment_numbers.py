@@ -62,10 +62,10 @@ def test_a_recorded_reference_is_refused_and_its_first_order_named(request, paid
 
 
 @pytest.mark.parametrize(("first", "second"), [("BANK-1", " BANK-1"), (" BANK-1\t", "BANK-1"), ("BANK-1 ", " BANK-1 ")])
-def test_blanks_around_a_reference_do_not_count(deposit, paid, refused, story, first, second):
+def test_blanks_around_a_reference_do_not_count(deposit, paid, refused, order_details, first, second):
     order_no = deposit()
     paid(order_no, first)
-    assert story(order_no)["channel_reference"] == "BANK-1"
+    assert order_details(order_no)["channel_reference"] == "BANK-1"
     assert "already" in paid(order_no, second)
     assert order_no in refused(deposit(), second)
 

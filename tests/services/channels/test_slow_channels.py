@@ -23,7 +23,9 @@ def slow(web_server, flask, flask_json):
     return platform
 
 
-def test_only_some_requests_wait_for_it_and_the_others_are_opened_later(app, api, slow, later, exceptions, story):
+def test_only_some_requests_wait_for_it_and_the_others_are_opened_later(
+    app, api, slow, later, exceptions, order_details
+):
     slow.fails("slow", "slow")
     waiting = [threading.Thread(target=Api(through_flask(app.test_client())).buy, kwargs={"channel": 5}) for _ in "ab"]
     for each in waiting:
@@ -32,7 +34,7 @@ def test_only_some_requests_wait_for_it_and_the_others_are_opened_later(app, api
     third = api.buy(channel=5)
     assert (third.code, slow.busy, len(slow.calls)) == (1, 2, 2)
     order_no = third.data["order_no"]
-    assert story(order_no)["exceptions"][0]["detail"] == "2 requests wait for this channel already"
+    assert order_details(order_no)["exceptions"][0]["detail"] == "2 requests wait for this channel already"
     for each in waiting:
         each.join()
     later(1)

@@ -109,7 +109,7 @@ def _change_every_rate(flask):
 
 
 @pytest.mark.parametrize(("kind", "moved"), [("buy", 9_940), ("sell", -10_030)])
-def test_a_later_change_of_a_rate_changes_no_order(api, flask, story, balances, kind, moved):
+def test_a_later_change_of_a_rate_changes_no_order(api, flask, order_details, balances, kind, moved):
     order_no = getattr(api, kind)("100.00", channel=3).data["order_no"]
     told = api.detail(order_no=order_no).data
     _change_every_rate(flask)

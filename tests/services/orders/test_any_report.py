@@ -38,7 +38,7 @@ def withdrawal(world, draw):
 @pytest.mark.parametrize(("place", "amount"), [(deposit, 10_000), (withdrawal, 5_000)])
 @pytest.mark.parametrize("seed", range(3))
 def test_any_reports_are_settled_and_a_repeated_one_changes_nothing(
-    world, app, flask, story, monkeypatch, place, amount, seed
+    world, app, flask, order_details, monkeypatch, place, amount, seed
 ):
     draw, told = random.Random(seed), []
     for call in ("query", "query_payout", "pay_out"):
@@ -50,7 +50,7 @@ def test_any_reports_are_settled_and_a_repeated_one_changes_nothing(
         assert result.exception is None or isinstance(result.exception, SystemExit), (seed, told, arguments)
 
     def money(order_no):
-        found = story(order_no)
+        found = order_details(order_no)
         kept = ("id", "reference", "kind", "amount", "resolution", "code")
         return found["status"], found["ledger"], [[each.get(name) for name in kept] for each in found["exceptions"]]
 
@@ -64,7 +64,7 @@ def test_any_reports_are_settled_and_a_repeated_one_changes_nothing(
             run("order", "ask", order_no)
             assert money(order_no) == once, (seed, told)
             if draw.random() < 0.4 and told[-1].state not in (State.OPEN, State.ABSENT):
-                for each in story(order_no)["exceptions"]:
+                for each in order_details(order_no)["exceptions"]:
                     how = f"--{draw.choice(RESOLUTIONS)}"
                     run("order", "settle", order_no, how, "--exception", each["id"], "--yes")
                 once = money(order_no)

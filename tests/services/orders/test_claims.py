@@ -32,22 +32,24 @@ def claimed_at_channel(api):
 # An operator
 
 
-def test_a_claim_is_dismissed_with_its_reason_and_the_merchant_is_notified(claimed, api, flask, story, steps, balances):
+def test_a_claim_is_dismissed_with_its_reason_and_the_merchant_is_notified(
+    claimed, api, flask, order_details, steps, balances
+):
     assert "cancelled" in flask("order", "not-received", claimed, "--reason", "no such transfer").output
     assert (api.status(claimed), balances()) == ("cancelled", (START, 0))
     assert steps(claimed)[-1] == ("operator", "paid", "cancelled")
-    told = story(claimed)
+    told = order_details(claimed)
     assert told["history"][-1]["why"] == "no such transfer"
     assert [callback["type"] for callback in told["callbacks"]] == ["order.cancelled"]
 
 
-def test_it_is_dismissed_once_and_a_new_claim_changes_nothing(claimed, world, refuses, flask, story):
+def test_it_is_dismissed_once_and_a_new_claim_changes_nothing(claimed, world, refuses, flask, order_details):
     flask("order", "not-received", claimed)
-    told = story(claimed)
+    told = order_details(claimed)
     assert told["history"][-1]["why"] == "Payment not received"
     assert "is cancelled" in refuses("order", "not-received", claimed)
     claim(world, claimed)
-    assert story(claimed) == told
+    assert order_details(claimed) == told
 
 
 def test_money_received_after_the_dismissal_is_visible(claimed, flask, exceptions, balances):
@@ -98,10 +100,10 @@ def test_a_claim_that_fails_at_its_channel_is_cancelled(claimed_at_channel, api)
     assert api.status(claimed_at_channel) == "cancelled"
 
 
-def test_the_status_is_checked_first_and_again_later(claimed_at_channel, api, flask, exceptions, story):
+def test_the_status_is_checked_first_and_again_later(claimed_at_channel, api, flask, exceptions, order_details):
     flask("order", "not-received", claimed_at_channel)
     assert api.status(claimed_at_channel) == "cancelled"
-    assert story(claimed_at_channel)["due_at"]
+    assert order_details(claimed_at_channel)["due_at"]
     api.notice(claimed_at_channel, 10_000)
     assert exceptions() == {claimed_at_channel: "late_payment"}
 
@@ -135,13 +137,13 @@ class TestClaimsThatExpire:
     def settings_of_app(self):
         return {"claim_expiry": DAY}
 
-    def test_a_claim_ends_after_that_time(self, claimed, api, later, steps, story):
+    def test_a_claim_ends_after_that_time(self, claimed, api, later, steps, order_details):
         later(0)
         later(DAY - 60)
         assert api.status(claimed) == "paid"
         later(60)
         assert steps(claimed)[-1] == ("service", "paid", "cancelled")
-        told = story(claimed)
+        told = order_details(claimed)
         assert told["history"][-1]["why"] == "Payment not received"
         assert [callback["type"] for callback in told["callbacks"]] == ["order.cancelled"]
 

@@ -32,7 +32,7 @@ def placed(api, flask, flask_json, moves):
 
 
 @pytest.fixture(params=["notice", "query", "scheduled query"])
-def deliver(request, api, flask, later, moves, story):
+def deliver(request, api, flask, later, moves, order_details):
     """`deliver(order_no)`: the service gets the channel's report; skipped if the channel does not report this way."""
 
     def to_service(order_no):
@@ -40,7 +40,7 @@ def deliver(request, api, flask, later, moves, story):
             pytest.skip("this channel tells of a refund by its answers only")
         if request.param != "notice" and moves.driver == "alipay" and order_no in moves.partly:
             pytest.skip("Alipay tells of a partial refund by notices only")
-        if request.param == "scheduled query" and story(order_no)["due_at"] is None:
+        if request.param == "scheduled query" and order_details(order_no)["due_at"] is None:
             pytest.skip("no query is scheduled")
         if request.param == "notice":
             assert moves.notice(order_no).to(api.send, order_no).status in (200, 204)
@@ -70,65 +70,69 @@ def late(api, placed, moves, flask, later, exceptions):
     return walk
 
 
-def about(story, order_no):
+def about(order_details, order_no):
     """An order's exceptions: kind, amount, resolution."""
-    return [(each["kind"], each["amount"], each["resolution"]) for each in story(order_no)["exceptions"]]
+    return [(each["kind"], each["amount"], each["resolution"]) for each in order_details(order_no)["exceptions"]]
 
 
 # --- 1: late money that was refunded
 
 
-def test_fully_refunded_late_money_can_not_be_credited(late, deliver, moves, flask, story, exceptions, balances):
+def test_fully_refunded_late_money_can_not_be_credited(
+    late, deliver, moves, flask, order_details, exceptions, balances
+):
     order_no = late()
     moves.give_back(order_no, 10_000, 0)
     deliver(order_no)
     flask("order", "settle", order_no, "--credit", fails=True)
     assert balances() == (START, 0)
     if moves.sized:
-        assert (about(story, order_no), exceptions()) == ([("late_payment", "100.00", "returned")], {})
+        assert (about(order_details, order_no), exceptions()) == ([("late_payment", "100.00", "returned")], {})
     else:
-        assert about(story, order_no) == [("late_payment", "0.00", None)]
+        assert about(order_details, order_no) == [("late_payment", "0.00", None)]
 
 
-def test_credited_and_refunded_late_money_is_a_reversal(late, deliver, moves, flask, story, exceptions, balances):
+def test_credited_and_refunded_late_money_is_a_reversal(
+    late, deliver, moves, flask, order_details, exceptions, balances
+):
     order_no = late()
     flask("order", "settle", order_no, "--credit")
     moves.give_back(order_no, 10_000, 0)
     deliver(order_no)
     size = "100.00" if moves.sized else "0.00"
-    assert about(story, order_no) == [("late_payment", "100.00", "credit"), ("reversed", size, None)]
+    assert about(order_details, order_no) == [("late_payment", "100.00", "credit"), ("reversed", size, None)]
     assert (exceptions(), balances()) == ({order_no: "reversed"}, (START + CREDITED, 0))
-    before = story(order_no)
+    before = order_details(order_no)
     deliver(order_no)
-    assert story(order_no)["exceptions"] == before["exceptions"]
+    assert order_details(order_no)["exceptions"] == before["exceptions"]
 
 
-def test_manually_returned_late_money_may_be_refunded(late, deliver, moves, flask, story, exceptions):
+def test_manually_returned_late_money_may_be_refunded(late, deliver, moves, flask, order_details, exceptions):
     order_no = late()
     flask("order", "settle", order_no, "--refund")
     moves.give_back(order_no, 10_000, 0)
     deliver(order_no)
-    assert (about(story, order_no), exceptions()) == ([("late_payment", "100.00", "refund")], {})
+    assert (about(order_details, order_no), exceptions()) == ([("late_payment", "100.00", "refund")], {})
 
 
-def test_partly_refunded_late_money_counts_as_the_rest(late, deliver, moves, flask, story, balances):
+def test_partly_refunded_late_money_counts_as_the_rest(late, deliver, moves, flask, order_details, balances):
     order_no = late()
     moves.partly.add(order_no)
     moves.give_back(order_no, 4_000, 6_000)
     deliver(order_no)
     if moves.sized:
-        assert about(story, order_no) == [("late_payment", "60.00", None)]
+        assert about(order_details, order_no) == [("late_payment", "60.00", None)]
         flask("order", "settle", order_no, "--credit")
         assert balances() == (START + 5_964, 0)
     else:
         assert "names no amount" in flask("order", "settle", order_no, "--credit", fails=True).output
 
 
-def test_refunded_money_of_a_wrong_amount_ends_the_order(api, placed, deliver, moves, flask, story, balances):
+def test_refunded_money_of_a_wrong_amount_ends_the_order(api, placed, deliver, moves, flask, order_details, balances):
     order_no = placed()
     moves.pay(order_no, 9_000)
     moves.notice(order_no).to(api.send, order_no)
-    assert about(story, order_no) == [("wrong_amount", "90.00", None)]
+    assert about(order_details, order_no) == [("wrong_amount", "90.00", None)]
     moves.give_back(order_no, 9_000, 0)
     deliver(order_no)
     flask("order", "settle", order_no, "--credit", fails=True)
@@ -138,24 +142,26 @@ def test_refunded_money_of_a_wrong_amount_ends_the_order(api, placed, deliver, m
 # --- a deposit that was credited
 
 
-def test_a_partly_refunded_credited_deposit_is_reversed_by_that_part(api, placed, deliver, moves, story, balances):
+def test_a_partly_refunded_credited_deposit_is_reversed_by_that_part(
+    api, placed, deliver, moves, order_details, balances
+):
     order_no = placed()
     moves.pay(order_no, 10_000)
     moves.notice(order_no).to(api.send, order_no)
     moves.partly.add(order_no)
     moves.give_back(order_no, 4_000, 6_000)
     deliver(order_no)
-    assert about(story, order_no) == [("reversed", "40.00" if moves.sized else "0.00", None)]
+    assert about(order_details, order_no) == [("reversed", "40.00" if moves.sized else "0.00", None)]
     assert (api.status(order_no), balances()) == ("completed", (START + CREDITED, 0))
 
 
-def test_a_credited_deposit_that_the_channel_reports_as_unpaid_is_reversed(api, flask, story):
+def test_a_credited_deposit_that_the_channel_reports_as_unpaid_is_reversed(api, flask, order_details):
     order_no = api.buy().data["order_no"]
     api.notice(order_no, 10_000)
     for _ in range(2):
         flask("order", "ask", order_no)  # the simulator has no payment
-    assert about(story, order_no) == [("reversed", "100.00", None)]
-    assert story(order_no)["exceptions"][0]["code"] == "not_paid_there"
+    assert about(order_details, order_no) == [("reversed", "100.00", None)]
+    assert order_details(order_no)["exceptions"][0]["code"] == "not_paid_there"
 
 
 # --- 6: an amount that the channel corrects once the exception is resolved
@@ -171,14 +177,14 @@ def test_a_credited_deposit_that_the_channel_reports_as_unpaid_is_reversed(api, 
     ],
 )
 def test_an_amount_corrected_after_its_resolution_is_an_exception(
-    late, moves, api, flask, story, how, reported, expected
+    late, moves, api, flask, order_details, how, reported, expected
 ):
     order_no = late()
     flask("order", "settle", order_no, f"--{how}")
     moves.pay(order_no, reported)
     for _ in range(2):
         moves.notice(order_no).to(api.send, order_no)
-    assert about(story, order_no) == [("late_payment", "100.00", how), *expected]
+    assert about(order_details, order_no) == [("late_payment", "100.00", how), *expected]
 
 
 def test_money_beyond_a_resolved_amount_is_credited_separately(late, moves, api, flask, balances, exceptions):
@@ -191,21 +197,23 @@ def test_money_beyond_a_resolved_amount_is_credited_separately(late, moves, api,
     assert (balances(), exceptions()) == ((START + 14_910, 0), {})
 
 
-def test_a_full_refund_reverses_the_credit_and_closes_the_open_exception(late, moves, deliver, flask, story, balances):
+def test_a_full_refund_reverses_the_credit_and_closes_the_open_exception(
+    late, moves, deliver, flask, order_details, balances
+):
     if not moves.sized:
         pytest.skip("this channel does not say how much went back")
     order_no = late()
     flask("order", "settle", order_no, "--credit")
     moves.pay(order_no, 12_000)
     deliver(order_no)
-    assert about(story, order_no)[1:] == [("amount_corrected", "20.00", None)]
+    assert about(order_details, order_no)[1:] == [("amount_corrected", "20.00", None)]
     moves.give_back(order_no, 12_000, 0)
     deliver(order_no)
     ended = [("amount_corrected", "20.00", "returned"), ("reversed", "100.00", None)]
-    assert (about(story, order_no)[1:], balances()) == (ended, (START + CREDITED, 0))
+    assert (about(order_details, order_no)[1:], balances()) == (ended, (START + CREDITED, 0))
 
 
-def test_a_refund_of_unknown_amount_gets_it_once_the_channel_reports_it(api, flask, story, monkeypatch):
+def test_a_refund_of_unknown_amount_gets_it_once_the_channel_reports_it(api, flask, order_details, monkeypatch):
     order_no = api.buy().data["order_no"]
     api.notice(order_no, 10_000, reference="R-1")
     for report, size in (
@@ -216,10 +224,12 @@ def test_a_refund_of_unknown_amount_gets_it_once_the_channel_reports_it(api, fla
     ):
         monkeypatch.setattr(SandboxDriver, "query", lambda driver, payment, report=report: report)
         flask("order", "ask", order_no)
-        assert about(story, order_no) == [("reversed", size, None)]
+        assert about(order_details, order_no) == [("reversed", size, None)]
 
 
-def test_a_second_refund_of_unknown_amount_is_an_exception_once_the_first_is_resolved(api, flask, story, monkeypatch):
+def test_a_second_refund_of_unknown_amount_is_an_exception_once_the_first_is_resolved(
+    api, flask, order_details, monkeypatch
+):
     order_no = api.buy().data["order_no"]
     api.notice(order_no, 10_000, reference="R-1")
     unsized, left = Report(State.RETURNED, reference="R-1"), Report(State.PAID, 7_000, "R-1")
@@ -230,13 +240,15 @@ def test_a_second_refund_of_unknown_amount_is_an_exception_once_the_first_is_res
     monkeypatch.setattr(SandboxDriver, "query", lambda driver, payment: unsized)
     for _ in range(2):
         flask("order", "ask", order_no)
-        assert about(story, order_no) == [("reversed", "30.00", "refund"), ("reversed", "0.00", None)]
+        assert about(order_details, order_no) == [("reversed", "30.00", "refund"), ("reversed", "0.00", None)]
 
 
 # --- 7: a refund of unknown amount
 
 
-def test_a_refund_of_unknown_amount_is_an_exception_and_loses_nothing(api, placed, deliver, moves, story, exceptions):
+def test_a_refund_of_unknown_amount_is_an_exception_and_loses_nothing(
+    api, placed, deliver, moves, order_details, exceptions
+):
     if moves.sized:
         pytest.skip("this channel says how much went back")
     order_no = placed()
@@ -244,8 +256,8 @@ def test_a_refund_of_unknown_amount_is_an_exception_and_loses_nothing(api, place
     moves.give_back(order_no, 4_000, 6_000)
     deliver(order_no)
     assert (api.status(order_no), exceptions()) == ("pending", {order_no: "wrong_amount"})
-    assert about(story, order_no) == [("wrong_amount", "0.00", None)]
-    assert story(order_no)["exceptions"][0]["code"] == "returned_unknown"
+    assert about(order_details, order_no) == [("wrong_amount", "0.00", None)]
+    assert order_details(order_no)["exceptions"][0]["code"] == "returned_unknown"
 
 
 # --- 2 and 4: payouts
@@ -260,21 +272,23 @@ def paid_although_rejected(world, api, exceptions):
     return order_no
 
 
-def test_a_payout_conflict_whose_payout_bounced_is_closed(api, paid_although_rejected, story, exceptions, balances):
+def test_a_payout_conflict_whose_payout_bounced_is_closed(
+    api, paid_although_rejected, order_details, exceptions, balances
+):
     for _ in range(2):
         assert api.notice(paid_although_rejected, 5_000, state="failed").status == 200
-    assert about(story, paid_although_rejected) == [("payout_conflict", "50.00", "failed")]
+    assert about(order_details, paid_although_rejected) == [("payout_conflict", "50.00", "failed")]
     assert (exceptions(), balances()) == ({}, (START, 0))
 
 
 def test_a_payout_that_bounced_after_its_deduction_is_credited_back(
-    api, paid_although_rejected, flask, story, exceptions, balances
+    api, paid_although_rejected, flask, order_details, exceptions, balances
 ):
     flask("order", "settle", paid_although_rejected, "--complete")
     assert balances() == (START - 5_010, 0)
     for _ in range(2):
         api.notice(paid_although_rejected, 5_000, state="failed")
-    assert about(story, paid_although_rejected)[1:] == [("reversed", "50.00", None)]
+    assert about(order_details, paid_although_rejected)[1:] == [("reversed", "50.00", None)]
     flask("order", "settle", paid_although_rejected, "--cancel", fails=True)
     flask("order", "settle", paid_although_rejected, "--credit")
     assert (exceptions(), balances()) == ({}, (START, 0))
@@ -316,13 +330,13 @@ def test_a_rejected_withdrawal_in_progress_is_reserved_again(
     ("final", "money", "end"), [("paid", (START - 5_010, 0), "paid_out"), ("failed", (START, 0), "failed")]
 )
 def test_a_withdrawal_reserved_again_ends_with_the_channels_final_result(
-    api, in_progress_although_rejected, exceptions, balances, story, flask, final, money, end
+    api, in_progress_although_rejected, exceptions, balances, order_details, flask, final, money, end
 ):
     for _ in range(2):
         api.notice(in_progress_although_rejected, 5_000, state=final)
-    assert about(story, in_progress_although_rejected) == [("payout_in_progress", "50.00", end)]
+    assert about(order_details, in_progress_although_rejected) == [("payout_in_progress", "50.00", end)]
     assert (api.status(in_progress_although_rejected), balances(), exceptions()) == ("cancelled", money, {})
-    events = [each["type"] for each in story(in_progress_although_rejected)["callbacks"]]
+    events = [each["type"] for each in order_details(in_progress_although_rejected)["callbacks"]]
     assert events == ["order.cancelled"]
     flask("ledger", "verify")
 
@@ -344,7 +358,7 @@ def test_without_the_balance_a_payout_in_progress_is_only_an_exception(world, ap
 
 
 def test_a_rejected_withdrawal_in_progress_is_checked_until_the_channel_has_a_result(
-    world, api, flask, story, exceptions, balances
+    world, api, flask, order_details, exceptions, balances
 ):
     order_no = world.api.sell("50.00").data["order_no"]
     api.play(order_no, "silent")
@@ -363,26 +377,26 @@ def test_a_rejected_withdrawal_in_progress_is_checked_until_the_channel_has_a_re
 # --- 5: a channel that does not respond
 
 
-def test_a_channel_that_never_responds_leaves_an_exception(placed, moves, later, api, story, exceptions, flask):
+def test_a_channel_that_never_responds_leaves_an_exception(placed, moves, later, api, order_details, exceptions, flask):
     if moves.driver not in ("epay", "alipay"):
         pytest.skip("a cancelled deposit of this channel is not asked about")
     order_no = placed()
-    if story(order_no)["status"] == "pending":
+    if order_details(order_no)["status"] == "pending":
         later(900)
     assert api.status(order_no) == "cancelled"
-    if story(order_no)["due_at"] is None:
+    if order_details(order_no)["due_at"] is None:
         pytest.skip("this channel closed it")
     moves.platform.answer = lambda path, request: Response("gone", 500)
     for _ in range(8 * 24):
         later(3_600)
     assert exceptions() == {order_no: "unknown_outcome"}
-    assert "status checks stopped" in story(order_no)["exceptions"][0]["detail"]
+    assert "status checks stopped" in order_details(order_no)["exceptions"][0]["detail"]
     flask("order", "settle", order_no, "--cancel")
     assert exceptions() == {}
 
 
 def test_a_payout_in_progress_after_it_was_credited_back_is_reserved_again_once(
-    world, api, flask, exceptions, balances, story
+    world, api, flask, exceptions, balances, order_details
 ):
     order_no = sell_accepted(world)
     world.later(5, times=2)
@@ -391,14 +405,14 @@ def test_a_payout_in_progress_after_it_was_credited_back_is_reserved_again_once(
     for _ in range(3):
         api.notice(order_no, 5_000, **IN_PROGRESS)
     assert (exceptions(), balances()) == ({order_no: "payout_in_progress"}, (START - 5_010, 5_010))
-    assert story(order_no)["due_at"]
+    assert order_details(order_no)["due_at"]
     flask("ledger", "verify")
     api.notice(order_no, 5_000, reference="R-2")
     assert (exceptions(), balances()) == ({}, (START - 5_010, 0))
 
 
-def test_a_withdrawal_reported_in_progress_is_checked_by_the_service(in_progress_although_rejected, story):
-    assert story(in_progress_although_rejected)["due_at"]
+def test_a_withdrawal_reported_in_progress_is_checked_by_the_service(in_progress_although_rejected, order_details):
+    assert order_details(in_progress_although_rejected)["due_at"]
 
 
 def test_after_a_day_of_silence_an_operator_may_end_a_withdrawal_reserved_again(

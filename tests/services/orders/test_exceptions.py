@@ -77,26 +77,26 @@ def _by_way(cases):
     ("walk", "kind", "amount", "status", "money", "ways"), CASES, ids=lambda v: getattr(v, "__name__", "")
 )
 def test_a_deposits_unexpected_money_is_visible_and_moves_nothing(
-    world, api, story, exceptions, balances, walk, kind, amount, status, money, ways
+    world, api, order_details, exceptions, balances, walk, kind, amount, status, money, ways
 ):
     order_no = walk(world)
     assert exceptions() == {order_no: kind}
-    [told] = story(order_no)["exceptions"]
+    [told] = order_details(order_no)["exceptions"]
     assert (told["kind"], told["amount"], told["resolution"]) == (kind, amount, None)
-    assert any(kind in line["why"] for line in story(order_no)["history"])
+    assert any(kind in line["why"] for line in order_details(order_no)["history"])
     assert (api.status(order_no), balances()) == (status, (money, 0))
 
 
 @pytest.mark.parametrize(("walk", "kind", "amount", "status", "money", "how", "credited"), _by_way(CASES))
 def test_a_deposits_unexpected_money_is_credited_or_refunded_once(
-    world, api, settle, story, exceptions, balances, walk, kind, amount, status, money, how, credited
+    world, api, settle, order_details, exceptions, balances, walk, kind, amount, status, money, how, credited
 ):
     order_no = walk(world)
     settle(order_no, "cancel", fails=True)
     settle(order_no, how)
     after = (money + credited, 0)
     assert (api.status(order_no), balances(), exceptions()) == (ENDS[status], after, {})
-    assert story(order_no)["exceptions"][0]["resolution"] == how
+    assert order_details(order_no)["exceptions"][0]["resolution"] == how
     for again in ("credit", "refund"):
         settle(order_no, again, fails=True)
     world.later(10_000)
@@ -104,10 +104,12 @@ def test_a_deposits_unexpected_money_is_credited_or_refunded_once(
 
 
 @pytest.mark.parametrize(("walk", "amount", "status", "ways"), PAYOUTS, ids=_name)
-def test_a_payout_that_contradicts_its_order_is_visible(world, api, story, exceptions, walk, amount, status, ways):
+def test_a_payout_that_contradicts_its_order_is_visible(
+    world, api, order_details, exceptions, walk, amount, status, ways
+):
     order_no = walk(world)
     assert exceptions() == {order_no: "payout_conflict"}
-    [told] = story(order_no)["exceptions"]
+    [told] = order_details(order_no)["exceptions"]
     assert (told["kind"], told["amount"], told["resolution"]) == ("payout_conflict", amount, None)
     world.later(10_000)
     assert api.status(order_no) == status
@@ -140,10 +142,10 @@ def test_a_completed_withdrawal_that_bounced_is_credited_back_or_left(
     assert (api.status(order_no), balances(), exceptions()) == ("completed", money, {})
 
 
-def test_a_withdrawal_that_bounced_twice_is_credited_back_once(world, api, flask, settle, story, balances):
+def test_a_withdrawal_that_bounced_twice_is_credited_back_once(world, api, flask, settle, order_details, balances):
     order_no = payout_failed_after_all(world)
     assert api.notice(order_no, 5_000, state="failed", reference="R-3").status == 200
-    first, second = (exception["id"] for exception in story(order_no)["exceptions"])
+    first, second = (exception["id"] for exception in order_details(order_no)["exceptions"])
     flask("order", "settle", order_no, "--credit", "--exception", first)
     flask("order", "settle", order_no, "--credit", "--exception", second, fails=True)
     assert balances() == BACK
@@ -179,12 +181,12 @@ def complete(flask, order_no, **more):
     return flask("order", "settle", order_no, "--complete", "--yes", **more)
 
 
-def test_a_late_payment_completes_its_cancelled_order(world, api, flask, story, balances, exceptions):
+def test_a_late_payment_completes_its_cancelled_order(world, api, flask, order_details, balances, exceptions):
     flask("channel", "set", 2, "--settlement-days", 1)
     order_no = played("late")(world)
     complete(flask, order_no)
     assert (api.status(order_no), balances(), exceptions()) == ("completed", (START + 9_940, 0), {})
-    assert [each["type"] for each in story(order_no)["callbacks"]] == ["order.cancelled", "order.completed"]
+    assert [each["type"] for each in order_details(order_no)["callbacks"]] == ["order.cancelled", "order.completed"]
     assert api.detail(order_no=order_no).data["merchant_actual_amount"] == 9_940
     complete(flask, order_no, fails=True)
     api.notice(order_no, 10_000, reference=f"SB{order_no}")
@@ -192,25 +194,27 @@ def test_a_late_payment_completes_its_cancelled_order(world, api, flask, story, 
 
 
 @pytest.mark.parametrize("walk", [played("wrong_amount"), deposit_claimed_and_paid_more])
-def test_a_larger_payment_completes_its_order_with_the_received_amount(world, api, flask, story, balances, walk):
+def test_a_larger_payment_completes_its_order_with_the_received_amount(
+    world, api, flask, order_details, balances, walk
+):
     order_no = walk(world)
     complete(flask, order_no)
     assert balances() == (START + 10_039, 0)
     order = api.detail(order_no=order_no).data
     assert (order["status"], order["cny_amount"], order["service_amount"]) == ("completed", "100.00", 61)
     assert order["merchant_actual_amount"] == 10_039
-    steps = [line["to"] for line in story(order_no)["history"] if line["from"] != line["to"]]
+    steps = [line["to"] for line in order_details(order_no)["history"] if line["from"] != line["to"]]
     assert steps == ["pending", "paid", "confirmed", "completed"]
-    entries = {(each["account"], each["yuan"]) for each in story(order_no)["ledger"]}
+    entries = {(each["account"], each["yuan"]) for each in order_details(order_no)["ledger"]}
     assert entries == {("available", "100.39"), ("fees", "0.61"), ("clearing", "-101.00")}
     flask("ledger", "verify")
 
 
-def test_a_refund_of_a_completed_larger_payment_is_a_reversal(world, api, flask, story):
+def test_a_refund_of_a_completed_larger_payment_is_a_reversal(world, api, flask, order_details):
     order_no = played("wrong_amount")(world)
     complete(flask, order_no)
     api.notice(order_no, 10_000, reference=f"SB{order_no}")
-    assert (story(order_no)["exceptions"][-1]["kind"], story(order_no)["exceptions"][-1]["amount"]) == (
+    assert (order_details(order_no)["exceptions"][-1]["kind"], order_details(order_no)["exceptions"][-1]["amount"]) == (
         "reversed",
         "1.00",
     )

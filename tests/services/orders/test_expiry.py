@@ -9,13 +9,13 @@ FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
 @pytest.mark.parametrize("channel", [SANDBOX, MANUAL])
-def test_an_unpaid_deposit_expires_after_15_minutes_and_not_before(api, later, story, channel):
+def test_an_unpaid_deposit_expires_after_15_minutes_and_not_before(api, later, order_details, channel):
     order_no = api.buy(channel=channel).data["order_no"]
     later(895)
     assert api.status(order_no) == "pending"
     later(5)
     assert api.status(order_no) == "cancelled"
-    last = story(order_no)["history"][-1]
+    last = order_details(order_no)["history"][-1]
     assert (last["who"], last["why"]) == ("service", "Expired")
 
 
@@ -43,14 +43,14 @@ def test_a_withdrawal_does_not_expire(api, later):
 
 
 @pytest.mark.parametrize("paid_at", [0, 100, 895])
-def test_money_without_a_notice_is_found_by_a_status_check(api, ahead, later, balances, story, paid_at):
+def test_money_without_a_notice_is_found_by_a_status_check(api, ahead, later, balances, order_details, paid_at):
     order_no = api.buy().data["order_no"]
     ahead(paid_at)
     api.play(order_no, "silent")
     assert (api.status(order_no), balances()) == ("pending", (START, 0))
     later(905 - paid_at)
     assert (api.status(order_no), balances()) == ("completed", PAID)
-    assert story(order_no)["history"][1]["who"] == "channel"
+    assert order_details(order_no)["history"][1]["who"] == "channel"
 
 
 def test_a_payment_is_found_long_before_the_order_would_expire(api, later):
@@ -111,15 +111,15 @@ def test_a_deposit_opened_without_a_response_expires_by_the_channels_report(api,
     assert api.status(order_no) == "cancelled"
 
 
-def test_an_unknown_outcome_is_visible_and_checked_until_it_is_known(api, later, exceptions, story, balances):
+def test_an_unknown_outcome_is_visible_and_checked_until_it_is_known(api, later, exceptions, order_details, balances):
     order_no = api.buy().data["order_no"]
     api.play(order_no, "timeout")
     later(60)
     assert (api.status(order_no), exceptions()) == ("pending", {order_no: "unknown_outcome"})
-    assert story(order_no)["exceptions"][0]["resolution"] is None
+    assert order_details(order_no)["exceptions"][0]["resolution"] is None
     later(300, times=2)
     assert (api.status(order_no), balances(), exceptions()) == ("completed", PAID, {})
-    assert story(order_no)["exceptions"][0]["resolution"] == "answered"
+    assert order_details(order_no)["exceptions"][0]["resolution"] == "answered"
 
 
 def test_an_order_does_not_expire_while_its_outcome_is_unknown(api, ahead, later, exceptions):
@@ -132,13 +132,13 @@ def test_an_order_does_not_expire_while_its_outcome_is_unknown(api, ahead, later
     assert api.status(order_no) == "completed"
 
 
-def test_silence_is_in_the_history_once_however_often_the_status_is_checked(api, later, story):
+def test_silence_is_in_the_history_once_however_often_the_status_is_checked(api, later, order_details):
     order_no = api.buy().data["order_no"]
     api.play(order_no, "timeout")
     later(60)
-    said = story(order_no)["history"]
+    said = order_details(order_no)["history"]
     later(300)
-    assert story(order_no)["history"] == said
+    assert order_details(order_no)["history"] == said
 
 
 def test_a_channel_that_falls_silent_again_is_visible_again(api, flask, due, later, exceptions):

@@ -46,20 +46,20 @@ START = 1_000_000
 @pytest.mark.parametrize("after", STATUSES)
 @pytest.mark.parametrize("before", STATUSES)
 @pytest.mark.parametrize("kind", LEGAL)
-def test_a_step_is_legal_or_it_does_not_happen(api, story, kind, before, after):
+def test_a_step_is_legal_or_it_does_not_happen(api, order_details, kind, before, after):
     order_no = getattr(api, kind)().data["order_no"]
     Order.update(status=before).where(Order.order_no == order_no).execute()
-    told = story(order_no)
+    told = order_details(order_no)
     moved = transaction(lifecycle.transition)(
         Order.get(Order.order_no == order_no), after, "operator", own_words("to see")
     )
     assert moved is (after in LEGAL[kind].get(before, ()))
     if not moved:
-        assert story(order_no) == told
+        assert order_details(order_no) == told
         return
-    line = story(order_no)["history"][-1]
+    line = order_details(order_no)["history"][-1]
     assert (line["who"], line["why"], line["from"], line["to"]) == ("operator", "to see", before, after)
-    assert story(order_no)["status"] == after
+    assert order_details(order_no)["status"] == after
 
 
 def test_of_two_steps_from_the_same_status_one_happens(api, steps):
@@ -128,13 +128,13 @@ def test_an_ended_order_does_not_change(world, flask, steps, balances, walk, sta
 
 
 @pytest.mark.parametrize("walk", [buy_paid, sell_paid_out])
-def test_a_repeated_notice_changes_nothing_and_is_acknowledged(world, api, story, walk):
+def test_a_repeated_notice_changes_nothing_and_is_acknowledged(world, api, order_details, walk):
     order_no = walk(world)
-    told = story(order_no)
+    told = order_details(order_no)
     fen = 10_000 if told["order_type"] == 1 else 5_000
     again = api.notice(order_no, fen, reference=told["channel_reference"])
     assert (again.status, again.text) == (200, "success")
-    assert story(order_no) == told
+    assert order_details(order_no) == told
 
 
 @pytest.mark.parametrize(
@@ -147,10 +147,10 @@ def test_a_repeated_notice_changes_nothing_and_is_acknowledged(world, api, story
         (sell_failed, ["order.confirmed", "order.cancelled"]),
     ],
 )
-def test_each_step_has_its_callback_if_the_merchant_subscribed(world, flask, story, walk, events):
+def test_each_step_has_its_callback_if_the_merchant_subscribed(world, flask, order_details, walk, events):
     flask("merchant", "set", "demo", "--events", "paid,confirmed")
-    assert [callback["type"] for callback in story(walk(world))["callbacks"]] == events
+    assert [callback["type"] for callback in order_details(walk(world))["callbacks"]] == events
 
 
-def test_the_reason_of_a_rejection_is_in_the_history(world, story):
-    assert story(sell_given_up_by_hand(world))["history"][-1]["why"] == "no such card"
+def test_the_reason_of_a_rejection_is_in_the_history(world, order_details):
+    assert order_details(sell_given_up_by_hand(world))["history"][-1]["why"] == "no such card"

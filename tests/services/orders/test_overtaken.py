@@ -72,7 +72,7 @@ def test_silence_is_recorded_although_another_worker_claimed_the_order_meanwhile
     ("outcome", "status", "left_open"), [("success", "completed", set()), ("wrong_amount", "pending", {"wrong_amount"})]
 )
 def test_silence_about_an_order_that_needs_no_response_leaves_no_exception(
-    api, ahead, due, story, monkeypatch, outcome, status, left_open
+    api, ahead, due, order_details, monkeypatch, outcome, status, left_open
 ):
     order_no = api.buy().data["order_no"]
 
@@ -84,6 +84,6 @@ def test_silence_about_an_order_that_needs_no_response_leaves_no_exception(
     monkeypatch.setattr(SandboxDriver, "query", paid_and_silent)
     ahead(60)
     due.orders()
-    told = story(order_no)["exceptions"]
+    told = order_details(order_no)["exceptions"]
     assert {exception["kind"] for exception in told if not exception["resolution"]} == left_open
     assert api.status(order_no) == status

@@ -138,14 +138,14 @@ def test_the_operator_may_reject_before_the_auto_approval(api, flask, later, bal
 
 
 def test_a_manual_withdrawal_waits_until_the_operator_marks_it_as_paid(
-    api, accepted, flask, later, story, balances, exceptions
+    api, accepted, flask, later, order_details, balances, exceptions
 ):
     order_no = accepted(MANUAL)
     later(1_000, times=3)
     assert (api.status(order_no), exceptions()) == ("confirmed", {})
     flask("order", "paid", order_no, "--reference", "BANK-1")
     assert (api.status(order_no), balances()) == ("completed", (START - 5_015, 0))
-    assert story(order_no)["channel_reference"] == "BANK-1"
+    assert order_details(order_no)["channel_reference"] == "BANK-1"
 
 
 def test_only_an_approved_withdrawal_can_be_marked_as_paid(api, flask, balances):

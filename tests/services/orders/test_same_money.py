@@ -34,29 +34,29 @@ def twice(api, later):
 
 @pytest.mark.parametrize("walk", [late, wrong, twice])
 @pytest.mark.parametrize("settled", [False, True])
-def test_unexpected_money_reported_again_changes_nothing(api, later, flask, story, balances, walk, settled):
+def test_unexpected_money_reported_again_changes_nothing(api, later, flask, order_details, balances, walk, settled):
     order_no = walk(api, later)
     if settled:
         flask("order", "settle", order_no, "--credit")
-    told, money = story(order_no), balances()
+    told, money = order_details(order_no), balances()
     [exception] = told["exceptions"]
     for _ in range(2):
         assert api.notice(order_no, round(float(exception["amount"]) * 100)).text == "success"
-    assert story(order_no) == told
+    assert order_details(order_no) == told
     assert balances() == money
 
 
 @pytest.mark.parametrize("walk", [late, wrong, twice])
 @pytest.mark.parametrize("settled", [False, True])
 def test_unexpected_money_corrected_to_another_amount_counts_as_that_unless_it_was_returned(
-    api, later, flask, story, balances, walk, settled
+    api, later, flask, order_details, balances, walk, settled
 ):
     order_no = walk(api, later)
     before = balances()[0]
     if settled:
         flask("order", "settle", order_no, "--refund")
     api.notice(order_no, 9_500)
-    told = story(order_no)
+    told = order_details(order_no)
     [exception] = told["exceptions"]
     assert (exception["amount"] == "95.00") is not settled
     if not settled:
@@ -65,10 +65,10 @@ def test_unexpected_money_corrected_to_another_amount_counts_as_that_unless_it_w
         assert balances()[0] - before == 9_500 - 57
     assert api.notice(order_no, 9_400).text == "success"
     less = [] if settled else [("reversed", "1.00")]
-    assert [(each["kind"], each["amount"]) for each in story(order_no)["exceptions"][1:]] == less
+    assert [(each["kind"], each["amount"]) for each in order_details(order_no)["exceptions"][1:]] == less
 
 
-def test_a_mistyped_amount_is_corrected_by_another_confirmation(api, flask, story, balances):
+def test_a_mistyped_amount_is_corrected_by_another_confirmation(api, flask, order_details, balances):
     order_no = api.buy(channel=MANUAL).data["order_no"]
     for amount in ("90", "95"):
         said = flask("order", "paid", order_no, "--amount", amount, "--reference", "BANK-1").output
@@ -90,12 +90,12 @@ def test_money_without_a_number_is_not_corrected_by_possibly_other_money(api, fl
         assert balances()[0] - before == 2_000 - 12
 
 
-def test_two_unexpected_payments_are_two_exceptions_to_be_named(api, later, flask, story, balances):
+def test_two_unexpected_payments_are_two_exceptions_to_be_named(api, later, flask, order_details, balances):
     order_no = api.buy().data["order_no"]
     later(900)
     for reference in ("R-1", "R-2"):
         api.notice(order_no, 10_000, reference=reference)
-    first, second = [told["id"] for told in story(order_no)["exceptions"]]
+    first, second = [told["id"] for told in order_details(order_no)["exceptions"]]
     assert str(second) in flask("order", "settle", order_no, "--credit", fails=True).output
     assert balances() == (START, 0)
     flask("order", "settle", order_no, "--credit", "--exception", second)

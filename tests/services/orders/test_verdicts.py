@@ -36,9 +36,9 @@ def test_a_recorded_report_changes_nothing(books):
     assert TABLE[books][Proof.AS_BOOKED] == Verdict()
 
 
-def test_new_history_and_exceptions_have_codes(world, story):
+def test_new_history_and_exceptions_have_codes(world, order_details):
     order_no = walks.deposit_too_small(world)
-    told = story(order_no)
+    told = order_details(order_no)
     lines = [*told["history"], *told["exceptions"]]
     assert {line["code"] for line in lines} == {"created", "paid_other_amount"}
     assert all(line["code"] in set(Why) for line in lines)

@@ -39,8 +39,8 @@ def explained(flask, file):
     return run
 
 
-def named(told):
-    return [mistake["name"] for mistake in told["mistakes"]]
+def named(explanation):
+    return [mistake["name"] for mistake in explanation["mistakes"]]
 
 
 @pytest.mark.parametrize("name", VECTORS)
@@ -49,11 +49,11 @@ def test_each_published_vector_is_explained_line_by_line(name, flask, file):
     options = ["--query", vector["query"], "--secret-file", file(PUBLISHED["secret"] + "\n")]
     if vector["body"]:
         options += ["--body", file(vector["body"])]
-    told = json.loads(flask("sign", vector["endpoint"], *options, "--json").stdout)
-    assert told["string_to_sign"] == vector["string_to_sign"]
-    assert [line["text"] for line in told["lines"]] == vector["string_to_sign"].split("\n")
-    assert told["signature"] == vector["signature"]
-    assert (told["holds"], told["verdict"]) == (None, "The request has no signature.")
+    explanation = json.loads(flask("sign", vector["endpoint"], *options, "--json").stdout)
+    assert explanation["string_to_sign"] == vector["string_to_sign"]
+    assert [line["text"] for line in explanation["lines"]] == vector["string_to_sign"].split("\n")
+    assert explanation["signature"] == vector["signature"]
+    assert (explanation["holds"], explanation["verdict"]) == (None, "The request has no signature.")
     given = flask("sign", vector["endpoint"], *options, "--signature", vector["signature"], "--json")
     assert json.loads(given.stdout)["holds"] is True
 
@@ -63,8 +63,10 @@ def test_a_newline_at_the_end_is_found_for_each_published_vector(name, flask, fi
     vector = VECTORS[name]
     options = ["--query", vector["query"], "--body", file(vector["body"]), "--merchant", "demo"]
     wrong = hexed(vector["string_to_sign"] + "\n")
-    told = json.loads(flask("sign", vector["endpoint"], *options, "--signature", wrong, "--json", fails=True).stdout)
-    assert named(told) == ["newline_at_end"]
+    explanation = json.loads(
+        flask("sign", vector["endpoint"], *options, "--signature", wrong, "--json", fails=True).stdout
+    )
+    assert named(explanation) == ["newline_at_end"]
 
 
 @pytest.mark.parametrize(("name", "change"), TEXTS, ids=[name for name, _ in TEXTS])
@@ -82,15 +84,15 @@ def test_a_mistake_is_named_by_the_text_alone_and_by_the_signature_alone(name, c
 def test_a_mistake_after_the_text_is_distinguished_from_one_in_it(name, sign, explained, file):
     mistaken = Mistaken()
     wrong = mistaken.text.replace("12.50", "12.5")
-    told = explained(mistaken, "--merchant", "demo", "--theirs", file(wrong), signature=sign(wrong))
-    assert named(told) == ["number", name]
+    explanation = explained(mistaken, "--merchant", "demo", "--theirs", file(wrong), signature=sign(wrong))
+    assert named(explanation) == ["number", name]
 
 
 def test_the_source_of_each_line_and_the_left_out_values_are_shown(explained):
-    told = explained(Mistaken(), right=True)
-    assert {"line": 14, "text": "q=a b/c", "from": "query string"} in told["lines"]
-    assert told["lines"][0] == {"line": 1, "text": "createOrder", "from": "address"}
-    left_out = {(leaf["path"], leaf["why"]) for leaf in told["left_out"]}
+    explanation = explained(Mistaken(), right=True)
+    assert {"line": 14, "text": "q=a b/c", "from": "query string"} in explanation["lines"]
+    assert explanation["lines"][0] == {"line": 1, "text": "createOrder", "from": "address"}
+    left_out = {(leaf["path"], leaf["why"]) for leaf in explanation["left_out"]}
     assert left_out == {("merchant_order_no", "empty"), ("gatewaya_card_info.prov_id", "null")}
 
 
@@ -117,8 +119,8 @@ def test_a_stored_secret_signs_nothing_for_callers_without_it(flask, file, flask
     text = mistaken.text
     body = file(mistaken.body(hexed(text + "\n", secrets["secret"])))
     result = flask("sign", ENDPOINT, "--body", body, "--query", QUERY, "--merchant", "shop", "--json", fails=True)
-    told = json.loads(result.stdout)
-    assert (named(told), told["signature"]) == (["newline_at_end"], "")
+    explanation = json.loads(result.stdout)
+    assert (named(explanation), explanation["signature"]) == (["newline_at_end"], "")
     for never in (*list(secrets.values())[1:], hexed(text, secrets["secret"])):
         assert never not in result.output
     brought = ("--secret-file", file(secrets["secret"]))
@@ -129,9 +131,9 @@ def test_a_stored_secret_signs_nothing_for_callers_without_it(flask, file, flask
 
 def test_the_secret_of_the_demo_is_not_shown_either(explained):
     mistaken = Mistaken()
-    told = explained(mistaken, "--merchant", "demo", signature=hexed(mistaken.text), right=True)
-    assert (told["holds"], told["signature"]) == (True, hexed(mistaken.text))
-    assert SECRET not in json.dumps(told)
+    explanation = explained(mistaken, "--merchant", "demo", signature=hexed(mistaken.text), right=True)
+    assert (explanation["holds"], explanation["signature"]) == (True, hexed(mistaken.text))
+    assert SECRET not in json.dumps(explanation)
 
 
 def test_an_impossible_request_ends_in_one_line(refuses, flask, file):

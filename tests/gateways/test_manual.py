@@ -54,10 +54,10 @@ def test_a_repeated_confirmation_changes_nothing(api, placed, claim, flask, orde
     for _ in range(2):
         assert claim(order_no).status == 303
     flask("order", "paid", order_no)
-    told = order_details(order_no)
+    details = order_details(order_no)
     claim(order_no)
     assert "already" in flask("order", "paid", order_no).output
-    assert (order_details(order_no), balances()) == (told, PAID)
+    assert (order_details(order_no), balances()) == (details, PAID)
 
 
 def test_an_amount_other_than_the_orders_credits_nothing(api, placed, claim, flask, balances, exceptions):
@@ -94,9 +94,9 @@ def test_money_for_an_expired_order_is_visible(api, placed, later, flask, balanc
 def test_a_claim_for_an_expired_order_changes_nothing(api, placed, later, claim, order_details):
     order_no = placed()
     later(900)
-    told = order_details(order_no)
+    details = order_details(order_no)
     assert claim(order_no).status == 303
-    assert order_details(order_no) == told
+    assert order_details(order_no) == details
 
 
 def test_only_a_deposit_of_this_channel_can_be_claimed(api, claim):
@@ -109,11 +109,11 @@ def test_only_a_deposit_of_this_channel_can_be_claimed(api, claim):
 def test_this_channel_accepts_no_notices(api, placed, claim, order_details):
     order_no = placed()
     claim(order_no)
-    told = order_details(order_no)
+    details = order_details(order_no)
     body, headers = sandbox_notice(order_no, 10_000)
     refused = api.send("POST", f"/addons/paychannel/notify/{order_no}", body, headers)
     assert (refused.status, refused.text) == (400, "fail")
-    assert heard(order_details(order_no)) == (told, ["manual sends no notices"])
+    assert heard(order_details(order_no)) == (details, ["manual sends no notices"])
 
 
 def test_an_operator_can_not_confirm_payments_of_a_channel_that_reports_them(api, flask, balances):

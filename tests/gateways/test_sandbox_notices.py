@@ -32,10 +32,10 @@ def _forged(order_no):
 @pytest.mark.parametrize("forgery", list(_forged("")))
 def test_a_forged_notice_is_refused_and_changes_nothing(api, order_details, balances, forgery):
     order_no = api.buy().data["order_no"]
-    told = order_details(order_no)
+    details = order_details(order_no)
     refused = _notify(api, order_no, *_forged(order_no)[forgery])
     assert (refused.status, refused.text) == (400, "fail")
-    assert (heard(order_details(order_no)), balances()) == ((told, ["bad signature"]), NOTHING)
+    assert (heard(order_details(order_no)), balances()) == ((details, ["bad signature"]), NOTHING)
 
 
 def test_refused_notices_do_not_fill_the_history(api, order_details):
@@ -57,12 +57,12 @@ def test_a_notice_by_get_is_refused(api):
 
 def test_a_notice_counts_for_the_order_that_it_names_only(api, order_details):
     paid, unpaid = (api.buy().data["order_no"] for _ in range(2))
-    told = [order_details(paid), order_details(unpaid)]
+    details = [order_details(paid), order_details(unpaid)]
     refused = api.notice(paid, 10_000, to=unpaid)
     assert (refused.status, refused.text) == (400, "fail")
     assert [heard(order_details(paid)), heard(order_details(unpaid))] == [
-        (told[0], []),
-        (told[1], ["it is about another order"]),
+        (details[0], []),
+        (details[1], ["it is about another order"]),
     ]
     assert api.notice(paid, 10_000).text == "success"
     assert [api.status(paid), api.status(unpaid)] == ["completed", "pending"]
@@ -107,20 +107,20 @@ SAID = {"order_no": "?", "state": "paid", "amount": 10_000, "reference": "R-1"}
 )
 def test_an_invalid_signed_notice_is_refused_and_changes_nothing(api, order_details, said):
     order_no = api.buy().data["order_no"]
-    told = order_details(order_no)
+    details = order_details(order_no)
     body = said if isinstance(said, bytes) else json.dumps(said).replace("?", order_no).encode()
     refused = _notify(api, order_no, *sandbox_signed(body))
     assert (refused.status, refused.text) == (400, "fail")
     after, reasons = heard(order_details(order_no))
-    assert (after, len(reasons)) == (told, 1)
+    assert (after, len(reasons)) == (details, 1)
 
 
 @pytest.mark.parametrize("state", ["open", "absent"])
 def test_a_notice_without_effect_changes_nothing(api, order_details, state):
     order_no = api.buy().data["order_no"]
-    told = order_details(order_no)
+    details = order_details(order_no)
     assert api.notice(order_no, 10_000, state=state).text == "success"
-    assert order_details(order_no) == told
+    assert order_details(order_no) == details
 
 
 def test_a_signed_notice_over_real_http_is_accepted(service):

@@ -99,7 +99,7 @@ def test_a_new_secret_is_whsec_and_32_bytes(flask_json):
 
 
 @pytest.mark.parametrize(
-    ("events", "outcome", "told"),
+    ("events", "outcome", "events_sent"),
     [
         (None, "success", ["completed"]),
         (None, "fail", ["cancelled"]),
@@ -110,12 +110,12 @@ def test_a_new_secret_is_whsec_and_32_bytes(flask_json):
         ("paid,confirmed", "fail", ["cancelled"]),
     ],
 )
-def test_a_merchant_gets_the_results_and_what_it_subscribes_to(events, outcome, told, api, shop, due, flask):
+def test_a_merchant_gets_the_results_and_what_it_subscribes_to(events, outcome, events_sent, api, shop, due, flask):
     if events is not None:
         flask("merchant", "set", "demo", "--events", events)
     bought(api, outcome)
     due.callbacks()
-    assert sorted(got.event["type"] for got in shop.got) == [f"order.{status}" for status in told]
+    assert sorted(got.event["type"] for got in shop.got) == [f"order.{status}" for status in events_sent]
 
 
 def test_each_event_shows_the_order_as_it_was_then(api, shop, due, flask):
@@ -151,11 +151,11 @@ def test_an_expired_deposit_has_a_callback(api, shop, due, ahead):
 
 @pytest.mark.parametrize("outcome", ["duplicate", "wrong_amount", "late"])
 def test_no_event_is_sent_twice_or_without_its_cause(outcome, api, shop, due):
-    told = {"duplicate": ["order.completed"], "wrong_amount": [], "late": ["order.cancelled"]}[outcome]
+    events_sent = {"duplicate": ["order.completed"], "wrong_amount": [], "late": ["order.cancelled"]}[outcome]
     order_no = bought(api, outcome)
     api.play(order_no, outcome)
     due.callbacks()
-    assert [got.event["type"] for got in shop.got] == told
+    assert [got.event["type"] for got in shop.got] == events_sent
 
 
 def test_a_delivered_callback_is_not_sent_again(api, shop, due, ahead):

@@ -38,18 +38,18 @@ def test_a_claim_is_dismissed_with_its_reason_and_the_merchant_is_notified(
     assert "cancelled" in flask("order", "not-received", claimed, "--reason", "no such transfer").output
     assert (api.status(claimed), balances()) == ("cancelled", (START, 0))
     assert steps(claimed)[-1] == ("operator", "paid", "cancelled")
-    told = order_details(claimed)
-    assert told["history"][-1]["why"] == "no such transfer"
-    assert [callback["type"] for callback in told["callbacks"]] == ["order.cancelled"]
+    details = order_details(claimed)
+    assert details["history"][-1]["why"] == "no such transfer"
+    assert [callback["type"] for callback in details["callbacks"]] == ["order.cancelled"]
 
 
 def test_it_is_dismissed_once_and_a_new_claim_changes_nothing(claimed, world, refuses, flask, order_details):
     flask("order", "not-received", claimed)
-    told = order_details(claimed)
-    assert told["history"][-1]["why"] == "Payment not received"
+    details = order_details(claimed)
+    assert details["history"][-1]["why"] == "Payment not received"
     assert "is cancelled" in refuses("order", "not-received", claimed)
     claim(world, claimed)
-    assert order_details(claimed) == told
+    assert order_details(claimed) == details
 
 
 def test_money_received_after_the_dismissal_is_visible(claimed, flask, exceptions, balances):
@@ -143,9 +143,9 @@ class TestClaimsThatExpire:
         assert api.status(claimed) == "paid"
         later(60)
         assert steps(claimed)[-1] == ("service", "paid", "cancelled")
-        told = order_details(claimed)
-        assert told["history"][-1]["why"] == "Payment not received"
-        assert [callback["type"] for callback in told["callbacks"]] == ["order.cancelled"]
+        details = order_details(claimed)
+        assert details["history"][-1]["why"] == "Payment not received"
+        assert [callback["type"] for callback in details["callbacks"]] == ["order.cancelled"]
 
     def test_a_claim_that_is_confirmed_in_time_stays(self, claimed, api, flask, later, balances):
         later(DAY - 60)

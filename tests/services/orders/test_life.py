@@ -49,13 +49,13 @@ START = 1_000_000
 def test_a_step_is_legal_or_it_does_not_happen(api, order_details, kind, before, after):
     order_no = getattr(api, kind)().data["order_no"]
     Order.update(status=before).where(Order.order_no == order_no).execute()
-    told = order_details(order_no)
+    details = order_details(order_no)
     moved = transaction(lifecycle.transition)(
         Order.get(Order.order_no == order_no), after, "operator", own_words("to see")
     )
     assert moved is (after in LEGAL[kind].get(before, ()))
     if not moved:
-        assert order_details(order_no) == told
+        assert order_details(order_no) == details
         return
     line = order_details(order_no)["history"][-1]
     assert (line["who"], line["why"], line["from"], line["to"]) == ("operator", "to see", before, after)
@@ -130,11 +130,11 @@ def test_an_ended_order_does_not_change(world, flask, steps, balances, walk, sta
 @pytest.mark.parametrize("walk", [buy_paid, sell_paid_out])
 def test_a_repeated_notice_changes_nothing_and_is_acknowledged(world, api, order_details, walk):
     order_no = walk(world)
-    told = order_details(order_no)
-    fen = 10_000 if told["order_type"] == 1 else 5_000
-    again = api.notice(order_no, fen, reference=told["channel_reference"])
+    details = order_details(order_no)
+    fen = 10_000 if details["order_type"] == 1 else 5_000
+    again = api.notice(order_no, fen, reference=details["channel_reference"])
     assert (again.status, again.text) == (200, "success")
-    assert order_details(order_no) == told
+    assert order_details(order_no) == details
 
 
 @pytest.mark.parametrize(

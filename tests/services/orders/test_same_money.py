@@ -38,11 +38,11 @@ def test_unexpected_money_reported_again_changes_nothing(api, later, flask, orde
     order_no = walk(api, later)
     if settled:
         flask("order", "settle", order_no, "--credit")
-    told, money = order_details(order_no), balances()
-    [exception] = told["exceptions"]
+    details, money = order_details(order_no), balances()
+    [exception] = details["exceptions"]
     for _ in range(2):
         assert api.notice(order_no, round(float(exception["amount"]) * 100)).text == "success"
-    assert order_details(order_no) == told
+    assert order_details(order_no) == details
     assert balances() == money
 
 
@@ -56,11 +56,13 @@ def test_unexpected_money_corrected_to_another_amount_counts_as_that_unless_it_w
     if settled:
         flask("order", "settle", order_no, "--refund")
     api.notice(order_no, 9_500)
-    told = order_details(order_no)
-    [exception] = told["exceptions"]
+    details = order_details(order_no)
+    [exception] = details["exceptions"]
     assert (exception["amount"] == "95.00") is not settled
     if not settled:
-        assert f"Exception {exception['kind']}: 95.00 under the same transaction ID, not" in told["history"][-1]["why"]
+        assert (
+            f"Exception {exception['kind']}: 95.00 under the same transaction ID, not" in details["history"][-1]["why"]
+        )
         flask("order", "settle", order_no, "--credit")
         assert balances()[0] - before == 9_500 - 57
     assert api.notice(order_no, 9_400).text == "success"
@@ -95,7 +97,7 @@ def test_two_unexpected_payments_are_two_exceptions_to_be_named(api, later, flas
     later(900)
     for reference in ("R-1", "R-2"):
         api.notice(order_no, 10_000, reference=reference)
-    first, second = [told["id"] for told in order_details(order_no)["exceptions"]]
+    first, second = [row["id"] for row in order_details(order_no)["exceptions"]]
     assert str(second) in flask("order", "settle", order_no, "--credit", fails=True).output
     assert balances() == (START, 0)
     flask("order", "settle", order_no, "--credit", "--exception", second)

@@ -23,14 +23,14 @@ QUERIES = st.text("a=1&%F0 +\ufffd", max_size=12)
 @settings(deadline=None, max_examples=60)
 @given(body=BODIES | st.binary(max_size=20), query=QUERIES, theirs=st.none() | st.text(max_size=20))
 def test_the_lines_are_those_of_the_signed_text(body, query, theirs):
-    told = explain("/merchant/createOrder", body, query, KEYS, theirs=theirs, signature="x")
-    assert told.refused or told.text == "\n".join(line for line, _ in told.lines)
-    right = hexed(told.text)
-    assert told.refused or explain("/merchant/createOrder", body, query, KEYS, signature=right).holds
-    assert told.refused or not told.holds
+    explanation = explain("/merchant/createOrder", body, query, KEYS, theirs=theirs, signature="x")
+    assert explanation.refused or explanation.text == "\n".join(line for line, _ in explanation.lines)
+    right = hexed(explanation.text)
+    assert explanation.refused or explain("/merchant/createOrder", body, query, KEYS, signature=right).holds
+    assert explanation.refused or not explanation.holds
 
 
 def test_a_request_with_thousands_of_values_is_explained_without_a_search():
     body = json.dumps({f"a{number}": number for number in range(5_000)}).encode()
-    told = explain("/merchant/createOrder", body, "", KEYS, signature="x")
-    assert (told.holds, told.mistakes, len(told.lines)) == (False, (), 5_001)
+    explanation = explain("/merchant/createOrder", body, "", KEYS, signature="x")
+    assert (explanation.holds, explanation.mistakes, len(explanation.lines)) == (False, (), 5_001)

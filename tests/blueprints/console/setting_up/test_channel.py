@@ -118,8 +118,8 @@ def test_keys_can_be_uploaded_as_files(upstream, new, fill, page, wrong):
     assert wrong(f"channel/{number}", config_platform_key_file=b"\xff\xfe") == {
         "": "The file must be text in PEM or base64 format."
     }
-    told = wrong(f"channel/{number}", config_platform_key_file=b"what is this")
-    assert told == {"config_platform_key": "Must be an RSA public key of 1024 bits or more."}
+    errors = wrong(f"channel/{number}", config_platform_key_file=b"what is this")
+    assert errors == {"config_platform_key": "Must be an RSA public key of 1024 bits or more."}
 
 
 EPAY = {"base_url": "https://pay.example", "pid": "1"}
@@ -152,12 +152,12 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("driver", "config", "told"), WRONG)
-def test_errors_of_a_drivers_schema_are_shown_at_its_fields(wrong, flask_json, driver, config, told):
+@pytest.mark.parametrize(("driver", "config", "errors"), WRONG)
+def test_errors_of_a_drivers_schema_are_shown_at_its_fields(wrong, flask_json, driver, config, errors):
     before = flask_json("channel", "list")
     fields = {f"config_{name}": value for name, value in config.items()}
     found = wrong(f"channel/new?driver={driver}", **CHANNEL, **fields)
-    assert found == {f"config_{name}": text for name, text in told.items()}
+    assert found == {f"config_{name}": text for name, text in errors.items()}
     assert flask_json("channel", "list") == before
 
 
@@ -217,8 +217,8 @@ def test_another_account_is_refused_while_orders_are_open_unless_it_is_the_same(
     number = new(*upstream("epay 1"))
     assert "same account" not in page(f"channel/{number}").text
     api.buy(channel=number)
-    told = wrong(f"channel/{number}", config_pid="2002")
-    assert "Orders are still in progress at the current account" in told["same_account"]
+    errors = wrong(f"channel/{number}", config_pid="2002")
+    assert "Orders are still in progress at the current account" in errors["same_account"]
     form = Page(fill(f"channel/{number}", config_pid="2002").text).form()
     assert form.sent["config_pid"] == "2002"
     answer = console.post(f"/console/channel/{number}", data=form.fill({"same_account": True}))

@@ -1,4 +1,4 @@
-"""Markdown to HTML: anchors on headings, rewritten links, tables that fold on narrow screens, no HTML of its own."""
+"""Markdown to HTML: anchors on headings, rewritten links, tables that fold on narrow screens. HTML is escaped."""
 
 from __future__ import annotations
 

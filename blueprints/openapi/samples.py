@@ -140,7 +140,7 @@ def signed(endpoint: str, fields: dict[str, Any], idempotency_key: str) -> list[
 
 
 def _bash(endpoint: str, fields: dict[str, Any], key: str) -> str:
-    """Empty for nested fields, which the client for bash does not sign."""
+    """Return bash code; empty for nested fields, which the bash client cannot sign."""
     if any(isinstance(each, dict) for each in fields.values()):
         return ""
     words = [f"call {endpoint} {shlex.quote(key)}", *(shlex.quote(f"{name}={each}") for name, each in fields.items())]

@@ -24,7 +24,7 @@ def test_an_exception_is_resolved_with_one_action(flask, flask_json, refuses, de
 def test_one_of_several_exceptions_is_named(flask, flask_json, refuses, deposit, balances, open_exceptions):
     for amount, reference in (("40", "BANK-1"), ("60", "BANK-2")):
         flask("order", "paid", deposit, "--amount", amount, "--reference", reference)
-    assert "name one" in refuses("order", "settle", deposit, "--refund")
+    assert "choose one with --exception" in refuses("order", "settle", deposit, "--refund")
     second = flask_json("order", "show", deposit)["exceptions"][1]["id"]
     flask("order", "settle", deposit, "--credit", "--exception", second)
     assert open_exceptions(deposit) == [("wrong_amount", "40.00")]

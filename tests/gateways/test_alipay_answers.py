@@ -65,7 +65,7 @@ def test_an_explicit_refusal_cancels_the_order_and_gives_the_reason(error, alipa
     assert buy().code == 50201
     [order] = api.listed().data["list"]
     assert order["status"] == "cancelled"
-    assert order_details(order["order_no"])["history"][-1]["why"] == f"refused: 业务处理失败 ({error[0]} {error[1]})"
+    assert order_details(order["order_no"])["history"][-1]["why"] == f"Rejected: 业务处理失败 ({error[0]} {error[1]})"
 
 
 NO_ANSWERS = [

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 PREFIX = "ORDERS_"
-VERSION = "0.3.0"
+VERSION = "0.4.0"
 ROOT = Path(__file__).resolve().parent
 
 

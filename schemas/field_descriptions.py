@@ -266,7 +266,7 @@ MEANINGS: dict[str, Meaning] = {
     "View.ready": _out("Whether the payment details are ready to be shown.", True),
     "View.checking": _out("Whether the operator is reviewing a received payment.", False),
     "View.seconds_left": _out("Time until the order expires, then 0.", 840, SECONDS, minimum=0, maximum=LARGEST_TIME),
-    "View.version": _out("Version of the service.", "0.3.0"),
+    "View.version": _out("Version of the service.", "0.4.0"),
     "Readiness.database": _out("`ok`, or why the database cannot be written.", "ok"),
     "Readiness.scheduler": _out("`ok`, or the background jobs that are overdue.", "ok"),
     "Readiness.disk": _out("`ok`, or the folder with little free space.", "ok"),

@@ -62,7 +62,7 @@ def _header(text: str, example: Any, **schema: Any) -> dict[str, Any]:
 
 
 HEADERS = {
-    "X-Service-Version": _header("The service's version.", "0.3.0"),
+    "X-Service-Version": _header("The service's version.", "0.4.0"),
     "X-Request-Id": _header(
         "The id of this request in the service's log: the one that you sent, if it is valid, otherwise a new one.",
         "b6a7f3c1d2e4-1f",

@@ -14,7 +14,7 @@ from tests.support import ROOT
 pytestmark = [pytest.mark.sqlite, pytest.mark.usefixtures("demo")]  # a release's database is its demo's
 
 DATA = ROOT / "tests" / "data"
-RELEASES = sorted(path.stem for path in DATA.glob("*.sql"))
+RELEASES = ("0.1.0", "0.2.0", "0.3.0")  # the later ones write codes
 ORDER = "shop/2026-1004"  # every kept database has it
 # The history or exception written by a release: who, the sentence, and its present code.
 WRITTEN = [

@@ -200,6 +200,7 @@ class Reports(RuleBasedStateMachine):
         """Report it to the service now, or let the service find out later."""
         if how == "notice" and not self._manual(order_no):
             self.moves.notice(order_no).to(self.api.send, order_no)
+            self._sweep()  # a notice that may be outdated makes the service check the status at the next sweep
         elif how == "query":
             self._command("order", "ask", order_no)
 

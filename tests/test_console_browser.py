@@ -102,7 +102,7 @@ def test_an_operator_signs_in_and_out(chrome, running):
     one.is_at("Console")
     one.find("#name").send_keys("demo")
     one.find("#password").send_keys("wrong-password", Keys.ENTER)
-    one.reads("wrong")
+    one.reads("Incorrect user name or password")
     one.find("#name").clear()
     one.find("#name").send_keys("demo")
     one.find("#password").send_keys("demo-password", Keys.ENTER)

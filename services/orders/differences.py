@@ -41,9 +41,11 @@ def record(order: Order, what: str, report: Report, reference: str, position: Po
         return bool(closed)
     money = [each for each in position.open if each.kind in MONEY_IN]
     if report.is_unsized:
-        if what != ADJUST:
-            return raise_exception(order, what, because(Why.RETURNED_UNKNOWN), 0, reference)
-        return change(money[0], 0, report, who)
+        # A repeated report of unknown size does not undo the amount that such an exception got since.
+        sized = [each for each in position.open if each.kind == what and each.code != Why.RETURNED_UNKNOWN]
+        if same := money if what == ADJUST else sized:
+            return change(same[0], 0, report, who)
+        return raise_exception(order, what, because(Why.RETURNED_UNKNOWN), 0, reference)
     there = report.amount if report.state is State.PAID else 0
     off = max(there - position.most, 0)
     if there < position.least:

@@ -227,6 +227,16 @@ def test_a_refund_of_unknown_amount_gets_it_once_the_channel_reports_it(api, fla
         assert about(order_details, order_no) == [("reversed", size, None)]
 
 
+def test_a_refund_of_unknown_amount_makes_that_of_an_open_reversal_unknown(api, flask, order_details, monkeypatch):
+    order_no = api.buy().data["order_no"]
+    api.notice(order_no, 10_000, reference="R-1")
+    unsized = Report(State.RETURNED, reference="R-1")
+    for report, size in ((Report(State.PAID, 7_000, "R-1"), "30.00"), (unsized, "0.00"), (unsized, "0.00")):
+        monkeypatch.setattr(SandboxDriver, "query", lambda driver, payment, report=report: report)
+        flask("order", "ask", order_no)
+        assert about(order_details, order_no) == [("reversed", size, None)]
+
+
 def test_a_second_refund_of_unknown_amount_is_an_exception_once_the_first_is_resolved(
     api, flask, order_details, monkeypatch
 ):

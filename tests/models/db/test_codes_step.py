@@ -56,10 +56,10 @@ def test_sentences_become_codes_and_exceptions_name_their_lines(new, order_no, f
     flask("db", "migrate")
     told = order_details(order_no)
     assert [(line["code"], line["why"]) for line in told["history"]] == [
-        ("created", "created"),
-        ("claimed", "the payer says that it is paid"),
-        ("paid_other_amount", "exception wrong_amount: paid an amount that does not match"),
+        ("created", "Order created"),
+        ("claimed", "The payer says they paid"),
+        ("paid_other_amount", "Exception wrong_amount: Paid a different amount"),
         ("text", "wrong card 卡号 100%"),
-        ("paid_after_end", "exception late_payment: paid after it was cancelled"),
+        ("paid_after_end", "Exception late_payment: Paid after cancellation"),
     ]
     assert [each["code"] for each in told["exceptions"]] == ["paid_other_amount", "paid_after_end"]

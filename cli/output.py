@@ -36,7 +36,7 @@ CHECKS = {
     "account add": "`orders account list KEY`",
     "channel add": "`orders channel list`",
 }
-CHECK_ANY = "show what the command changes"
+CHECK_ANY = "whether the change was made"
 
 # Unix times with these names are shown to people in the machine's time zone.
 TIMES = {"at", "createtime", "updatetime", "due_at", "expires_at", "left_alone_until"}
@@ -106,8 +106,8 @@ class Command(_Discreet):
             raise refusal(error) from None
         except CommitLost as error:
             check = CHECKS.get(f"{ctx.info_name} {ctx.invoked_subcommand}", CHECK_ANY)
-            text = f"the connection to Postgres was lost during the commit: this took effect or not ({error})"
-            raise click.ClickException(f"{text}. Before you repeat the command, check: {check}") from None
+            text = f"the connection to Postgres was lost during the commit ({error}): the command may have taken effect"
+            raise click.ClickException(f"{text}. Before you repeat it, check {check}") from None
         except DatabaseError as error:
             if fault := fault_of(error):
                 raise click.ClickException(f"{fault.text} ({error})") from None

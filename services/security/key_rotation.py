@@ -107,7 +107,7 @@ def rotate(folder: Path, *, keep_old: bool = False, wait: float = IN_FLIGHT, onl
 def _in_setting(ring: Ring) -> Iterator[str]:
     yield from _encrypt_all(ring)
     if others := len(ring.keys) - 1:
-        yield f"everything is encrypted with the first key of vault_key; remove the {others} after it"
+        yield f"everything is encrypted with the first key of vault_key; remove the other {others}"
     else:
         yield "everything is encrypted with the only key of vault_key: put a new one before it, restart, repeat this"
 

@@ -90,7 +90,7 @@ def test_an_account_is_not_replaced_while_an_order_is_about_to_be_committed(
             waits(1)
             moved = pool.submit(move, fails=True)
             waits(2)
-        assert "Orders are still in progress" in moved.result(20).stderr
+        assert "orders are in progress at the account" in moved.result(20).stderr
         order_no = order.result(20).data["order_no"]
     assert (list(old.orders), list(new.orders)) == ([order_no], [])
 

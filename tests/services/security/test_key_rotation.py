@@ -228,7 +228,7 @@ def test_a_key_from_a_setting_is_used_and_the_others_can_be_removed(instance):
     (instance / "vault.key").unlink()
     new = Fernet.generate_key().decode()
     said = Service(instance, ORDERS_VAULT_KEY=f"{new},{old}").flask("vault", "rotate").stdout
-    assert "remove the 1 after it" in said
+    assert "remove the other 1" in said
     assert new not in said
     alone = Service(instance, ORDERS_VAULT_KEY=new)
     assert "put a new one before it" in alone.flask("vault", "rotate").stdout

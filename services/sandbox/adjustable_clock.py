@@ -114,19 +114,19 @@ def move(seconds: int) -> Moved:
 
 def move_to_next() -> Moved:
     """Move the clock to the next due order, callback or planned outcome. Raises OperatorError if nothing is due."""
-    with _one_at_a_time():
-        due = next_due()
-        if due is None:
-            raise OperatorError(N_("Nothing is scheduled."))
-        return _move(business_clock.ahead() + _until(due))
+    return _move_to(next_due, N_("Nothing is scheduled."))
 
 
 def move_to_callback() -> Moved:
     """Move the clock to the next due callback. Raises OperatorError if no callback is due."""
+    return _move_to(next_callback, N_("no callback is due"))
+
+
+def _move_to(next_at: Callable[[], int | None], nothing: str) -> Moved:
     with _one_at_a_time():
-        due = next_callback()
+        due = next_at()
         if due is None:
-            raise OperatorError(N_("no callback is due"))
+            raise OperatorError(nothing)
         return _move(business_clock.ahead() + _until(due))
 
 

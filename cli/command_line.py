@@ -20,7 +20,7 @@ COMMON_TASKS = {
     "Orders": {
         "order show ORDER_NO": "See an order's timeline and money",
         "order paid ORDER_NO": "Confirm a payment or a payout",
-        "order not-received ORDER_NO": "Cancel a deposit that nobody paid",
+        "order not-received ORDER_NO": "Cancel a claimed deposit whose money was not received",
         "order approve ORDER_NO": "Approve a withdrawal",
         "order reject ORDER_NO --reason TEXT": "Reject a withdrawal",
     },

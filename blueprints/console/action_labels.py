@@ -175,7 +175,7 @@ _TEXTS: dict[tuple[str, str], tuple[Any, ...]] = {
     ),
     ("settle", "nobody paid"): (
         Button(lazy_gettext("Mark as unpaid"), lazy_gettext("Cancel deposit"), "danger"),
-        lazy_gettext("You have checked at the channel and nobody has paid."),
+        lazy_gettext("You have checked at the channel that no payment was made."),
         _CANCELS,
     ),
     ("settle", "money is out"): (

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from cli.output import Commands, json_option, show, table
-from models.tables.operator import OPERATOR, ROLES
+from models.tables.operator import ADMINISTRATOR, ROLES
 from services.security import audit, operators, second_factor
 from services.security.audit import HERE
 
@@ -27,9 +27,9 @@ def _password() -> str:
 @click.option(
     "--role",
     type=click.Choice(ROLES),
-    default=OPERATOR,
+    default=ADMINISTRATOR,
     show_default=True,
-    help="Role. A viewer cannot change anything.",
+    help="Role. A viewer cannot change anything, an operator cannot change the setup.",
 )
 def add(name: str, role: str) -> None:
     """Add console account NAME. The command asks for its password."""
@@ -82,6 +82,7 @@ def every(as_json: bool) -> None:
             "enabled": bool(row.enabled),
             "second_factor": row.id in with_factor,
             "createtime": row.createtime,
+            "seentime": row.seentime,
         }
         for row in operators.every()
     ]

@@ -78,7 +78,7 @@ CONSOLE = """
 /merchant/<key>/test POST
 /merchant/new GET POST
 /operators/ GET POST
-/operators/<int:operator_id>/<word> POST
+/operators/<int:operator_id>/change POST
 /operators/<int:operator_id>/password GET POST
 /sessions/ GET
 /sessions/<int:session_id>/end POST

@@ -66,7 +66,7 @@ def _failure(status: int, text: str) -> tuple[str, int]:
 def _http(error: HTTPException) -> Any:
     texts = {
         400: gettext("This form has expired or was not sent from this site. Go back, reload the page and try again."),
-        403: gettext("Your account is read-only. Ask an operator to make this change."),
+        403: gettext("Your role does not allow this. Ask an administrator."),
         404: gettext("Page not found."),
         405: gettext("Method not allowed."),
         413: gettext("The request body is too large."),

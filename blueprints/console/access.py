@@ -11,7 +11,7 @@ from flask_wtf import CSRFProtect
 from werkzeug.exceptions import Forbidden
 
 from blueprints.api.rate_limits import STRANGERS_FORM
-from models.tables.operator import OPERATOR, Operator, Session
+from models.tables.operator import ADMINISTRATOR, OPERATOR, ROLES, Operator, Session
 from services.security import audit, second_factor, sessions
 
 T = TypeVar("T")
@@ -28,6 +28,21 @@ VIEWERS = WITHOUT_SECOND_FACTOR | {
     "second_factor.remove",
     "confirm.check",
 }
+# Blueprints and endpoints whose forms need an administrator. The others need an operator.
+ADMINISTRATION = {
+    "accounts",
+    "channel",
+    "channels",
+    "merchant",
+    "merchants",
+    "operators",
+}
+
+
+def _role_for(endpoint: str | None) -> str:
+    """Return the role that the forms of an endpoint's page need."""
+    name = str(endpoint)
+    return ADMINISTRATOR if ADMINISTRATION & {name, name.partition(".")[0]} else OPERATOR
 
 
 class User(UserMixin):
@@ -42,8 +57,17 @@ class User(UserMixin):
 
     @property
     def may_act(self) -> bool:
-        """Return whether the account may make changes."""
-        return bool(self.operator.role == OPERATOR)
+        """Return whether the account may send the forms of the requested page."""
+        return self.has(_role_for(request.endpoint))
+
+    @property
+    def may_administer(self) -> bool:
+        """Return whether the account may change merchants, channels and accounts."""
+        return self.has(ADMINISTRATOR)
+
+    def has(self, role: str) -> bool:
+        """Return whether the account has this role or a higher one."""
+        return ROLES.index(self.operator.role) >= ROLES.index(role)
 
 
 def actor() -> audit.Actor:
@@ -57,7 +81,7 @@ def act(action: str, about: str, key: str, do: Callable[[], T], detail: str = ""
 
 
 def must_act() -> None:
-    """Refuse a page that only operators can use. Raises Forbidden."""
+    """Refuse a page that the account's role does not allow to use. Raises Forbidden."""
     if not current_user.may_act:
         abort(403)
 
@@ -72,7 +96,7 @@ def _is_for_viewers(endpoint: str | None) -> bool:
 
 
 def _check() -> Any:
-    """Require a session, the second factor if it is mandatory, and the operator role for changes."""
+    """Require a session, the second factor if it is mandatory, and the role that a change needs."""
     if request.endpoint in PUBLIC:
         request.max_content_length = STRANGERS_FORM
         return None

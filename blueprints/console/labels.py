@@ -141,8 +141,9 @@ ACTIONS = {
     "set password": lazy_gettext("set password"),
     "enable operator": lazy_gettext("enable operator"),
     "disable operator": lazy_gettext("disable operator"),
-    "make operator": lazy_gettext("grant operator role"),
-    "make viewer": lazy_gettext("make read-only"),
+    "make administrator": lazy_gettext("make administrator"),
+    "make operator": lazy_gettext("make operator"),
+    "make viewer": lazy_gettext("make viewer"),
     "end sessions": lazy_gettext("end all sessions"),
     "erase": lazy_gettext("erase personal data"),
     "export personal data": lazy_gettext("export personal data"),
@@ -201,6 +202,11 @@ FIELDS = {
     "gatewaya_card_info.card_no": lazy_gettext("Card number"),
     "gatewaya_card_info.prov_id": lazy_gettext("Card province"),
     "gatewaya_card_info.area_id": lazy_gettext("Card city or district"),
+}
+ROLES = {
+    "viewer": lazy_gettext("Viewer"),
+    "operator": lazy_gettext("Operator"),
+    "administrator": lazy_gettext("Administrator"),
 }
 OPERATOR = "operator "
 WHO = {

@@ -9,19 +9,24 @@ from peewee import BigIntegerField, BooleanField, Check, ForeignKeyField, TextFi
 from models.db.base import Table, Timestamp
 from models.tables.order import Order
 
-VIEWER, OPERATOR = ROLES = ("viewer", "operator")
+# Each role includes the rights of those before it.
+VIEWER, OPERATOR, ADMINISTRATOR = ROLES = ("viewer", "operator", "administrator")
 
 
 class Operator(Table):
-    """One account. `password` is a hash; `session` changes whenever its sessions end."""
+    """One account. `password` is a hash; `session` changes whenever its sessions end.
+
+    `seentime` is the time of its last request, to the minute; null before the first.
+    """
 
     name = TextField(unique=True)
     password = TextField()
-    role = TextField(constraints=[Check("role IN ('viewer', 'operator')")])
+    role = TextField(constraints=[Check("role IN ('viewer', 'operator', 'administrator')")])
     session = TextField(unique=True)
     enabled = BooleanField(default=True)
     createtime = Timestamp()
     updatetime = Timestamp()
+    seentime = Timestamp(null=True)
 
 
 class Session(Table):

@@ -8,7 +8,7 @@ from models.db.base import database
 from models.db.writer import transaction
 from models.tables.channel import Channel
 from models.tables.merchant import Merchant
-from models.tables.operator import OPERATOR, VIEWER, Operator
+from models.tables.operator import ADMINISTRATOR, VIEWER, Operator
 from services.channels import channel_setup
 from services.errors import OperatorError
 from services.ledger import accounts
@@ -44,7 +44,7 @@ CONFIGS = {
     },
 }
 LINKS = {"demo": (1, 2, 3), "other": (2, 4)}
-OPERATORS = (("demo", "demo-password", OPERATOR), ("viewer", "viewer-password", VIEWER))
+OPERATORS = (("demo", "demo-password", ADMINISTRATOR), ("viewer", "viewer-password", VIEWER))
 ACCOUNT: dict[str, Any] = {
     "bank": "Demo Bank",
     "sub_bank": "Main Street",

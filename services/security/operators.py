@@ -9,15 +9,15 @@ import secrets
 import business_clock
 from models.db.base import database
 from models.db.writer import transaction
-from models.tables.operator import OPERATOR, ROLES, VIEWER, Operator, SecondFactor
+from models.tables.operator import ADMINISTRATOR, ROLES, Operator, SecondFactor
 from services.errors import N_, OperatorError
 from services.security import passwords, sessions
 
 NAME = re.compile(r"[A-Za-z0-9_.@-]{1,64}")
 
 
-def add(name: str, password: str, role: str = OPERATOR) -> Operator:
-    """Add an account; `role` is viewer or operator. Raises OperatorError."""
+def add(name: str, password: str, role: str = ADMINISTRATOR) -> Operator:
+    """Add an account; `role` is one of ROLES. Raises OperatorError."""
     passwords.check_strength(password, name)
     return seed(name, password, role, business_clock.now())
 
@@ -64,28 +64,27 @@ def change(operator: Operator, *, role: str | None = None, enabled: bool | None 
     """Change an account's role, or disable or enable it; either ends its sessions.
 
     Args:
-        by: the account that requests it. It can't lock itself out or remove the last enabled operator. None: the
-            command
-            line, which can always add an account.
+        by: the account that requests it. It can't lock itself out or remove the last enabled administrator.
+            None: the command line, which can always add an account.
 
     Raises:
         OperatorError
     """
     if role is not None and role not in ROLES:
         raise OperatorError(f"role must be one of {', '.join(ROLES)}")
-    if by is not None and (role == VIEWER or enabled is False):
-        _check_somebody_may_act(operator, by)
+    if by is not None and (role not in (None, ADMINISTRATOR) or enabled is False):
+        _check_somebody_may_administer(operator, by)
     given = {"role": role, "enabled": enabled}
     _change(operator, **{name: value for name, value in given.items() if value is not None})
 
 
-def _check_somebody_may_act(operator: Operator, by: str) -> None:
+def _check_somebody_may_administer(operator: Operator, by: str) -> None:
     if operator.name == by:
-        raise OperatorError(N_("You cannot do this to your own account. Ask another operator."))
+        raise OperatorError(N_("You cannot do this to your own account. Ask another administrator."))
     database.advisory_lock("operators")
-    others = Operator.select().where(Operator.role == OPERATOR, Operator.enabled, Operator.id != operator.id)
+    others = Operator.select().where(Operator.role == ADMINISTRATOR, Operator.enabled, Operator.id != operator.id)
     if not others.exists():
-        raise OperatorError(N_("This is the last operator account. Add another operator first."))
+        raise OperatorError(N_("This is the last administrator account. Add another administrator first."))
 
 
 def end_sessions(operator: Operator) -> None:

@@ -45,7 +45,7 @@ def begin(operator: Operator, address: str, browser: str) -> str | None:
     now = _now()
     # Lock the row, so that a change of the account either happens before and is seen, or ends this session, too.
     same = (Operator.id == operator.id) & (Operator.session == operator.session) & Operator.enabled
-    if not Operator.update(session=Operator.session).where(same).execute():
+    if not Operator.update(seentime=now).where(same).execute():
         return None
     Session.delete().where(
         (Session.createtime <= now - LONGEST_SECONDS) | (Session.seentime <= now - IDLE_SECONDS)
@@ -80,6 +80,7 @@ def _note_seen(session: Session, now: int) -> None:
 @transaction
 def _see(session: Session, now: int) -> None:
     Session.update(seentime=now).where(Session.id == session.id, Session.seentime < now).execute()
+    Operator.update(seentime=now).where(Operator.id == session.operator_id).execute()
 
 
 def of(operator: Operator) -> list[Session]:

@@ -22,8 +22,11 @@ pytestmark = [pytest.mark.sqlite, pytest.mark.usefixtures("demo")]  # a release'
 
 DATA = ROOT / "tests" / "data"
 RELEASES = sorted(path.stem for path in DATA.glob("*.sql"))
-OLDER = ["0.1.0", "0.2.0", "0.3.0"]  # with another schema than this release
-CONVERTED = {("history", "why"), ("payment_exception", "detail")}  # tests/blueprints/console/test_upgraded_reasons.py
+OLDER = ["0.1.0", "0.2.0", "0.3.0"]  # whose entries an upgrade chains
+CONVERTED = {
+    *(("history", "why"), ("payment_exception", "detail")),  # tests/blueprints/console/test_upgraded_reasons.py
+    ("operator", "role"),  # test_operators_become_administrators
+}
 STEPS = sorted(path.stem for path in schema.MIGRATIONS.glob("[0-9]*.py"))
 
 
@@ -159,6 +162,13 @@ def test_every_row_is_kept(app, then):
         columns = ", ".join(f'"{name}"' for name in kept)
         query = f'SELECT {columns} FROM "{table}" ORDER BY 1, 2'
         assert now(query) == then(query), table
+
+
+def test_operators_become_administrators(app, then):
+    if then("SELECT 1 FROM sqlite_master WHERE name = 'operator'"):
+        before = dict(then("SELECT name, role FROM operator"))
+        after = dict(now("SELECT name, role FROM operator"))
+        assert after == {name: role.replace("operator", "administrator") for name, role in before.items()}
 
 
 def test_the_ledger_still_passes_its_check(flask_json):

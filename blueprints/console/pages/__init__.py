@@ -88,7 +88,7 @@ MENU = (
             Item("merchants", lazy_gettext("Merchants"), "merchant"),
             Item("channels", lazy_gettext("Channels"), "channel"),
             Item("accounts", lazy_gettext("Payout accounts")),
-            Item("operators", lazy_gettext("Operators")),
+            Item("operators", lazy_gettext("Team")),
             Item("audit", lazy_gettext("Audit log")),
         ),
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from flask import Blueprint, abort, flash, redirect, url_for
+from flask import Blueprint, abort, flash, redirect, request, url_for
 from flask_babel import gettext, lazy_gettext
 from flask_login import current_user
 from flask_wtf import FlaskForm
@@ -18,7 +18,7 @@ from blueprints.console.filters import SINCE, UNTIL, Filter, choices
 from blueprints.console.forms import accepted, form_page, message_of
 from blueprints.console.list_page import ListPage
 from models.db.base import LARGEST_ID
-from models.tables.operator import OPERATOR, VIEWER, Operator
+from models.tables.operator import ADMINISTRATOR, OPERATOR, VIEWER, Operator
 from services.console import setup_lists
 from services.errors import OperatorError
 from services.security import operators, passwords, second_factor
@@ -45,18 +45,20 @@ class NewOperatorForm(PasswordForm):
     role = SelectField(
         lazy_gettext("Role"),
         choices=[
-            SelectChoice(VIEWER, lazy_gettext("Read-only")),
-            SelectChoice(OPERATOR, lazy_gettext("Operator: full access")),
+            SelectChoice(VIEWER, lazy_gettext("Viewer: sees everything but personal data, changes nothing")),
+            SelectChoice(OPERATOR, lazy_gettext("Operator: daily work with orders, payouts and callbacks")),
+            SelectChoice(ADMINISTRATOR, lazy_gettext("Administrator: also merchants, channels, balances and accounts")),
         ],
     )
 
 
-# Changes of an account by one button: the word in the address, the name in the audit log, the function.
+# Changes of an account by one button: the word in the form, the name in the audit log, the function.
 ACTS: dict[str, tuple[str, Callable[[Operator, str], None]]] = {
     "enable": ("enable operator", lambda row, by: operators.change(row, enabled=True, by=by)),
     "disable": ("disable operator", lambda row, by: operators.change(row, enabled=False, by=by)),
-    "operator": ("make operator", lambda row, by: operators.change(row, role=OPERATOR, by=by)),
-    "viewer": ("make viewer", lambda row, by: operators.change(row, role=VIEWER, by=by)),
+    VIEWER: ("make viewer", lambda row, by: operators.change(row, role=VIEWER, by=by)),
+    OPERATOR: ("make operator", lambda row, by: operators.change(row, role=OPERATOR, by=by)),
+    ADMINISTRATOR: ("make administrator", lambda row, by: operators.change(row, role=ADMINISTRATOR, by=by)),
     "end": ("end sessions", lambda row, by: operators.end_sessions(row)),
 }
 
@@ -81,11 +83,11 @@ def _added(form: NewOperatorForm) -> Any:
     return redirect(url_for("operators.index"), 303)
 
 
-@pages.post(f"{ACCOUNT}/<word>")
-def change(operator_id: int, word: str) -> Any:
+@pages.post(f"{ACCOUNT}/change")
+def change(operator_id: int) -> Any:
     """Change an account by one of ACTS."""
     row = _found(operator_id)
-    action, do = ACTS.get(word) or abort(404)
+    action, do = ACTS.get(request.form.get("change", "")) or abort(404)
     try:
         access.act(action, "operator", row.name, lambda: do(row, current_user.name))
         flash(gettext("Done. %(name)s is signed out everywhere.", name=row.name), "good")

@@ -271,7 +271,7 @@ def test_a_viewer_has_read_only_access_and_changes_only_the_own_password(browser
     assert client.get("/console/orders/").status_code == 200
     refused = send(client, "/console/orders/")
     assert refused.status_code == 403
-    assert "is read-only" in refused.text
+    assert "Your role does not allow this." in refused.text
     new = {"present": "viewer-password", "new": "another long one", "again": "another long one"}
     assert send(client, PASSWORD, **new).location == LOGIN
 
@@ -287,7 +287,7 @@ def test_signing_in_and_out_and_commands_are_in_the_audit_log_and_passwords_are_
         ("demo", "sign in", "", ""),
         ("demo", "sign out", "", ""),
         ("command line", "add operator", "anna", "viewer"),
-        ("command line", "add operator", "anna", "operator"),
+        ("command line", "add operator", "anna", "administrator"),
         ("command line", "add operator", "anna", "not done: User name anna is already taken. Choose another name."),
     ]
 

@@ -1,12 +1,16 @@
-"""The console's page of accounts: new ones, their rights, and the last operator, who can't be removed."""
+"""The page of the team: new accounts, their roles, and the last administrator, who can't be removed."""
+
+import time
 
 import pytest
 
+from models.tables.operator import Operator, Session
 from services.errors import OperatorError
+from services.sandbox import seeding
 from services.security import operators
 from tests.blueprints.console.setting_up.filling import Page
 
-NEW = {"name": "cashier", "role": "operator", "password": "a long password", "again": "a long password"}
+NEW = {"name": "cashier", "role": "administrator", "password": "a long password", "again": "a long password"}
 
 
 @pytest.fixture
@@ -20,17 +24,17 @@ def act(send):
     """`act("viewer", "disable")`: press one of an account's buttons."""
 
     def press(name, word, client=None):
-        path = f"operators/{operators.find(name).id}/{word}"
-        return send(path, client=client) if client else send(path)
+        path = f"operators/{operators.find(name).id}/change"
+        return send(path, change=word, **({"client": client} if client else {}))
 
     return press
 
 
 def test_an_account_is_added_and_may_sign_in(fill, row, app, audited):
     assert fill("operators/", **NEW).status_code == 303
-    assert (row("cashier")["Role"], row("cashier")["Status"]) == ("operator", "enabled")
+    assert (row("cashier")["Role"], row("cashier")["Status"]) == ("Administrator", "Enabled")
     assert operators.sign_in("cashier", "a long password")
-    assert audited()[-1] == "demo add operator operator cashier operator"
+    assert audited()[-1] == "demo add operator operator cashier administrator"
 
 
 @pytest.mark.parametrize(
@@ -61,15 +65,15 @@ def test_a_too_simple_password_is_reported_and_not_stored(fill, wrong, everywher
 def test_roles_and_disabling_take_effect_immediately_and_end_sessions(act, row, viewer, page, audited):
     page("operators/", client=viewer)
     assert act("viewer", "operator").status_code == 303
-    assert row("viewer")["Role"] == "operator"
+    assert row("viewer")["Role"] == "Operator"
     assert viewer.get("/console/operators/").status_code == 302
     act("viewer", "disable")
-    assert row("viewer")["Status"] == "disabled"
+    assert row("viewer")["Status"] == "Disabled"
     assert operators.sign_in("viewer", "viewer-password") is None
     act("viewer", "enable")
     assert operators.sign_in("viewer", "viewer-password")
     act("viewer", "viewer")
-    assert row("viewer")["Role"] == "read-only"
+    assert row("viewer")["Role"] == "Viewer"
     assert [line.split(" operator viewer")[0] for line in audited()[-4:]] == [
         "demo make operator",
         "demo disable operator",
@@ -83,21 +87,21 @@ def test_an_account_is_signed_out_everywhere(act, viewer):
     assert viewer.get("/console/").status_code == 302
 
 
-@pytest.mark.parametrize("word", ["disable", "viewer"])
-def test_operators_cannot_lock_themselves_out(act, row, page, word):
+@pytest.mark.parametrize("word", ["disable", "operator", "viewer"])
+def test_administrators_cannot_lock_themselves_out(act, row, page, word):
     act("demo", word)
     assert "You cannot do this to your own account" in page("operators/").text
-    assert (row("demo")["Role"], row("demo")["Status"]) == ("operator", "enabled")
+    assert (row("demo")["Role"], row("demo")["Status"]) == ("Administrator", "Enabled")
 
 
-@pytest.mark.parametrize("change", [{"enabled": False}, {"role": "viewer"}])
-def test_the_last_operator_cannot_be_removed_by_anyone(fill, change):
+@pytest.mark.parametrize("change", [{"enabled": False}, {"role": "operator"}, {"role": "viewer"}])
+def test_the_last_administrator_cannot_be_removed_by_anyone(fill, change):
     fill("operators/", **NEW)
     demo, cashier = operators.find("demo"), operators.find("cashier")
     operators.change(demo, **change, by="cashier")
-    operators.change(demo, enabled=True, role="operator", by="cashier")
+    operators.change(demo, enabled=True, role="administrator", by="cashier")
     operators.change(cashier, enabled=False, by="demo")  # whose simultaneous request comes after this
-    with pytest.raises(OperatorError, match="the last operator account"):
+    with pytest.raises(OperatorError, match="the last administrator account"):
         operators.change(demo, **change, by="cashier")
     assert operators.find("demo").enabled
 
@@ -115,13 +119,41 @@ def test_a_new_password_for_another_account_ends_its_sessions(fill, wrong, viewe
 def test_a_viewer_sees_the_accounts_and_can_change_nothing(act, send, viewer, page):
     shown = page("operators/", client=viewer)
     assert (shown.column("User name"), len(Page(shown.html).forms)) == (["demo", "viewer (you)"], 3)
-    words = ("enable", "disable", "operator", "viewer", "end", "password")
+    words = ("enable", "disable", "operator", "administrator", "viewer", "end")
     assert {act("demo", word, client=viewer).status_code for word in words} == {403}
     assert send("operators/", client=viewer).status_code == 403
     page(f"operators/{operators.find('demo').id}/password", client=viewer, status=403)
 
 
 def test_an_unknown_account_or_action_is_not_found(send):
-    assert {send(path).status_code for path in ("operators/99/end", "operators/1/nope", f"operators/{10**20}/end")} == {
-        404
-    }
+    paths = ("operators/99/change", "operators/1/change", f"operators/{10**20}/change")
+    assert {send(path, change="end" if "99" in path else "nope").status_code for path in paths} == {404}
+
+
+SETUP = ("merchant/new", "merchant/demo", "merchant/demo/adjust", "channel/new", "channel/1", "operators/")
+
+
+def test_an_operator_works_with_orders_and_cannot_change_the_setup(fill, sign_in, send, page):
+    seeding.seed_operators()
+    operators.seed("cashier", "cashier-password", "operator", 0)
+    cashier = sign_in("cashier")
+    assert {path: send(path, client=cashier).status_code for path in SETUP} == dict.fromkeys(SETUP, 403)
+    assert "Your role does not allow this. Ask an administrator." in send(SETUP[0], client=cashier).text
+    assert page("operators/", client=cashier).column("Role") == ["Operator", "Administrator", "Viewer"]
+    assert "New account" not in page("operators/", client=cashier).text
+    assert send("callback/unknown/redeliver", client=cashier).status_code == 404  # allowed, but there is none
+    assert "Start" in page("ledger/", client=cashier).text or send("ledger/verify", client=cashier).status_code == 303
+
+
+def test_the_team_page_shows_when_an_account_was_last_seen(row, viewer, fill):
+    fill("operators/", **NEW)
+    assert (row("cashier")["Last seen"], row("viewer")["Last seen"]) == ("never", row("demo")["Last seen"])
+
+
+def test_a_request_after_a_minute_counts_as_seen(viewer, page):
+    earlier = int(time.time()) - 120
+    Session.update(seentime=earlier).execute()
+    Operator.update(seentime=earlier).execute()
+    page("orders/", client=viewer)
+    assert operators.find("viewer").seentime > earlier
+    assert operators.find("demo").seentime == earlier

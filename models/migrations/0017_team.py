@@ -1,0 +1,37 @@
+"""After 0.4.0: the role administrator, and when an account was last used. Operators become administrators."""
+
+from typing import Any
+
+SQLITE = (
+    # The runner has switched foreign keys off: the tables that refer to "operator" find the new one.
+    """CREATE TABLE "member" ("id" INTEGER NOT NULL PRIMARY KEY,
+    "name" TEXT NOT NULL,
+    "password" TEXT NOT NULL,
+    "role" TEXT NOT NULL CHECK (role IN ('viewer', 'operator', 'administrator')),
+    "session" TEXT NOT NULL,
+    "enabled" INTEGER NOT NULL,
+    "createtime" INTEGER NOT NULL,
+    "updatetime" INTEGER NOT NULL,
+    "seentime" INTEGER)""",
+    """INSERT INTO "member" SELECT id, name, password,
+    CASE role WHEN 'operator' THEN 'administrator' ELSE role END, session, enabled, createtime, updatetime, NULL
+    FROM "operator" """,
+    'DROP TABLE "operator"',
+    'ALTER TABLE "member" RENAME TO "operator"',
+    'CREATE UNIQUE INDEX "operator_name" ON "operator" ("name")',
+    'CREATE UNIQUE INDEX "operator_session" ON "operator" ("session")',
+)
+POSTGRES = (
+    'ALTER TABLE "operator" DROP CONSTRAINT "operator_role_check"',
+    "UPDATE \"operator\" SET role = 'administrator' WHERE role = 'operator'",
+    """ALTER TABLE "operator" ADD CHECK (role IN ('viewer', 'operator', 'administrator')),
+    ADD COLUMN "seentime" BIGINT""",
+)
+LAST_SEEN = """UPDATE "operator" SET seentime =
+    (SELECT MAX(seentime) FROM "session" WHERE "session"."operator_id" = "operator"."id")"""
+
+
+def up(migrator: Any, database: Any) -> None:
+    """Apply the step, in the runner's transaction."""
+    for statement in (*(POSTGRES if database.is_shared else SQLITE), LAST_SEEN):
+        database.execute_sql(statement)

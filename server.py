@@ -41,6 +41,8 @@ SPARE_FILES = 1024  # open files that are not available to connections
 HEAD_SECONDS = 20  # for a request's head; an idle connection is closed after the same time
 HEAD_BYTES = 16 * 1024
 BODY_SECONDS = 10  # for a whole body
+UPLOAD_SECONDS = 60  # for an uploaded file
+MOST_UPLOADS = 4  # at once, from the first byte to the response: each occupies memory
 MOST_READ = 8 * 1024 * 1024  # bytes of an oversized body that are read; then the connection is closed
 LONGEST_WAIT = 10  # seconds in the queue, after which the client has probably timed out
 UNREAD_SECONDS = 20  # seconds after which a client that does not read a streamed response is disconnected
@@ -205,7 +207,7 @@ class _Exchange:
         self._body = b""
         self.gone: asyncio.Task[None] | None = None  # while a response is streamed: ends when its client disconnects
 
-    async def read(self, limit: int) -> Response | None:
+    async def read(self, limit: int, seconds: float) -> Response | None:
         """Read the body without holding a thread; return a refusal if it is too large, too slow or incomplete."""
         headers = dict(self.scope["headers"])
         declared = int(headers.get(b"content-length", 0))
@@ -213,7 +215,7 @@ class _Exchange:
             return None
         body, size, more, code = bytearray(), 0, True, 0
         try:
-            async with asyncio.timeout(BODY_SECONDS):
+            async with asyncio.timeout(seconds):
                 while more and size <= MOST_READ and not code:
                     message = await self._receive()
                     piece = message.get("body", b"")
@@ -331,6 +333,8 @@ class Server:
         *,
         threads: int,
         body_limit: int,
+        upload_limit: int = 0,
+        is_upload: Callable[[str], bool] = lambda path: False,
         waiting: int = 512,
         plain: Application = _nothing,
         probe: str = "/healthz",
@@ -338,7 +342,7 @@ class Server:
     ):
         """Args:
             threads: requests that run at once; `waiting` more wait for a thread.
-            body_limit: bytes.
+            body_limit, upload_limit: bytes; the second for paths that are uploads.
             plain: makes the server's own responses, by the code in its environ.
             probe: a path that this machine can always request, because it has a thread of its own.
             drain: called in a thread once the server is asked to stop, while requests are still served.
@@ -350,6 +354,7 @@ class Server:
         self._address, self._port = _address(host, port), port
         self._requests, self._probes = _Pool(threads, waiting), _Pool(1, 8)
         self._limit, self._probe, self._drain = body_limit, probe, drain
+        self._upload_limit, self._is_upload, self._uploads = upload_limit, is_upload, 0
         self._in_flight = 0
         self.ended = False  # tells responses that are still streamed to stop
 
@@ -363,7 +368,7 @@ class Server:
         exchange = _Exchange(self, scope, receive, send)
         self._in_flight += 1
         try:
-            response = await exchange.read(self._limit) or await self._answer(exchange)
+            response = await (self._upload if self._is_upload(scope["path"]) else self._request)(exchange)
             if response:
                 await exchange.respond(*response)
         except Exception:  # otherwise granian would only respond with 500
@@ -373,6 +378,18 @@ class Server:
             self._in_flight -= 1
         if exchange.gone:  # an interrupted response, which would look complete if the server ended it
             await exchange.gone
+
+    async def _request(self, exchange: _Exchange) -> Response | None:
+        return await exchange.read(self._limit, BODY_SECONDS) or await self._answer(exchange)
+
+    async def _upload(self, exchange: _Exchange) -> Response | None:
+        if self._uploads >= MOST_UPLOADS:
+            return exchange.refuse(50300, close=True)
+        self._uploads += 1
+        try:
+            return await exchange.read(self._upload_limit, UPLOAD_SECONDS) or await self._answer(exchange)
+        finally:
+            self._uploads -= 1
 
     async def _answer(self, exchange: _Exchange) -> Response | None:
         probes = exchange.scope["path"] == self._probe and is_local(exchange.scope["client"][0])

@@ -25,7 +25,7 @@ from blueprints.api.notices import notices
 from blueprints.api.regions import regions
 from blueprints.api.request_log import Logged, LoggedRefusals
 from blueprints.checkout.payment_page import pages
-from blueprints.console import Mounted
+from blueprints.console import Mounted, uploads
 from blueprints.openapi.guide_pages import guide_pages
 from blueprints.openapi.pages import docs
 from cli.output import ends_in_one_line
@@ -120,6 +120,8 @@ def _serve_until_asked(app: Flask, chosen: settings.Settings, asked: threading.E
             threads=chosen.threads,
             waiting=chosen.waiting,
             body_limit=BODY_LIMIT,
+            upload_limit=uploads.LIMIT,
+            is_upload=uploads.is_upload,
             plain=_entering(app, _logged(envelope.prepared(app), chosen, LoggedRefusals)),
             drain=current().bound(drain),
         )

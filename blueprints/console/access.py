@@ -11,6 +11,7 @@ from flask_wtf import CSRFProtect
 from werkzeug.exceptions import Forbidden
 
 from blueprints.api.rate_limits import STRANGERS_FORM
+from blueprints.console import uploads
 from models.tables.operator import ADMINISTRATOR, OPERATOR, ROLES, Operator, Session
 from services.security import audit, second_factor, sessions
 
@@ -108,6 +109,8 @@ def _check() -> Any:
         return redirect(url_for("second_factor.index"))
     if request.method not in ("GET", "HEAD") and not _is_for_viewers(request.endpoint) and not current_user.may_act:
         raise Forbidden
+    if request.path.endswith(uploads.ENDING):
+        request.max_content_length = uploads.LIMIT
     return None
 
 

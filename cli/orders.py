@@ -250,10 +250,9 @@ def resolve(order_no: str, exception_id: int | None, yes: bool, **ways: bool) ->
         raise click.UsageError("Choose one of --credit, --refund, --complete, --cancel.")
     found = timeline.find(order_no)
     action = _one_action(found, chosen[0], exception_id)
-    if action and action.sends and not yes:
-        received = action.exception.amount if action.exception else 0
-        click.echo(f"received: {hundredths(received)}, to be credited: {hundredths(action.available)}")
-        click.echo(f"callback to the merchant:\n{action.sends}")
+    if action and action.case == resolution.COMPLETE_ORDER and not yes:
+        click.echo(f"received: {hundredths(action.received)}, to be credited: {hundredths(action.available)}")
+        click.echo(f"callback to the merchant:\n{action.sends[-1].body}")
         click.confirm("Complete the order?", abort=True)
     amount = action.exception.amount if action and action.exception else None
     done = resolution.resolve(found, chosen[0], exception_id=exception_id, amount=amount)

@@ -163,7 +163,7 @@ def test_an_exception_is_resolved(operator, running):
     running.api.play(placed["order_no"], "wrong_amount")
     operator.goes_to("exceptions/")
     operator.presses(placed["order_no"])
-    operator.presses("Credit ¥70.57")
+    operator.presses("Credit balance")
     operator.waits_for(lambda: "71.00" in operator.dialog.text)
     operator.confirms("Credit ¥70.57")
     until(lambda: running.api.status(placed["order_no"]) == "cancelled")
@@ -294,6 +294,6 @@ def test_an_operator_completes_a_late_payment_and_sees_the_callback_first(operat
     operator.presses("Complete order")
     assert '"type":"order.completed"' in operator.dialog.text
     assert "¥99.40" in operator.dialog.text
-    operator.confirms("Complete and notify the merchant")
+    operator.confirms("Complete order")
     operator.reads("Order status: Completed")
     assert running.api.status(order_no) == "completed"

@@ -36,20 +36,20 @@ _STAYS = lazy_gettext("The order status does not change: %(status)s.")
 _CANCELS = lazy_gettext("The order is cancelled.")
 _NOTHING = lazy_gettext("The exception is closed. No money is recorded in the ledger.")
 _FEE = lazy_gettext("%(available)s is credited to the merchant: %(came)s received, less a %(fee)s fee.")
-_BACK = lazy_gettext("You refund %(came)s to the payer outside this service. No money is recorded in the ledger.")
+_BACK = lazy_gettext("You send %(came)s back to the payer outside this service.")
 _AGAIN = lazy_gettext("The callback is sent with the same id and body, and its retries start over.")
 _TWO = lazy_gettext("Payouts of this amount need a second operator. Nothing happens until another operator approves.")
 
 _ACCEPT = Button(lazy_gettext("Approve"), lazy_gettext("Approve withdrawal"))
 _REJECT = Button(lazy_gettext("Reject"), lazy_gettext("Reject withdrawal"), "danger")
 _REQUEST = Button(lazy_gettext("Request approval"), lazy_gettext("Request approval"))
-_RECEIVED = Button(lazy_gettext("Confirm payment"), lazy_gettext("Confirm payment"))
+_RECEIVED = Button(lazy_gettext("Confirm received"), lazy_gettext("Confirm received"))
 _SENT = Button(lazy_gettext("Mark as paid out"), lazy_gettext("Mark as paid out"))
 _MORE = Button(lazy_gettext("Record another payment"), lazy_gettext("Record payment"), "")
 _NOT_RECEIVED = Button(lazy_gettext("Payment not received"), lazy_gettext("Cancel deposit"), "danger")
 _ASK = Button(lazy_gettext("Check status"), lazy_gettext("Check status"), "")
-_CREDIT = Button(lazy_gettext("Credit %(available)s"), lazy_gettext("Credit %(available)s"))
-_SEND = Button(lazy_gettext("Mark as refunded"), lazy_gettext("Mark as refunded"), "danger")
+_CREDIT = Button(lazy_gettext("Credit balance"), lazy_gettext("Credit %(available)s"))
+_SEND = Button(lazy_gettext("Send back"), lazy_gettext("Mark %(came)s as sent back"), "danger")
 _NOT_OUT = Button(lazy_gettext("Mark as not paid out"), lazy_gettext("Mark as not paid out"), "danger")
 _DELIVER = Button(lazy_gettext("Redeliver"), lazy_gettext("Redeliver callback"), "")
 
@@ -156,10 +156,9 @@ _TEXTS: dict[tuple[str, str], tuple[Any, ...]] = {
     ("settle", "credit the payment, cancel"): (_CREDIT, _FEE, _CANCELS),
     ("settle", "credit the payment"): (_CREDIT, _FEE, _STAYS),
     ("settle", "complete the order"): (
-        Button(lazy_gettext("Complete order"), lazy_gettext("Complete and notify the merchant")),
+        Button(lazy_gettext("Complete order"), lazy_gettext("Complete order")),
         lazy_gettext("The order is completed with %(came)s received."),
         _FEE,
-        lazy_gettext("The merchant receives the callback order.completed."),
     ),
     ("settle", "good after all"): (
         _CREDIT,

@@ -49,7 +49,7 @@ EXCEPTIONS = {
 }
 RESOLUTIONS = {
     "credit": lazy_gettext("Credited"),
-    "refund": lazy_gettext("Refunded"),
+    "refund": lazy_gettext("Sent back"),
     "complete": lazy_gettext("Completed"),
     "cancel": lazy_gettext("Cancelled"),
     "corrected": lazy_gettext("Corrected by the channel"),

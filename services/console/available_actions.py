@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 from models.tables.ledger import AVAILABLE
 from models.tables.order import CANCELLED, COMPLETED, CONFIRMED, PAID, PENDING, Order, PaymentException
 from models.tables.outbox import Callback
-from services.callbacks import manual_redelivery
+from services.callbacks import manual_redelivery, previews
+from services.callbacks.previews import Preview
 from services.channels.calls import driver_of
 from services.ledger import postings
 from services.ledger.postings import Lines
@@ -22,7 +23,7 @@ from services.security import sandbox_guard, second_operator
 class Action:
     """One possible action.
 
-    `sends` is the body of the merchant's callback, if it is shown first. `case` is the exact name, `lines` are its
+    `sends` are the callbacks that it causes, if they are shown first. `case` is the exact name, `lines` are its
     postings (fen by account). With `asks`, the status is checked first and may prevent the action. `fields` are the
     values that the operator enters.
     """
@@ -36,7 +37,7 @@ class Action:
     resolution: str = ""
     callback: Callback | None = None
     state: str = ""
-    sends: str = ""
+    sends: tuple[Preview, ...] = ()
 
     @property
     def key(self) -> str:
@@ -54,6 +55,16 @@ class Action:
     def moves(self, kind: str) -> int:
         """The change of accounts of this kind, in fen."""
         return sum(fen for (account, _), fen in self.lines.items() if account == kind)
+
+    @property
+    def decides(self) -> bool:
+        """Whether it decides about money that was received, or that a payer claims to have sent."""
+        return self.exception is not None or self.name == "not-received"
+
+    @property
+    def received(self) -> int:
+        """The received amount that the decision is about, in fen; 0 if there is none, or it is unknown."""
+        return int(self.exception.amount) if self.exception else 0
 
     @property
     def available(self) -> int:
@@ -97,13 +108,16 @@ def _mark_paid(order: Order) -> Iterator[Action]:
     elif case == "credit":
         case = "credit later" if order.channel.settlement_days else case
         lines = {} if order.channel.settlement_days else postings.credit(order)
-    yield Action("paid", case, lines, fields=("amount", "reference"))
+    steps = {"credit": (PAID, CONFIRMED, COMPLETED), "credit later": (PAID, CONFIRMED)}.get(case, ())
+    sends = previews.of_steps(order, [step for step in steps if step != order.status])
+    yield Action("paid", case, lines, fields=("amount", "reference"), sends=sends)
 
 
 def _not_received(order: Order) -> Iterator[Action]:
     if not claims.why_not_dismiss(order):
         asks = not driver_of(order.channel).by_hand
-        yield Action("not-received", "ask first" if asks else "cancel", asks=asks, fields=("note",), state=order.status)
+        case, sends = "ask first" if asks else "cancel", previews.of_steps(order, (CANCELLED,))
+        yield Action("not-received", case, asks=asks, fields=("note",), state=order.status, sends=sends)
 
 
 def _ask(order: Order) -> Iterator[Action]:
@@ -122,7 +136,7 @@ def _settle(order: Order) -> Iterator[Action]:
                 exception=exception,
                 resolution=way.resolution,
                 state=order.status,
-                sends=exceptions.callback_of(way, order, exception),
+                sends=exceptions.callbacks_of(way, order, exception),
             )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import copy
 from dataclasses import dataclass
 
 import business_clock
@@ -26,8 +25,9 @@ from models.tables.order import (
     Order,
     PaymentException,
 )
-from schemas.views import STATUS_TEXTS, order_view
-from services.callbacks import outbox
+from schemas.views import STATUS_TEXTS
+from services.callbacks import outbox, previews
+from services.callbacks.previews import Preview
 from services.channels.calls import LATE
 from services.errors import N_, ApiError, OperatorError
 from services.ledger import accounts, fees, postings
@@ -59,7 +59,7 @@ class ResolutionRule:
 
     `case` is its name, `lines` are its postings (fen by account), `against` returns a further reason against it or "",
     and `act` performs it in the transaction that closes the exception. `statuses` are those of a deposit, or positions
-    of a withdrawal's money.
+    of a withdrawal's money. `steps` are the statuses that the order takes, unless it has them already.
     """
 
     resolution: str
@@ -69,6 +69,7 @@ class ResolutionRule:
     act: Act
     lines: Callable[[Order, PaymentException], Lines] = _nothing
     against: Callable[[Order, PaymentException], str] = _no_objection
+    steps: tuple[str, ...] = ()
 
     def fits(self, order: Order, exception: PaymentException) -> bool:
         """Return whether the rule applies to an exception of this kind and order."""
@@ -110,12 +111,9 @@ def _credit_and_close(order: Order, exception: PaymentException, who: str) -> No
 def completed(order: Order, exception: PaymentException) -> Order:
     """Return the deposit as it will be once it is completed with this money; nothing is stored."""
     fee = fees.apply_rate(exception.amount, order.service_rate)
-    ended = copy(order)
-    ended.__data__ = {**order.__data__, "status": COMPLETED, "updatetime": business_clock.now()}
     money = {"received_amount": exception.amount, "service_amount": fee}
     money |= {"merchant_actual_amount": exception.amount - fee, "channel_reference": exception.reference}
-    ended.__data__ |= money
-    return ended
+    return previews.changed(order, status=COMPLETED, updatetime=business_clock.now(), **money)
 
 
 def _complete_lines(order: Order, exception: PaymentException) -> Lines:
@@ -205,23 +203,27 @@ RULES: dict[bool, tuple[ResolutionRule, ...]] = {
     True: (
         ResolutionRule(
             *(CREDIT, "credit the payment, cancel", _QUESTIONED, _WAITING, _credit_and_close),
-            *(_credit_lines, _names_no_amount),
+            *(_credit_lines, _names_no_amount, (CANCELLED,)),
         ),
         ResolutionRule(CREDIT, "credit the payment", MONEY_IN, STATUSES, _credit, _credit_lines, _names_no_amount),
-        ResolutionRule(CREDIT, "good after all", _BOUNCED, (CONFIRMED,), _credit_after_all, _of_order(postings.credit)),
+        ResolutionRule(
+            *(CREDIT, "good after all", _BOUNCED, (CONFIRMED,), _credit_after_all),
+            *(_of_order(postings.credit), _no_objection, (COMPLETED,)),
+        ),
         ResolutionRule(
             *(COMPLETE, COMPLETE_ORDER, _WHOLE, (*_WAITING, CANCELLED), _complete_order),
-            *(_complete_lines, _too_little),
+            *(_complete_lines, _too_little, (PAID, CONFIRMED, COMPLETED)),
         ),
-        ResolutionRule(REFUND, "send back, cancel", _QUESTIONED, _WAITING, _close_unpaid),
+        ResolutionRule(REFUND, "send back, cancel", _QUESTIONED, _WAITING, _close_unpaid, steps=(CANCELLED,)),
         ResolutionRule(REFUND, "send back", MONEY_IN, STATUSES, _leave),
         ResolutionRule(REFUND, "stays credited", _BOUNCED, _ENDED, _leave),
-        ResolutionRule(CANCEL, "nobody paid", _SILENT, (PENDING,), _cancel_deposit),
+        ResolutionRule(CANCEL, "nobody paid", _SILENT, (PENDING,), _cancel_deposit, steps=(CANCELLED,)),
         ResolutionRule(CANCEL, "is cancelled", _SILENT, (CANCELLED,), _leave),
     ),
     False: (
         ResolutionRule(
-            COMPLETE, "money is out", (*PAYOUTS, REVERSED), (Books.IN_FLIGHT,), _complete_withdrawal, _HOLD_SPENT
+            *(COMPLETE, "money is out", (*PAYOUTS, REVERSED), (Books.IN_FLIGHT,), _complete_withdrawal),
+            *(_HOLD_SPENT, _no_objection, (PAID, COMPLETED)),
         ),
         ResolutionRule(COMPLETE, "money is out", PAYOUTS, (Books.HELD_AGAIN,), _spend_again, _HOLD_SPENT),
         ResolutionRule(
@@ -230,7 +232,8 @@ RULES: dict[bool, tuple[ResolutionRule, ...]] = {
         ),
         ResolutionRule(COMPLETE, "is completed", (*PAYOUTS, REVERSED), (Books.SPENT,), _leave),
         ResolutionRule(
-            CANCEL, "money is not out", (*PAYOUTS, REVERSED), (Books.IN_FLIGHT,), _cancel_withdrawal, _HOLD_RETURNED
+            *(CANCEL, "money is not out", (*PAYOUTS, REVERSED), (Books.IN_FLIGHT,), _cancel_withdrawal),
+            *(_HOLD_RETURNED, _no_objection, (CANCELLED,)),
         ),
         ResolutionRule(CANCEL, "money is not out", PAYOUTS, (Books.HELD_AGAIN,), _release_again, _HOLD_RETURNED),
         ResolutionRule(CANCEL, "is cancelled", (*PAYOUTS, REVERSED), (Books.FREE,), _leave),
@@ -273,11 +276,13 @@ def find(order: Order, exception: PaymentException, resolution: str) -> Resoluti
     return way
 
 
-def callback_of(way: ResolutionRule, order: Order, exception: PaymentException) -> str:
-    """Return the body of the callback that completing the order sends; "" for other resolutions."""
-    if way.case != COMPLETE_ORDER:
-        return ""
-    return outbox.body_of("order.completed", business_clock.now(), order_view.of(completed(order, exception)))
+def callbacks_of(way: ResolutionRule, order: Order, exception: PaymentException) -> tuple[Preview, ...]:
+    """Return the callbacks of the order's steps and of the resolution."""
+    passed = way.steps.index(order.status) + 1 if order.status in way.steps else 0
+    steps = way.steps[-1:] if order.status == CANCELLED else way.steps[passed:]
+    event = EVENTS.get(way.resolution, "") if exception.kind in MONEY_IN else ""
+    ended = completed(order, exception) if way.case == COMPLETE_ORDER else None
+    return previews.of_steps(order, steps, event, ended)
 
 
 def possible(order: Order, exception: PaymentException) -> list[ResolutionRule]:

@@ -218,7 +218,7 @@ def test_a_channels_later_silence_keeps_the_line_of_the_first(old, raised, upgra
                 "Payout conflict Paid out at the channel. Order status: Cancelled",
                 "The payer says they paid · payer",
                 "wrong card 卡号 · operator",
-                "resolved: Refunded operator",
+                "resolved: Sent back operator",
             ),
         ),
         (
@@ -229,7 +229,7 @@ def test_a_channels_later_silence_keeps_the_line_of_the_first(old, raised, upgra
                 "出款结果冲突 渠道显示已出款，订单状态：已取消",
                 "付款人称已付款 · 付款人",
                 "wrong card 卡号 · 操作员",
-                "已处理: 已退款",
+                "已处理: 已退回付款人",
             ),
         ),
     ],

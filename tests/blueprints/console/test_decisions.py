@@ -1,0 +1,102 @@
+"""Before an operator decides about an exception or a claim, the page shows amounts, postings and callbacks."""
+
+import json
+import re
+
+import pytest
+
+from models.tables.order import Order
+from models.tables.outbox import Callback
+from services.console import available_actions
+from tests.blueprints.console.reading import Shown
+from tests.services import walks
+
+EVERY_EVENT = "paid,confirmed,completed,cancelled,credited,refunded"
+DECISIONS = [
+    walks.buy_claimed,
+    walks.deposit_too_small,
+    walks.deposit_late_by_hand,
+    walks.deposit_paid_twice,
+    walks.deposit_claimed_and_wrong,
+    walks.deposit_claimed_and_paid_more,
+    walks.deposit_reversed_after_its_credit,
+    walks.payout_wrong_by_hand,
+    walks.payout_although_rejected,
+    walks.payout_failed_after_all,
+]
+
+
+@pytest.fixture
+def all_events(flask):
+    """The demo shop subscribes to every type of callback."""
+    flask("merchant", "set", "demo", "--events", EVERY_EVENT)
+
+
+def decisions(order_no):
+    found = available_actions.possible(Order.get(Order.order_no == order_no))
+    return {action.key: action for action in found if action.decides or action.sends}
+
+
+def dialog(desk, order_no, key):
+    """The text of an action's dialog."""
+    html = desk.order(order_no).html
+    return Shown(re.search(rf'<div popover id="{key}".*?</form>', html, re.S)[0]).text
+
+
+def told(body):
+    """A callback's type and data, without its times."""
+    content = json.loads(body)
+    return content["type"], content["data"] | {"updatetime": 0}
+
+
+@pytest.mark.parametrize("walk", DECISIONS, ids=lambda walk: walk.__name__)
+def test_the_shown_callbacks_are_those_that_follow(world, desk, all_events, walk):
+    keys = list(decisions(walk(world)))
+    assert keys
+    for number in range(len(keys)):
+        order_no = walk(world)
+        key, action = list(decisions(order_no).items())[number]
+        shown = dialog(desk, order_no, key)
+        before = Callback.select().count()
+        desk.act(order_no, key, **({"reference": f"NEW-{order_no}"} if action.name == "paid" else {}))
+        sent = list(Callback.select().order_by(Callback.id).offset(before))
+        assert [told(each.body) for each in sent] == [told(each.body) for each in action.sends]
+        assert all(f'"type":"{each.type}"' in shown for each in sent)
+
+
+def test_completing_shows_received_expected_postings_and_callback(world, desk):
+    order_no = walks.deposit_claimed_and_paid_more(world)
+    (key,) = [key for key in decisions(order_no) if key.endswith("complete")]
+    shown = dialog(desk, order_no, key)
+    assert "Amount received ¥101.00 Amount expected ¥100.00" in shown
+    assert "Available Demo Shop 演示商户 +100.39" in shown
+    assert "Fees +0.61" in shown
+    assert re.search(r"Channel clearing [\w ]+ -101\.00", shown)
+    assert '"type":"order.completed"' in shown
+    assert "order.confirmed" not in shown  # the merchant does not subscribe to it
+
+
+def test_sending_back_shows_that_nothing_is_posted(world, desk, flask):
+    order_no = walks.deposit_late_by_hand(world)
+    (key,) = [key for key in decisions(order_no) if key.endswith("refund")]
+    shown = dialog(desk, order_no, key)
+    assert "No money moves in the ledger." in shown
+    assert "None. The merchant does not subscribe to order.refunded." in shown
+    flask("merchant", "set", "demo", "--events", EVERY_EVENT, "--callback-url", "")
+    shown = dialog(desk, order_no, key)
+    assert "Stored, not sent: the merchant has no callback URL." in shown
+    assert '"type":"order.refunded"' in shown
+
+
+def test_payment_not_received_shows_the_cancellation(world, desk):
+    order_no = walks.buy_claimed(world)
+    shown = dialog(desk, order_no, "not-received")
+    assert "Amount received ¥0.00 Amount expected ¥100.00" in shown
+    assert '"type":"order.cancelled"' in shown
+    assert desk.act(order_no, "not-received")[0] == "good"
+
+
+def test_an_unknown_amount_is_not_shown_as_zero(world, desk):
+    order_no = walks.deposit_of_no_amount(world)
+    (key,) = [key for key in decisions(order_no) if key.endswith("refund")]
+    assert "Amount received unknown" in dialog(desk, order_no, key)

@@ -27,7 +27,7 @@ def extracted():
     with (ROOT / "babel.cfg").open(encoding="utf-8") as file:
         methods, options = parse_mapping_cfg(file)
     found = extract_from_dir(ROOT, methods, options, DEFAULT_KEYWORDS | keywords)
-    return {message for _, _, message, _, _ in found}
+    return {(message, context) for _, _, message, _, context in found}
 
 
 def _texts(message):
@@ -36,17 +36,14 @@ def _texts(message):
 
 
 def test_every_text_of_the_code_is_translated(catalogue, extracted):
-    missing = [
-        message
-        for message in extracted
-        if message not in catalogue or not all(_texts(catalogue[message].string)) or catalogue[message].fuzzy
-    ]
+    found = {each: catalogue.get(*each) for each in extracted}
+    missing = [each for each, entry in found.items() if not entry or not all(_texts(entry.string)) or entry.fuzzy]
     assert missing == [], "run `make messages` and translate what is new"
 
 
 def test_the_catalogue_has_no_unused_text(catalogue, extracted):
     assert len(extracted) > 500
-    assert [message.id for message in catalogue if message.id and message.id not in extracted] == []
+    assert [message.id for message in catalogue if message.id and (message.id, message.context) not in extracted] == []
     assert list(catalogue.obsolete) == []
 
 

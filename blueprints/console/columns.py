@@ -40,6 +40,10 @@ def _state_html(value: tuple[str, Any] | None) -> Markup:
     return Markup('<span class="state {}">{}</span>').format(*value) if value else Markup("")
 
 
+def _states_html(values: list[tuple[str, Any]]) -> Markup:
+    return Markup(" ").join(map(_state_html, values))
+
+
 def _iso(value: int | None) -> str:
     at = local_time(value)
     return at.isoformat() if at else ""
@@ -61,6 +65,8 @@ KINDS = {
     "time": Kind(time_tag, _iso),
     # A state is a pair: its name, which selects the colour, and its label.
     "state": Kind(_state_html, lambda value: str(value[1]) if value else ""),
+    # The first of several states is the row's own; the others are marks, on the page only.
+    "states": Kind(_states_html, lambda value: str(value[0][1])),
 }
 RIGHT = {"money", "percent"}  # kinds whose cells are aligned to the right
 
@@ -121,6 +127,11 @@ def channel_link(channel: Any) -> str:
 def status_of(order: Any) -> tuple[str, Any]:
     """Return the order's status and its label."""
     return order.status, labels.status(order.order_type, order.status)
+
+
+def marked(order: Any, state: tuple[str, Any]) -> list[tuple[str, Any]]:
+    """Return the state, and the mark of an order with an open exception."""
+    return [state, ("bad", labels.needs_review())] if order.needs_review else [state]
 
 
 def merchant_columns(of: Any = lambda row: row) -> list[Column]:

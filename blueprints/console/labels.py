@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from flask import g
-from flask_babel import gettext, lazy_gettext
+from flask_babel import gettext, lazy_gettext, pgettext
 from markupsafe import Markup
 
 from blueprints.console.locale import printable
@@ -93,6 +93,11 @@ def reason(why: Reason) -> str:
 def status(order_type: int, value: str) -> str:
     """Return the label of an order's status."""
     return name_of(STATUSES, (order_type, value))
+
+
+def needs_review() -> str:
+    """Return the mark of an order with an open exception."""
+    return pgettext("exception", "Needs review")
 
 
 # Actions and subjects by their stored names in the audit log.

@@ -12,6 +12,7 @@ from models.queries import keyset
 from models.queries.keyset import Key, Line, Page
 from models.tables.channel import Channel
 from models.tables.merchant import Merchant
+from models.tables.order import PaymentException
 
 AT_ONCE = 500  # rows of an export that are read together
 
@@ -122,6 +123,17 @@ def name_owners(rows: list[Any]) -> list[Any]:
         for row in having:
             setattr(row, name, known[getattr(row, f"{name}_id")])
     return rows
+
+
+def mark_open_exceptions(orders: list[Any]) -> list[Any]:
+    """Add `needs_review` to the orders, by one query: whether an exception of the order is open."""
+    ids = [order.id for order in orders]
+    is_open = PaymentException.resolution.is_null()
+    found = PaymentException.select(PaymentException.order).where(PaymentException.order.in_(ids), is_open)
+    marked = {order_id for (order_id,) in found.tuples()} if ids else set()
+    for order in orders:
+        order.needs_review = order.id in marked
+    return orders
 
 
 def _among(keys: list[Key], above: Key | None, below: Key | None, limit: int, newer: bool) -> Page:

@@ -13,7 +13,7 @@ from models.queries.keyset import Key, Line
 from models.queries.order_range import EVERY_CELL, Cells
 from models.tables.order import CONFIRMED, PAID, PENDING, SELL, STATUSES, TYPES, Order, PaymentException
 from models.tables.order_counts import OrderCount
-from services.console.lists import Browse, capped, merchants, name_owners
+from services.console.lists import Browse, capped, mark_open_exceptions, merchants, name_owners
 from services.console.to_do import MOST, by_hand
 
 WAITING, UNDER_WAY = "waiting", "under_way"
@@ -114,8 +114,8 @@ class Orders(Browse):
         return sum(max(0, highs[merchant] - lows[merchant]) for merchant in merchants(self.wanted))
 
     def rows(self, ids: list[int]) -> list[Any]:
-        """The rows with merchant and channel."""
-        return name_owners(super().rows(ids))
+        """The rows with merchant and channel, each with `needs_review`."""
+        return mark_open_exceptions(name_owners(super().rows(ids)))
 
 
 def open_exceptions() -> dict[int, list[str]]:

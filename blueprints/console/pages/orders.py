@@ -8,7 +8,7 @@ from flask import redirect, request, url_for
 from flask_babel import gettext, lazy_gettext
 
 from blueprints.console import labels
-from blueprints.console.columns import Column, channel_link, merchant_columns, order_link, status_of
+from blueprints.console.columns import Column, channel_link, marked, merchant_columns, order_link, status_of
 from blueprints.console.filters import CHANNEL, MERCHANT, SINCE, TYPE, UNTIL, Choice, Filter, choices
 from blueprints.console.list_page import ListPage
 from models.tables.order import STATUSES, Order
@@ -89,7 +89,7 @@ ORDERS = ListPage(
             "money",
             on="export",
         ),
-        Column("status", lazy_gettext("Status"), status_of, "state"),
+        Column("status", lazy_gettext("Status"), lambda order: marked(order, status_of(order)), "states"),
         Column("updatetime", lazy_gettext("Updated"), lambda order: order.updatetime, "time", on="export"),
         Column("reference", lazy_gettext("Channel transaction ID"), lambda order: order.channel_reference, on="export"),
     ),
@@ -139,7 +139,7 @@ PAYOUTS = ListPage(
         Column("amount", lazy_gettext("Payout amount (¥)"), lambda order: order.amount, "money"),
         Column("held", lazy_gettext("Including fees (¥)"), lambda order: order.merchant_actual_amount, "money"),
         Column("status", lazy_gettext("Status"), status_of, "state", on="export"),
-        Column("to_do", lazy_gettext("To do"), _to_do, "state"),
+        Column("to_do", lazy_gettext("To do"), lambda order: marked(order, _to_do(order)), "states"),
     ),
 )
 

@@ -9,6 +9,8 @@ from models.db.base import database
 from models.tables.order import STATUSES
 from services.sandbox import seeded_orders
 from tests.databases import raw as connected
+from tests.plans import Heard
+from tests.services import walks
 from tests.support import completed
 
 LISTS = ("orders", "payouts", "exceptions", "callbacks", "entries", "merchants", "channels", "accounts", "audit")
@@ -380,3 +382,26 @@ def test_only_operators_see_the_add_button(page, viewer):
     assert "New merchant" in page("merchants/").text
     assert "New channel" in page("channels/").text
     assert "New merchant" not in page("merchants/", client=viewer).text
+
+
+def test_an_order_with_an_open_exception_is_marked_in_every_list_of_orders(page, world, flask):
+    order_no, other = walks.deposit_too_small(world), world.api.buy().data["order_no"]
+    payout = walks.payout_before_it_was_accepted(world)
+
+    def marked(path, column="Status"):
+        return {row["Order number"].split()[0] for row in page(path).rows if row[column].endswith("Needs review")}
+
+    assert marked("orders/?flt_type=buy") == {order_no}
+    assert marked(f"orders/?search={order_no}") == {order_no}
+    assert page("payouts/").rows[0]["To do"] == "Review Needs review"
+    assert payout in page("payouts/").text
+    assert {row["Order number"].split()[0] for row in page("orders/?flt_type=buy").rows} == {order_no, other}
+    flask("order", "settle", order_no, "--refund")
+    assert marked("orders/?flt_type=buy") == set()
+
+
+def test_the_marks_of_a_list_need_one_query(app, page, many, world):
+    walks.deposit_too_small(world)
+    with Heard() as heard:
+        page("orders/")
+    assert sum("payment_exception" in sql and "IN (" in sql for sql in heard.statements) == 1

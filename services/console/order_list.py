@@ -15,6 +15,7 @@ from models.tables.order import CONFIRMED, PAID, PENDING, SELL, STATUSES, TYPES,
 from models.tables.order_counts import OrderCount
 from services.console.lists import Browse, capped, mark_open_exceptions, merchants, name_owners
 from services.console.to_do import MOST, by_hand
+from services.ledger import accounts
 
 WAITING, UNDER_WAY = "waiting", "under_way"
 
@@ -116,6 +117,14 @@ class Orders(Browse):
     def rows(self, ids: list[int]) -> list[Any]:
         """The rows with merchant and channel, each with `needs_review`."""
         return mark_open_exceptions(name_owners(super().rows(ids)))
+
+    def exported(self, ids: list[int]) -> list[Any]:
+        """The rows, each with `moved`: the amount credited (deposit) or deducted (withdrawal), None if none was."""
+        rows, moved = self.rows(ids), accounts.moved_by(ids)
+        for row in rows:
+            fen = moved.get(row.id)
+            row.moved = fen if fen is None or row.is_buy else -fen
+        return rows
 
 
 def open_exceptions() -> dict[int, list[str]]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from peewee import fn
+
 import business_clock
 from models.db.base import database
 from models.db.hash_chain import Facts
@@ -81,6 +83,22 @@ def balances() -> dict[str, dict[str, int]]:
 def balances_of(merchant: Merchant) -> dict[str, int]:
     """Return one merchant's balances in fen: `{"available": fen, "held": fen}`."""
     return {kind: LedgerAccount.balance_of(kind, merchant.id) for kind in (AVAILABLE, HELD)}
+
+
+def moved_by(orders: list[int]) -> dict[int, int]:
+    """Return the amounts that these orders added to the balances of their merchants, by order id, in fen.
+
+    Reserving does not change them. Orders that moved nothing are left out.
+    """
+    moved = (
+        Entry.select(Posting.order, fn.SUM(Entry.amount))
+        .join(Posting)
+        .switch(Entry)
+        .join(LedgerAccount)
+        .where(Posting.order.in_(orders), LedgerAccount.kind.in_([AVAILABLE, HELD]))
+        .group_by(Posting.order)
+    )
+    return {order: int(fen) for order, fen in moved.tuples() if fen}
 
 
 def operator_balances() -> dict[str, int]:

@@ -85,7 +85,7 @@ ORDERS = ListPage(
         Column(
             "merchant_amount",
             lazy_gettext("Credited or deducted (¥)"),
-            lambda order: order.merchant_actual_amount,
+            lambda order: order.moved,
             "money",
             on="export",
         ),

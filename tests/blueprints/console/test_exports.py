@@ -65,7 +65,7 @@ def test_amounts_times_and_words_read_the_same_in_every_program(clock, exported,
     console.set_cookie("console_zone", "Asia/Shanghai", path="/console")
     api.sell("1234.50", channel=2)
     (row,), _ = exported("orders/export")
-    assert (row["Amount (¥)"], row["Fees (¥)"], row["Credited or deducted (¥)"]) == ("1234.50", "2.47", "1236.97")
+    assert (row["Amount (¥)"], row["Fees (¥)"]) == ("1234.50", "2.47")
     assert row["Created"] == "2026-05-01T20:00:00+08:00"
     assert (row["Type"], row["Merchant key"]) == ("Withdrawal", "demo")
 
@@ -178,3 +178,25 @@ def test_another_site_can_not_trigger_an_export(console, page):
     assert console.get("/console/orders/export").status_code == 405
     assert console.post("/console/orders/export").status_code == 400
     assert page("audit/").column("Action").count("export") == 0
+
+
+def test_only_orders_that_moved_a_balance_have_an_amount_credited_or_deducted(exported, api, flask):
+    flask("channel", "set", 3, "--settlement-days", 1)
+    pending, cancelled, awaiting = (api.buy(channel=channel).data["order_no"] for channel in (2, 2, 3))
+    flask("order", "paid", awaiting, "--reference", "R-1")
+    api.play(cancelled, "fail")
+    held, rejected, sent = (api.sell("50.00", channel=3).data["order_no"] for _ in range(3))
+    flask("order", "reject", rejected, "--reason", "no")
+    flask("order", "accept", sent)
+    flask("order", "paid", sent, "--reference", "R-2")
+    credited = completed(api)
+    late = api.buy().data["order_no"]
+    api.notice(late, 9_900, reference="R-3")
+    flask("order", "settle", late, "--credit")
+    amounts = {row["Order number"]: row["Credited or deducted (¥)"] for row in exported("orders/export")[0]}
+    assert amounts == {
+        **dict.fromkeys((pending, cancelled, awaiting, held, rejected), ""),
+        sent: "50.15",
+        credited: "99.40",
+        late: "98.41",
+    }

@@ -17,7 +17,15 @@ from models.tables.channel import Channel, ChannelLink
 from models.tables.ledger import Entry, LedgerAccount, Posting
 from models.tables.maintenance import ErasureDelayed, ErasureProgress, Restoration, Verification
 from models.tables.merchant import Merchant
-from models.tables.operator import AuditEntry, Operator, PayoutRequest, RecoveryCode, SecondFactor, Session
+from models.tables.operator import (
+    AuditEntry,
+    FailedSignIn,
+    Operator,
+    PayoutRequest,
+    RecoveryCode,
+    SecondFactor,
+    Session,
+)
 from models.tables.order import Attempt, History, Order, PaymentException
 from models.tables.order_counts import TRIGGERS, OrderCount
 from models.tables.outbox import Callback, CallbackAttempt, WebhookKey
@@ -57,6 +65,7 @@ TABLES = [
     Session,
     SecondFactor,
     RecoveryCode,
+    FailedSignIn,
 ]
 # Conditions that find a row that must not change or be deleted, not even by REPLACE, which fires no DELETE trigger.
 APPEND_ONLY = {

@@ -61,6 +61,8 @@ CONSOLE = """
 /factor GET POST
 /factor/remove POST
 /factor/renew POST
+/failed_sign_ins/ GET
+/failed_sign_ins/export POST
 /language/<language_name> GET
 /ledger/ GET
 /ledger/heads.json GET

@@ -76,7 +76,7 @@ def actor() -> audit.Actor:
     return audit.Actor(current_user.name, request.remote_addr or "")
 
 
-def act(action: str, about: str, key: str, do: Callable[[], T], detail: str = "") -> T:
+def act(action: str, about: str, key: str, do: Callable[[], T], detail: str | audit.Changes = "") -> T:
     """Run `do` for the account of the request and record it in the audit log (`audit.act`)."""
     return audit.act(actor(), action, about, key, do, detail)
 

@@ -63,6 +63,7 @@ KINDS = {
     "money": Kind(yuan, lambda value: "" if value is None else hundredths(value)),
     "percent": Kind(hundredths, hundredths),
     "time": Kind(time_tag, _iso),
+    "html": Kind(lambda value: value, lambda value: neutral(value.striptags())),
     # A state is a pair: its name, which selects the colour, and its label.
     "state": Kind(_state_html, lambda value: str(value[1]) if value else ""),
     # The first of several states is the row's own; the others are marks, on the page only.

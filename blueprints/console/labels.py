@@ -6,7 +6,7 @@ from typing import Any
 
 from flask import g
 from flask_babel import gettext, lazy_gettext, pgettext
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from blueprints.console.locale import printable
 from gateways import registry
@@ -100,58 +100,58 @@ def needs_review() -> str:
     return pgettext("exception", "Needs review")
 
 
-# Actions and subjects by their stored names in the audit log.
+# What an actor did and its subject, by the stored names in the audit log.
 ACTIONS = {
-    "sign in": lazy_gettext("sign in"),
-    "sign out": lazy_gettext("sign out"),
-    "sign out everywhere": lazy_gettext("sign out everywhere"),
-    "end session": lazy_gettext("end session"),
-    "end other sessions": lazy_gettext("end other sessions"),
-    "confirm identity": lazy_gettext("confirm identity"),
-    "set up second factor": lazy_gettext("set up second factor"),
-    "remove second factor": lazy_gettext("remove second factor"),
-    "renew recovery codes": lazy_gettext("renew recovery codes"),
-    "use recovery code": lazy_gettext("use recovery code"),
-    "enter incorrect code": lazy_gettext("enter incorrect code"),
-    "accept order": lazy_gettext("approve withdrawal"),
-    "reject order": lazy_gettext("reject withdrawal"),
-    "mark paid": lazy_gettext("record payment"),
-    "request payout": lazy_gettext("request payout approval"),
-    "approve payout": lazy_gettext("approve payout"),
-    "withdraw payout request": lazy_gettext("withdraw payout request"),
-    "remove sandbox": lazy_gettext("remove sandbox money"),
-    "report not received": lazy_gettext("report payment not received"),
-    "ask channel": lazy_gettext("check status"),
-    "settle exception": lazy_gettext("resolve exception"),
-    "redeliver callback": lazy_gettext("redeliver callback"),
-    "redeliver callbacks": lazy_gettext("redeliver callbacks"),
-    "reveal": lazy_gettext("reveal personal data"),
-    "export": lazy_gettext("export"),
-    "verify ledger": lazy_gettext("check ledger"),
-    "adjust balance": lazy_gettext("adjust balance"),
-    "add merchant": lazy_gettext("add merchant"),
-    "set merchant": lazy_gettext("edit merchant"),
-    "rotate API secret": lazy_gettext("rotate API secret"),
-    "rotate callback secret": lazy_gettext("rotate callback secret"),
-    "reveal callback secret": lazy_gettext("reveal callback secret"),
-    "add payout account": lazy_gettext("add payout account"),
-    "test callback": lazy_gettext("send test callback"),
-    "add channel": lazy_gettext("add channel"),
-    "set channel": lazy_gettext("edit channel"),
-    "try channel": lazy_gettext("test channel"),
-    "add operator": lazy_gettext("add operator"),
-    "restore": lazy_gettext("restore backup"),
-    "resume": lazy_gettext("resume after restore"),
-    "set operator": lazy_gettext("edit operator"),
-    "set password": lazy_gettext("set password"),
-    "enable operator": lazy_gettext("enable operator"),
-    "disable operator": lazy_gettext("disable operator"),
-    "make administrator": lazy_gettext("make administrator"),
-    "make operator": lazy_gettext("make operator"),
-    "make viewer": lazy_gettext("make viewer"),
-    "end sessions": lazy_gettext("end all sessions"),
-    "erase": lazy_gettext("erase personal data"),
-    "export personal data": lazy_gettext("export personal data"),
+    "sign in": lazy_gettext("signed in"),
+    "sign out": lazy_gettext("signed out"),
+    "sign out everywhere": lazy_gettext("signed out everywhere"),
+    "end session": lazy_gettext("ended one of their sessions"),
+    "end other sessions": lazy_gettext("ended all their other sessions"),
+    "confirm identity": lazy_gettext("confirmed their identity"),
+    "set up second factor": lazy_gettext("turned on two-factor authentication"),
+    "remove second factor": lazy_gettext("turned off two-factor authentication of %(subject)s"),
+    "renew recovery codes": lazy_gettext("generated new recovery codes"),
+    "use recovery code": lazy_gettext("used a recovery code"),
+    "enter incorrect code": lazy_gettext("entered an incorrect code"),
+    "accept order": lazy_gettext("approved withdrawal %(subject)s"),
+    "reject order": lazy_gettext("rejected withdrawal %(subject)s"),
+    "mark paid": lazy_gettext("confirmed the payment of %(subject)s"),
+    "request payout": lazy_gettext("requested approval for the payout of %(subject)s"),
+    "approve payout": lazy_gettext("approved the payout of %(subject)s as second operator"),
+    "withdraw payout request": lazy_gettext("withdrew the payout request for %(subject)s"),
+    "remove sandbox": lazy_gettext("removed the sandbox money of %(subject)s"),
+    "report not received": lazy_gettext("reported that the payment of %(subject)s was not received"),
+    "ask channel": lazy_gettext("checked the status of %(subject)s"),
+    "settle exception": lazy_gettext("resolved an exception of %(subject)s"),
+    "redeliver callback": lazy_gettext("redelivered callback %(subject)s"),
+    "redeliver callbacks": lazy_gettext("redelivered all callbacks of %(subject)s"),
+    "reveal": lazy_gettext("viewed the personal data of %(subject)s"),
+    "export": lazy_gettext("exported %(subject)s"),
+    "verify ledger": lazy_gettext("started a ledger check"),
+    "adjust balance": lazy_gettext("adjusted the balance of %(subject)s"),
+    "add merchant": lazy_gettext("added merchant %(subject)s"),
+    "set merchant": lazy_gettext("changed merchant %(subject)s"),
+    "rotate API secret": lazy_gettext("replaced the API secret of %(subject)s"),
+    "rotate callback secret": lazy_gettext("replaced the callback secret of %(subject)s"),
+    "reveal callback secret": lazy_gettext("viewed the callback secret of %(subject)s"),
+    "add payout account": lazy_gettext("added a payout account for %(subject)s"),
+    "test callback": lazy_gettext("sent a test callback to %(subject)s"),
+    "add channel": lazy_gettext("added channel %(subject)s"),
+    "set channel": lazy_gettext("changed channel %(subject)s"),
+    "try channel": lazy_gettext("tested the connection of channel %(subject)s"),
+    "add operator": lazy_gettext("added account %(subject)s"),
+    "restore": lazy_gettext("restored a backup"),
+    "resume": lazy_gettext("resumed the service after a restore"),
+    "set operator": lazy_gettext("changed account %(subject)s"),
+    "set password": lazy_gettext("set the password of %(subject)s"),
+    "enable operator": lazy_gettext("enabled account %(subject)s"),
+    "disable operator": lazy_gettext("disabled account %(subject)s"),
+    "make administrator": lazy_gettext("made %(subject)s an administrator"),
+    "make operator": lazy_gettext("made %(subject)s an operator"),
+    "make viewer": lazy_gettext("made %(subject)s a viewer"),
+    "end sessions": lazy_gettext("signed %(subject)s out everywhere"),
+    "erase": lazy_gettext("erased the personal data of %(subject)s"),
+    "export personal data": lazy_gettext("exported the personal data of %(subject)s"),
 }
 ABOUT = {
     "order": lazy_gettext("order"),
@@ -251,6 +251,21 @@ def who(text: str) -> str:
     if text.startswith(OPERATOR):
         return gettext("operator %(name)s", name=text.removeprefix(OPERATOR))
     return name_of(WHO, text)
+
+
+def action(name: str, subject: str = "…") -> str:
+    """Return what an audit entry's actor did, such as `added merchant Shop`."""
+    return action_template(name) % {"subject": subject}
+
+
+def action_template(name: str) -> str:
+    """Return the same with `%(subject)s` for the subject. A name that this version does not know is escaped."""
+    return name_of(ACTIONS, name) if name in ACTIONS else str(escape(name)).replace("%", "%%") + " %(subject)s"
+
+
+def list_name(name: str) -> str:
+    """Return the name of a list, such as in the audit entry of its export."""
+    return gettext("the list %(name)s", name=name)
 
 
 def purpose_of(name: str) -> str:

@@ -1,4 +1,7 @@
-"""After 0.4.0: the role administrator, and when an account was last used. Operators become administrators."""
+"""After 0.4.0: the role administrator, when an account was last used, changed fields in the audit log, failed sign-ins.
+
+Operators become administrators.
+"""
 
 from typing import Any
 
@@ -30,8 +33,25 @@ POSTGRES = (
 LAST_SEEN = """UPDATE "operator" SET seentime =
     (SELECT MAX(seentime) FROM "session" WHERE "session"."operator_id" = "operator"."id")"""
 
+# The column types on SQLite and on Postgres.
+TYPES = {
+    False: {"id": "INTEGER NOT NULL PRIMARY KEY", "text": "TEXT", "int": "INTEGER"},
+    True: {"id": "BIGSERIAL NOT NULL PRIMARY KEY", "text": 'TEXT COLLATE "C"', "int": "BIGINT"},
+}
+MORE = (
+    'ALTER TABLE "audit_entry" ADD COLUMN "changed" {text}',
+    """CREATE TABLE "failed_sign_in" ("id" {id},
+    "address" {text} NOT NULL,
+    "hour" {int} NOT NULL,
+    "passwords" {int} NOT NULL,
+    "codes" {int} NOT NULL)""",
+    'CREATE UNIQUE INDEX "failed_sign_in_hour" ON "failed_sign_in" ("hour", "address")',
+)
+
 
 def up(migrator: Any, database: Any) -> None:
     """Apply the step, in the runner's transaction."""
     for statement in (*(POSTGRES if database.is_shared else SQLITE), LAST_SEEN):
         database.execute_sql(statement)
+    for statement in MORE:
+        database.execute_sql(statement.format(**TYPES[bool(database.is_shared)]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from peewee import BigIntegerField, BooleanField, Check, ForeignKeyField, TextField
+from peewee import BigIntegerField, BooleanField, Check, ForeignKeyField, IntegerField, TextField
 
 from models.db.base import Table, Timestamp
 from models.tables.order import Order
@@ -47,7 +47,8 @@ class Session(Table):
 class AuditEntry(Table):
     """An action in the console, performed or refused. Append-only.
 
-    `who` is the operator's name; `about` and `key` identify the object, such as `order` and its number.
+    `who` is the operator's name; `about` and `key` identify the object, such as `order` and its number. `changed` is a
+    JSON list of the changed fields, each as name, old and new value; null if there are none.
     """
 
     who = TextField()
@@ -57,9 +58,25 @@ class AuditEntry(Table):
     detail = TextField(default="")
     address = TextField(default="")
     at = Timestamp()
+    changed = TextField(null=True)
 
 
 AuditEntry.add_index(AuditEntry.about, AuditEntry.key, AuditEntry.id, name="audit_entry_about")
+
+
+class FailedSignIn(Table):
+    """Failed sign-ins from an address (an IPv6 /64) in an hour: wrong passwords, and wrong codes after a correct one.
+
+    `hour` is the Unix time at which it began. The address is empty for those above the limit of addresses per hour.
+    """
+
+    address = TextField()
+    hour = Timestamp()
+    passwords = IntegerField(default=0)
+    codes = IntegerField(default=0)
+
+
+FailedSignIn.add_index(FailedSignIn.hour, FailedSignIn.address, name="failed_sign_in_hour", unique=True)
 
 
 class SecondFactor(Table):

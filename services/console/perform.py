@@ -179,5 +179,5 @@ def _moved_on(order: Order, key: str, actor: Actor) -> NoReturn:
     )
     name = max((name for name in DOING if key.startswith(name)), key=len, default="")
     verb = DOING[name][0] if name else "act"
-    audit.record(actor, verb, "order", order.order_no, f"not done: {why}")
+    audit.record(actor, verb, "order", order.order_no, f"{audit.NOT_DONE}{why}")
     raise why

@@ -1,4 +1,4 @@
-"""Lists of merchants, channels and payout accounts, and the audit log."""
+"""Lists of merchants, channels and payout accounts, the audit log, and failed sign-ins."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from models.queries.keyset import Key, Line
 from models.tables.channel import Channel, ChannelLink
 from models.tables.ledger import AVAILABLE, CLEARING, HELD, LedgerAccount
 from models.tables.merchant import Merchant
-from models.tables.operator import AuditEntry
+from models.tables.operator import AuditEntry, FailedSignIn
 from models.tables.payout_account import PayoutAccount
 from services.console.lists import Browse, merchants, name_owners
 from services.security import masking
+from services.security.audit import NOT_DONE
 
 
 class _SetUp(Browse):
@@ -127,3 +128,41 @@ class Audit(Browse):
     def time_of(self, key: Key) -> int | None:
         """The time of the entry."""
         return AuditEntry.select(AuditEntry.at).where(AuditEntry.id == key[0]).scalar()
+
+    def rows(self, ids: list[int]) -> list[Any]:
+        """The rows with `subject`, the name of merchants and channels and otherwise the key, and `not_done`: whether a
+        newer one of these rows records that the action failed."""
+        rows, failed = super().rows(ids), set()
+        names = _names(rows)
+        for row in rows:
+            row.subject = names.get((row.about, row.key), row.key)
+            same = (row.who, row.action, row.about, row.key)
+            row.not_done = same in failed
+            if row.detail.startswith(NOT_DONE):
+                failed.add(same)
+            else:
+                failed.discard(same)
+        return rows
+
+
+def _names(rows: list[Any]) -> dict[tuple[str, str], str]:
+    """Return the names of the merchants and channels that these audit entries are about, by `about` and key."""
+    keys = {row.key for row in rows if row.about == "merchant"}
+    ids = {int(row.key) for row in rows if row.about == "channel" and row.key.isdecimal() and len(row.key) < 19}
+    found = {("merchant", row.key): row.name for row in Merchant.select().where(Merchant.key.in_(keys))}
+    return found | {("channel", str(row.id)): row.name for row in Channel.select().where(Channel.id.in_(ids))}
+
+
+class FailedSignIns(Browse):
+    """Failed sign-ins by hour and address, by `address`, `since`, `until`."""
+
+    table = FailedSignIn
+    timed = False
+
+    def conditions(self) -> list[Any]:
+        """The wanted conditions."""
+        return [*self.equal(address=FailedSignIn.address), *self.within(FailedSignIn.hour)]
+
+    def time_of(self, key: Key) -> int | None:
+        """The hour of the row."""
+        return FailedSignIn.select(FailedSignIn.hour).where(FailedSignIn.id == key[0]).scalar()

@@ -9,6 +9,7 @@ from typing import Any
 from flask_babel import lazy_gettext
 
 from blueprints.console.pages import (
+    audit,
     callbacks,
     channels,
     confirm,
@@ -32,7 +33,8 @@ LISTS = (
     merchants.MERCHANTS,
     channels.CHANNELS,
     payout_accounts.PAYOUT_ACCOUNTS,
-    operators.AUDIT_LOG,
+    audit.AUDIT_LOG,
+    audit.FAILED_SIGN_INS,
 )
 BLUEPRINTS = (
     dashboard.pages,
@@ -89,7 +91,7 @@ MENU = (
             Item("channels", lazy_gettext("Channels"), "channel"),
             Item("accounts", lazy_gettext("Payout accounts")),
             Item("operators", lazy_gettext("Team")),
-            Item("audit", lazy_gettext("Audit log")),
+            Item("audit", lazy_gettext("Audit log"), "failed_sign_ins"),
         ),
     ),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -217,7 +218,9 @@ def _changed(row: Channel, form: ChannelForm, present: dict[str, Any]) -> Any:
     if detail:
         same = bool(form.same_account.data)
         change = partial(channel_setup.set_channel, row, given, same_account=same, mark=form.mark.data, **facts)
-        access.act("set channel", "channel", str(row.id), change, detail + ("; the same account" if same else ""))
+        access.act(
+            "set channel", "channel", str(row.id), change, replace(detail, note="the same account" if same else "")
+        )
     flash(gettext("Saved.") if detail else gettext("No changes."), "good")
     return redirect(url_for("channel.show", channel_id=row.id), 303)
 

@@ -1,4 +1,4 @@
-"""Console accounts and the audit log."""
+"""The team: console accounts and their roles."""
 
 from __future__ import annotations
 
@@ -12,14 +12,10 @@ from flask_wtf import FlaskForm
 from wtforms import PasswordField, SelectChoice, SelectField, StringField
 from wtforms.validators import DataRequired, EqualTo, InputRequired, Length
 
-from blueprints.console import access, labels
-from blueprints.console.columns import Column
-from blueprints.console.filters import SINCE, UNTIL, Filter, choices
+from blueprints.console import access
 from blueprints.console.forms import accepted, form_page, message_of
-from blueprints.console.list_page import ListPage
 from models.db.base import LARGEST_ID
 from models.tables.operator import ADMINISTRATOR, OPERATOR, VIEWER, Operator
-from services.console import setup_lists
 from services.errors import OperatorError
 from services.security import operators, passwords, second_factor
 
@@ -112,40 +108,3 @@ def _set_password(row: Operator, new: str) -> Any:
     access.act("set password", "operator", row.name, lambda: operators.set_password(row, new))
     flash(gettext("Password changed. %(name)s is signed out everywhere.", name=row.name), "good")
     return redirect(url_for("operators.index"), 303)
-
-
-ABOUT = {"order": "order.show", "callback": "callback.show", "merchant": "merchant.show", "channel": "channel.show"}
-NAMED_BY = {"order": "order_no", "callback": "webhook_id", "merchant": "key", "channel": "channel_id"}
-
-
-def _subject(row: Any) -> str:
-    return f"{labels.name_of(labels.ABOUT, row.about)} {row.key}".strip()
-
-
-def _subject_link(row: Any) -> str:
-    known = row.about in ABOUT and (row.about != "channel" or row.key.isdecimal())
-    return url_for(ABOUT[row.about], **{NAMED_BY[row.about]: row.key}) if known and row.key else ""
-
-
-AUDIT_LOG = ListPage(
-    "audit",
-    lazy_gettext("Audit log"),
-    browse=setup_lists.Audit,
-    empty=lazy_gettext("No actions yet."),
-    filters=(
-        Filter("who", lazy_gettext("User"), "text"),
-        Filter("action", lazy_gettext("Action"), choices=choices(labels.ACTIONS)),
-        Filter("about", lazy_gettext("Subject"), choices=choices(labels.ABOUT)),
-        Filter("key", lazy_gettext("Subject number or name"), "text"),
-        SINCE,
-        UNTIL,
-    ),
-    columns=(
-        Column("at", lazy_gettext("Time"), lambda row: row.at, "time"),
-        Column("who", lazy_gettext("User"), lambda row: row.who),
-        Column("action", lazy_gettext("Action"), lambda row: labels.name_of(labels.ACTIONS, row.action)),
-        Column("about", lazy_gettext("Subject"), _subject, link=_subject_link),
-        Column("detail", lazy_gettext("Details"), lambda row: row.detail),
-        Column("address", lazy_gettext("IP address"), lambda row: row.address),
-    ),
-)

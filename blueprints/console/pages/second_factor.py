@@ -13,12 +13,13 @@ from flask_wtf import FlaskForm
 from wtforms import HiddenField, PasswordField, StringField
 from wtforms.validators import InputRequired, Length, Regexp
 
+from blueprints.api.rate_limits import caller
 from blueprints.console import access, sign_in_limits
 from blueprints.console.forms import message_of, show_refusal
 from blueprints.console.pages import sign_in
 from models.tables.operator import Operator
 from services.errors import ApiError, OperatorError
-from services.security import audit, passwords, second_factor
+from services.security import audit, failed_sign_ins, passwords, second_factor
 
 log = logging.getLogger(__name__)
 
@@ -57,6 +58,7 @@ def check(operator: Operator, typed: str) -> bool:
     except OperatorError:
         log.warning("Console: %s at %s gave an incorrect code", operator.name, request.remote_addr)
         audit.record(actor, "enter incorrect code", "operator", operator.name)
+        failed_sign_ins.count(caller(request.remote_addr or ""), code=True)
         raise
     take_back()
     if is_recovery:

@@ -14,6 +14,7 @@ from flask_wtf import FlaskForm
 from wtforms import PasswordField, StringField
 from wtforms.validators import InputRequired, Length
 
+from blueprints.api.rate_limits import caller
 from blueprints.console import access, sign_in_limits
 from blueprints.console.forms import message_of
 from blueprints.console.locale import internal_url
@@ -21,7 +22,7 @@ from models.db.base import LARGEST_ID
 from models.tables.operator import Operator
 from runtime import current
 from services.errors import N_, ApiError, OperatorError
-from services.security import audit, operators, passwords, second_factor, sessions
+from services.security import audit, failed_sign_ins, operators, passwords, second_factor, sessions
 
 log = logging.getLogger(__name__)
 
@@ -75,6 +76,7 @@ def submit() -> Any:
         return page, status, {"Retry-After": str(refusal.retry_after or 1)}
     if found is None:
         log.warning("Console: failed sign-in from %s", request.remote_addr)
+        failed_sign_ins.count(caller(request.remote_addr or ""))
         return _page(form, 401, gettext("Incorrect user name or password."))
     take_back()
     if second_factor.of(found) is None:

@@ -37,7 +37,7 @@ def test_it_is_redelivered_with_the_same_id(desk, shop, webhook_id, due):
     assert desk.send(form) == ("good", "1 callback queued for redelivery.")
     due.callbacks()
     assert [received.webhook_id for received in shop.got] == [webhook_id, webhook_id]
-    assert "redeliver callback" in desk.see(f"callback/{webhook_id}").text
+    assert "redelivered callback" in desk.see(f"callback/{webhook_id}").text
 
 
 def test_an_outdated_page_is_refused(desk, shop, webhook_id, due):

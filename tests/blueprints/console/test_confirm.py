@@ -19,7 +19,7 @@ NEEDED = [
     "merchant/demo/rotate/api",
     "merchant/demo/rotate/callback",
     "operators/",
-    "operators/2/operator",
+    "operators/2/change",
     "operators/2/password",
 ]
 

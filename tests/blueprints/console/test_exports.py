@@ -129,7 +129,19 @@ def test_values_masked_in_the_list_are_masked_in_the_file(exported, flask):
 
 
 @pytest.mark.parametrize(
-    "name", ["orders", "payouts", "exceptions", "callbacks", "entries", "merchants", "channels", "accounts", "audit"]
+    "name",
+    [
+        "orders",
+        "payouts",
+        "exceptions",
+        "callbacks",
+        "entries",
+        "merchants",
+        "channels",
+        "accounts",
+        "audit",
+        "failed_sign_ins",
+    ],
 )
 def test_a_viewer_may_export_every_list_and_the_audit_log_records_it(exported, page, viewer, api, name):
     completed(api)
@@ -138,7 +150,7 @@ def test_a_viewer_may_export_every_list_and_the_audit_log_records_it(exported, p
     shown = page(f"{name}/").rows
     assert len(rows) == len(shown)
     logged = page("audit/").rows[0] if name != "audit" else page("audit/?flt_action=export").rows[0]
-    assert (logged["User"], logged["Action"], logged["Subject"]) == ("viewer", "export", f"list {name}")
+    assert logged["Event"] == f"viewer exported the list {name}"
 
 
 def test_the_audit_log_records_exports(exported, page):
@@ -177,7 +189,7 @@ def test_many_simultaneous_exports_leave_threads_for_other_requests(console, exp
 def test_another_site_can_not_trigger_an_export(console, page):
     assert console.get("/console/orders/export").status_code == 405
     assert console.post("/console/orders/export").status_code == 400
-    assert page("audit/").column("Action").count("export") == 0
+    assert "exported" not in " ".join(page("audit/").column("Event"))
 
 
 def test_only_orders_that_moved_a_balance_have_an_amount_credited_or_deducted(exported, api, flask):

@@ -313,7 +313,7 @@ def test_payout_accounts_are_masked(page, flask):
 
 
 def test_the_audit_log_names_actors_and_actions_and_can_be_searched(page):
-    assert page("audit/").rows[0]["Action"] == "sign in"
+    assert page("audit/").rows[0]["Event"] == "demo signed in"
     assert page("audit/?flt_who=demo").rows
     assert not page("audit/?flt_who=nobody").rows
     assert not page("audit/?flt_about=order&flt_key=1").rows

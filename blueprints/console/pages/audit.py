@@ -1,0 +1,144 @@
+"""The audit log as sentences, and the failed sign-ins."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+from flask import url_for
+from flask_babel import gettext, lazy_gettext
+from markupsafe import Markup
+from wtforms import BooleanField
+
+from blueprints.console import labels
+from blueprints.console.columns import Column, text_html
+from blueprints.console.filters import SINCE, UNTIL, Choice, Filter, choices
+from blueprints.console.forms import SchemaField
+from blueprints.console.list_page import ListPage
+from blueprints.console.locale import printable
+from blueprints.console.pages.channels import ChannelForm
+from blueprints.console.pages.merchants import MerchantForm
+from schemas.fields import Percent, Yuan
+from services.console import setup_lists
+from services.security.audit import NOT_DONE
+
+# By subject: its page, and the argument that names it there.
+PAGES = {
+    "order": ("order.show", "order_no"),
+    "callback": ("callback.show", "webhook_id"),
+    "merchant": ("merchant.show", "key"),
+    "channel": ("channel.show", "channel_id"),
+}
+UNITS = {Percent: " %", Yuan: " ¥"}
+
+
+@cache
+def _fields() -> dict[str, tuple[Any, str, bool]]:
+    """Return the label, the unit and whether it is a yes-or-no field, of each field of the setup forms."""
+    found = {}
+    for form in (ChannelForm, MerchantForm):
+        for name in dir(form):
+            field = getattr(form, name)
+            if hasattr(field, "field_class") and field.args:
+                specs = field.args[1:2] if field.field_class is SchemaField else ()
+                unit = next((unit for spec in specs for kind, unit in UNITS.items() if type(spec) is kind), "")
+                found[name] = (field.args[0], unit, field.field_class is BooleanField)
+    return found
+
+
+def _link(row: Any) -> str:
+    known = row.about in PAGES and row.key and (row.about != "channel" or row.key.isdecimal())
+    if not known:
+        return ""
+    endpoint, argument = PAGES[row.about]
+    return url_for(endpoint, **{argument: row.key})
+
+
+def _subject(row: Any) -> Markup:
+    name = labels.list_name(row.key) if row.about == "list" else row.subject
+    shown, url = text_html(name), _link(row)
+    return Markup('<a href="{}">{}</a>').format(url, shown) if url else shown
+
+
+def _changes(row: Any) -> Iterator[tuple[str, str, str]]:
+    """Yield the label, the old and the new value of each changed field."""
+    for name, old, new in json.loads(row.changed or "[]"):
+        label, unit, is_flag = _fields().get(name, (name, "", False))
+        words = {"yes": gettext("yes"), "no": gettext("no")} if is_flag else {}
+        yield str(label), *(words.get(value, value if value == "-" else value + unit) for value in (old, new))
+
+
+def _sentence(row: Any) -> Markup:
+    """Return the entry as a sentence with a link to its subject."""
+    who, changes = Markup("<strong><bdi>{}</bdi></strong>").format(printable(row.who)), list(_changes(row))
+    if len(changes) == 1 and row.action in ("set merchant", "set channel"):
+        label, old, new = changes[0]
+        about = {"who": who, "field": label[:1].lower() + label[1:], "subject": _subject(row)}
+        text = Markup(gettext("%(who)s changed the %(field)s of %(subject)s from %(old)s to %(new)s"))
+        sentence = text % {**about, "old": text_html(old), "new": text_html(new)}
+    else:
+        sentence = who + " " + Markup(labels.action_template(row.action)) % {"subject": _subject(row)}
+    if row.detail.startswith(NOT_DONE):
+        return Markup('<span class="state bad">{}</span> {}').format(gettext("Not done"), sentence)
+    return Markup('<span class="quiet">{}</span>').format(sentence) if row.not_done else sentence
+
+
+def _details(row: Any) -> str:
+    """Return the changed fields, or what else the entry records."""
+    if row.detail.startswith(NOT_DONE):
+        return str(row.detail.removeprefix(NOT_DONE))
+    changes = list(_changes(row))
+    if len(changes) == 1 and row.action in ("set merchant", "set channel"):
+        return ""
+    return "; ".join(f"{label}: {old} → {new}" for label, old, new in changes) or row.detail
+
+
+def _actions() -> list[Choice]:
+    """Return the actions as choices: without their subject."""
+    return [Choice(name, labels.action(name), name) for name in labels.ACTIONS]
+
+
+AUDIT_LOG = ListPage(
+    "audit",
+    lazy_gettext("Audit log"),
+    browse=setup_lists.Audit,
+    empty=lazy_gettext("No actions yet."),
+    filters=(
+        Filter("who", lazy_gettext("User"), "text"),
+        Filter("action", lazy_gettext("Action"), choices=_actions),
+        Filter("about", lazy_gettext("Subject"), choices=choices(labels.ABOUT)),
+        Filter("key", lazy_gettext("Subject number or name"), "text"),
+        SINCE,
+        UNTIL,
+    ),
+    columns=(
+        Column("at", lazy_gettext("Time"), lambda row: row.at, "time"),
+        Column("event", lazy_gettext("Event"), _sentence, "html"),
+        Column("who", lazy_gettext("User"), lambda row: row.who, on="export"),
+        Column("action", lazy_gettext("Action"), lambda row: labels.action(row.action), on="export"),
+        Column(
+            "about",
+            lazy_gettext("Subject"),
+            lambda row: f"{labels.name_of(labels.ABOUT, row.about)} {row.key}".strip(),
+            on="export",
+        ),
+        Column("detail", lazy_gettext("Details"), _details),
+        Column("address", lazy_gettext("IP address"), lambda row: row.address),
+    ),
+)
+
+FAILED_SIGN_INS = ListPage(
+    "failed_sign_ins",
+    lazy_gettext("Failed sign-ins"),
+    browse=setup_lists.FailedSignIns,
+    empty=lazy_gettext("No failed sign-ins in the last 30 days."),
+    filters=(Filter("address", lazy_gettext("IP address"), "text"), SINCE, UNTIL),
+    columns=(
+        Column("hour", lazy_gettext("Hour"), lambda row: row.hour, "time"),
+        Column("address", lazy_gettext("IP address"), lambda row: row.address or gettext("other addresses")),
+        Column("passwords", lazy_gettext("Incorrect passwords"), lambda row: row.passwords, "number"),
+        Column("codes", lazy_gettext("Correct password, incorrect code"), lambda row: row.codes, "number"),
+    ),
+)

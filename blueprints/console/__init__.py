@@ -15,7 +15,7 @@ from werkzeug.exceptions import HTTPException
 
 import settings
 from blueprints.api import envelope, rate_limits
-from blueprints.console import access, action_labels, labels, locale
+from blueprints.console import access, action_labels, icons, labels, locale
 from blueprints.console.pages import BLUEPRINTS, MENU, confirm
 from runtime import current
 from services.errors import ERRORS, ApiError
@@ -138,7 +138,7 @@ def create() -> Flask:
     locale.init(app)
     for blueprint in BLUEPRINTS:
         app.register_blueprint(blueprint)
-    app.jinja_env.globals.update(menu=MENU, labels=labels, describe=action_labels.describe)
+    app.jinja_env.globals.update(menu=MENU, labels=labels, drawn=icons.drawn, describe=action_labels.describe)
     return app
 
 

@@ -13,6 +13,7 @@ from flask import Flask, Response, redirect, request
 from flask_babel import format_datetime, gettext
 from markupsafe import Markup
 
+import settings
 from blueprints.api import envelope
 from runtime import current
 from schemas.views import hundredths
@@ -120,4 +121,5 @@ def init(app: Flask) -> None:
             "_": gettext,
             "format_datetime": format_datetime,
             "demo": current().settings.demo,
+            "product": gettext(settings.NAME),
         }

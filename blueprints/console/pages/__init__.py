@@ -60,38 +60,43 @@ class Item:
         blueprint: the item links to its `index`.
         one: the blueprint of the pages of one row, on which the item is also marked as current.
         to_do: returns the number of rows that need attention.
+        icon: its name in `icons.ICONS`.
     """
 
     blueprint: str
     label: Any
     one: str = ""
     to_do: Callable[[], int] = lambda: 0
+    icon: str = "page"
 
 
 # Groups of items, each with its heading.
 MENU = (
-    ("", (Item("dashboard", lazy_gettext("Overview")),)),
+    ("", (Item("dashboard", lazy_gettext("Overview"), icon="overview"),)),
     (
         lazy_gettext("Operations"),
         (
-            Item("orders", lazy_gettext("Orders"), "order"),
-            Item("payouts", lazy_gettext("Payouts"), to_do=order_list.payouts_waiting),
-            Item("exceptions", lazy_gettext("Exceptions"), to_do=record_lists.exceptions_open),
-            Item("callbacks", lazy_gettext("Callbacks"), "callback", record_lists.callbacks_failing),
+            Item("orders", lazy_gettext("Orders"), "order", icon="orders"),
+            Item("payouts", lazy_gettext("Payouts"), to_do=order_list.payouts_waiting, icon="payouts"),
+            Item("exceptions", lazy_gettext("Exceptions"), to_do=record_lists.exceptions_open, icon="exceptions"),
+            Item("callbacks", lazy_gettext("Callbacks"), "callback", record_lists.callbacks_failing, icon="callbacks"),
         ),
     ),
     (
         lazy_gettext("Money"),
-        (Item("ledger", lazy_gettext("Balances")), Item("entries", lazy_gettext("Ledger entries"))),
+        (
+            Item("ledger", lazy_gettext("Balances"), icon="balances"),
+            Item("entries", lazy_gettext("Ledger entries"), icon="entries"),
+        ),
     ),
     (
         lazy_gettext("Setup"),
         (
-            Item("merchants", lazy_gettext("Merchants"), "merchant"),
-            Item("channels", lazy_gettext("Channels"), "channel"),
-            Item("accounts", lazy_gettext("Payout accounts")),
-            Item("operators", lazy_gettext("Team")),
-            Item("audit", lazy_gettext("Audit log"), "failed_sign_ins"),
+            Item("merchants", lazy_gettext("Merchants"), "merchant", icon="merchants"),
+            Item("channels", lazy_gettext("Channels"), "channel", icon="channels"),
+            Item("accounts", lazy_gettext("Payout accounts"), icon="accounts"),
+            Item("operators", lazy_gettext("Team"), icon="team"),
+            Item("audit", lazy_gettext("Audit log"), "failed_sign_ins", icon="audit"),
         ),
     ),
 )

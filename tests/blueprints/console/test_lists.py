@@ -372,7 +372,7 @@ def test_the_search_at_the_top_opens_the_order_with_that_number(console, page, a
 def test_the_menu_shows_where_a_page_belongs(page, api):
     order_no = api.buy().data["order_no"]
     current = {
-        path: page(path).html.split('aria-current="page">')[1].split("<")[0].strip()
+        path: page(path).html.split('aria-current="page">')[1].split("</svg>")[1].split("<")[0].strip()
         for path in ("", "orders/", f"order/{order_no}", "merchant/demo", "channel/2", "audit/")
     }
     assert list(current.values()) == ["Overview", "Orders", "Orders", "Merchants", "Channels", "Audit log"]

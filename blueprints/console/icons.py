@@ -1,0 +1,81 @@
+"""The icons of the console: lines on a square of 24 by 24, drawn by the macro `icon` of `console/parts.html`."""
+
+from __future__ import annotations
+
+from markupsafe import Markup
+
+ICONS = {
+    # pages
+    "overview": '<path d="M3.5 3.5h7v9h-7zM13.5 3.5h7v5h-7zM13.5 11.5h7v9h-7zM3.5 15.5h7v5h-7z"/>',
+    "orders": '<path d="M5 3.5h14v17l-2.3-1.6-2.4 1.6-2.3-1.6-2.3 1.6-2.4-1.6L5 20.5zM8.5 8h7M8.5 12h7"/>',
+    "payouts": '<path d="M12 14V3.5M8 7.5l4-4 4 4M4 13v7.5h16V13"/>',
+    "exceptions": '<path d="M12 3.5 21.5 20h-19zM12 10v4.5M12 17v.3"/>',
+    "callbacks": '<path d="M3.5 5h17v11h-9L7 20v-4H3.5zM8 10.5h8M13 7.5l3 3-3 3"/>',
+    "balances": '<path d="M3.5 6.5h14v-3h-12a2 2 0 0 0-2 2v13a2 2 0 0 0 2 2h15v-14h-3M16 13.5h.5"/>',
+    "entries": '<path d="M6.5 3.5h13v17h-13a2 2 0 0 1-2-2v-13a2 2 0 0 1 2-2zM8.5 3.5v17M12 8h4.5M12 12h4.5"/>',
+    "merchants": (
+        '<path d="M4.5 11v9.5h15V11M3 9.5l1.5-6h15l1.5 6a3 3 0 0 1-6 0 3 3 0 0 1-6 0 3 3 0 0 1-6 0zM10 20.5v-5h4v5"/>'
+    ),
+    "channels": '<path d="M2.5 5.5h19v13h-19zM2.5 10h19M6 15h4"/>',
+    "accounts": '<path d="M3 9.5 12 4l9 5.5zM5.5 9.5v8M10 9.5v8M14 9.5v8M18.5 9.5v8M3 20.5h18"/>',
+    "team": (
+        '<circle cx="9" cy="8" r="3.5"/>'
+        '<path d="M2.5 20v-1.5a5 5 0 0 1 5-4h3a5 5 0 0 1 5 4V20"/>'
+        '<path d="M16 4.8a3.5 3.5 0 0 1 0 6.4M18 14.8a5 5 0 0 1 3.5 3.7V20"/>'
+    ),
+    "audit": (
+        '<path d="M5 3.5h14v8M5 3.5v17h6M8.5 8h7M8.5 12h4"/><circle cx="16" cy="17" r="3"/><path d="M18.2 19.2 21 22"/>'
+    ),
+    "statements": '<path d="M5 3.5h9.5L19 8v12.5H5zM14 3.5V8.5h5M8.5 13v4M12 11v6M15.5 14.5V17"/>',
+    "reconcile": '<path d="M12 4v16.5M7 20.5h10M4 7.5l8-2 8 2M4 7.5 1.8 13.5h4.4zM20 7.5l-2.2 6h4.4z"/>',
+    "notifications": '<path d="M5.5 17V11a6.5 6.5 0 0 1 13 0v6l1.5 1.5H4zM10 21h4M12 4.5V2.5"/>',
+    "page": '<path d="M5 3.5h9.5L19 8v12.5H5zM14 3.5V8.5h5"/>',
+    # states
+    "well": '<circle cx="12" cy="12" r="9"/><path d="M8 12.3l2.8 2.8L16 9.5"/>',
+    "info": '<circle cx="12" cy="12" r="9"/><path d="M12 11v5.5M12 7.5v.3"/>',
+    "soon": '<path d="M12 3.5 21.5 20h-19zM12 10v4.5M12 17v.3"/>',
+    "urgent": '<path d="M8.3 3h7.4L21 8.3v7.4L15.7 21H8.3L3 15.7V8.3zM12 7.5v5.5M12 16.2v.3"/>',
+    "clock": '<circle cx="12" cy="12" r="9"/><path d="M12 6.5V12l3.5 2.5"/>',
+    # actions
+    "search": '<circle cx="10.5" cy="10.5" r="6.5"/><path d="M15.5 15.5 21 21"/>',
+    "menu": '<path d="M4 6.5h16M4 12h16M4 17.5h16"/>',
+    "close": '<path d="M5.5 5.5l13 13M18.5 5.5l-13 13"/>',
+    "check": '<path d="M4.5 12.5l5 5 10-11"/>',
+    "plus": '<path d="M12 5v14M5 12h14"/>',
+    "filter": '<path d="M3.5 6h17M7 12h10M10 18h4"/>',
+    "copy": '<path d="M8.5 8.5h12v12h-12zM15.5 8.5v-5h-12v12h5"/>',
+    "download": '<path d="M12 3.5V15M7.5 10.5 12 15l4.5-4.5M4 16v4.5h16V16"/>',
+    "upload": '<path d="M12 15V3.5M7.5 8 12 3.5 16.5 8M4 16v4.5h16V16"/>',
+    "link": '<path d="M10 14l4-4M11 7l2.5-2.5a4.2 4.2 0 0 1 6 6L17 13M13 17l-2.5 2.5a4.2 4.2 0 0 1-6-6L7 11"/>',
+    "external": '<path d="M13 4h7v7M20 4l-9 9M17 14v6H4V7h6"/>',
+    "edit": '<path d="M4 20l1-4.5L16.5 4 20 7.5 8.5 19zM14 6.5 17.5 10"/>',
+    "refresh": '<path d="M20 12a8 8 0 0 1-14.5 4.6M4 12a8 8 0 0 1 14.5-4.6M18.5 3v4.4H14M5.5 21v-4.4H10"/>',
+    "send": '<path d="M3.5 4.5 21 12 3.5 19.5 6 12zM6 12h7"/>',
+    "qr": (
+        '<path d="M3.5 3.5h6v6h-6zM14.5 3.5h6v6h-6zM3.5 14.5h6v6h-6zM14.5 14.5h2M20.5 14.5v3M14.5 18v2.5H17'
+        'M20.5 20.5v.3"/>'
+    ),
+    "eye": (
+        '<path d="M2.5 12S6 5.5 12 5.5 21.5 12 21.5 12 18 18.5 12 18.5 2.5 12 2.5 12z"/>'
+        '<circle cx="12" cy="12" r="2.8"/>'
+    ),
+    "bookmark": '<path d="M6 3.5h12v17l-6-4.5-6 4.5z"/>',
+    "settings": (
+        '<path d="M4 7.5h8M17 7.5h3M4 16.5h3M12 16.5h8"/>'
+        '<circle cx="14.5" cy="7.5" r="2.5"/><circle cx="9.5" cy="16.5" r="2.5"/>'
+    ),
+    "back": '<path d="M14.5 5.5 8 12l6.5 6.5"/>',
+    "next": '<path d="M9.5 5.5 16 12l-6.5 6.5"/>',
+    "down": '<path d="M5.5 9.5 12 16l6.5-6.5"/>',
+    "user": '<circle cx="12" cy="8" r="4"/><path d="M4 20.5v-1a6 6 0 0 1 6-5h4a6 6 0 0 1 6 5v1"/>',
+    "key": '<circle cx="8" cy="15.5" r="4.5"/><path d="M11.3 12.3 20 3.5M16 7.5l3 3"/>',
+    "language": '<circle cx="12" cy="12" r="9"/><path d="M3 12h18M12 3c5 5 5 13 0 18M12 3c-5 5-5 13 0 18"/>',
+    "devices": '<path d="M2.5 4.5h14v5M2.5 4.5v11h8M6.5 19.5h4M14.5 12.5h7v8h-7z"/>',
+    "sign-out": '<path d="M13.5 3.5h-9v17h9M10 12h11M17 8l4 4-4 4"/>',
+    "keyboard": '<path d="M2.5 5.5h19v13h-19zM6 9.5h.3M10 9.5h.3M14 9.5h.3M18 9.5h.3M7.5 14.5h9"/>',
+}
+
+
+def drawn(name: str) -> Markup:
+    """Return the lines of an icon as SVG. Raises KeyError for an unknown name."""
+    return Markup(ICONS[name])

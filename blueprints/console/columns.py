@@ -96,10 +96,13 @@ class Column:
         """The CSS class of the cells."""
         return "money" if self.kind in RIGHT else ""
 
+    def url(self, row: Any) -> str:
+        """Return the address that the cell of a row links to; empty for none."""
+        return self.link(row) if self.link and self.value(row) else ""
+
     def html(self, row: Any) -> Any:
         """Return the cell of a row on the page."""
-        cell = KINDS[self.kind].html(self.value(row))
-        url = self.link(row) if self.link and cell else ""
+        cell, url = KINDS[self.kind].html(self.value(row)), self.url(row)
         if url:
             cell = Markup('<a href="{}">{}</a>').format(url, cell)
         note = text_html(self.note(row)) if self.note else ""

@@ -56,7 +56,7 @@ class Filter:
 
     Args:
         key: the service's name for it; the address has it with the prefix `flt_`.
-        kind: choice, text, search, amount, since or until.
+        kind: choice, tab (a choice that the page shows as tabs), text, search, amount, since or until.
         default: the text that applies without an argument; `all` then means no filter.
     """
 
@@ -124,6 +124,7 @@ def _time(each: Filter, text: str) -> tuple[Any, str]:
 # By kind: a function from text to the value for the service and a text for people. Raises ValueError with a message.
 _CLEAN: dict[str, Callable[[Filter, str], tuple[Any, str]]] = {
     "choice": _choice,
+    "tab": _choice,
     "text": _text,
     "search": _text,
     "amount": _amount,
@@ -164,7 +165,8 @@ def read(filters: Sequence[Filter]) -> Wanted:
             continue
         try:
             wanted.values[each.key], shown = _CLEAN[each.kind](each, text)
-            wanted.shown.append((each, shown))
+            if each.kind != "tab":
+                wanted.shown.append((each, shown))
         except ValueError as wrong:
             wanted.wrong[each.key] = str(wrong)
     return wanted

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,6 +13,7 @@ from typing import Any
 
 from flask import Blueprint, Response, redirect, render_template, request, stream_with_context, url_for
 from flask_babel import gettext, lazy_gettext
+from flask_login import current_user
 from werkzeug.exceptions import UnprocessableEntity
 
 from blueprints.console import filters
@@ -32,6 +33,15 @@ _exports = Part(lambda: threading.BoundedSemaphore(MOST_EXPORTS))
 
 
 @dataclass(frozen=True)
+class BulkAction:
+    """An action on the selected rows: the endpoint of its confirmation page, and the label and style of its button."""
+
+    endpoint: str
+    label: Any
+    style: str = ""
+
+
+@dataclass(frozen=True)
 class ListPage:
     """One list: its columns, its filters, and the `Browse` that finds its rows.
 
@@ -39,6 +49,11 @@ class ListPage:
         name: of the blueprint, in the address and in file names.
         empty: the text for an empty list.
         new: the endpoint and the label of the form that adds a row.
+        template: of the page; it extends `console/list.html`.
+        facts: returns further variables of the template, for the rows of the page.
+        bulk: the actions on selected rows, which are orders.
+        limit: the most rows of a page.
+        oldest_first: whether the list begins with the oldest row.
     """
 
     name: str
@@ -48,6 +63,11 @@ class ListPage:
     filters: Sequence[Filter] = ()
     empty: Any = lazy_gettext("Nothing here yet.")
     new: tuple[str, Any] | None = None
+    template: str = "console/list.html"
+    facts: Callable[[list[Any]], dict[str, Any]] = lambda rows: {}
+    bulk: Sequence[BulkAction] = ()
+    limit: int = 50
+    oldest_first: bool = False
 
     def blueprint(self) -> Blueprint:
         """Return a blueprint that serves the list and its export."""
@@ -60,15 +80,25 @@ class ListPage:
         """Show a page of rows, or the errors of the filters."""
         wanted, found = filters.read(self.filters), lists.Found([])
         if not wanted.wrong:
-            found = lists.find(self.browse(wanted.values), before=_row_id("before"), after=_row_id("after"))
+            found = self._find(wanted.values)
         narrowed = any(not each.default for each, _ in wanted.shown) or found.looked_to or request.args.get("before")
         page = render_template(
-            "console/list.html",
+            self.template,
             **{"page": self, "wanted": wanted, "found": found, "list_url": self._url},
+            **{"bulk": self.bulk if current_user.may_act else (), **self.facts(found.rows)},
             columns=[column for column in self.columns if column.on != "export"],
             empty=gettext("No results. Change or clear the filters.") if narrowed else self.empty,
         )
         return page, 422 if wanted.wrong else 200
+
+    def row_url(self, row: Any) -> str:
+        """Return the address of a row's page: the first link of its columns; empty if it has none."""
+        urls = (column.url(row) for column in self.columns if column.on != "export")
+        return next(filter(None, urls), "")
+
+    def _find(self, wanted: dict[str, Any]) -> lists.Found:
+        place = {"before": _row_id("before"), "after": _row_id("after")}
+        return lists.find(self.browse(wanted), **place, limit=self.limit, oldest_first=self.oldest_first)
 
     def _url(self, endpoint: str = ".index", **changed: Any) -> str:
         """Return the address of another page or of the export, with the same filters."""

@@ -41,6 +41,40 @@
     show();
   }
 
+  // A click on a row opens its page, unless it is on a control or selects text.
+  document.addEventListener("click", (event) => {
+    const row = event.target.closest("tr[data-href]");
+    if (!row || event.target.closest("a, button, input, label, summary, .col-select") || String(getSelection())) return;
+    if (event.ctrlKey || event.metaKey) window.open(row.dataset.href, "_blank", "noopener");
+    else location.assign(row.dataset.href);
+  });
+
+  // The bar of a list's selected rows: their number and total, and all rows of the page at once.
+  const bar = document.getElementById("bulk");
+  if (bar) {
+    const boxes = () => [...document.querySelectorAll("input[form=bulk]")];
+    const told = bar.querySelector("[data-selected]");
+    const show = () => {
+      const chosen = boxes().filter((box) => box.checked);
+      const fen = chosen.reduce((sum, box) => sum + Number(box.dataset.amount), 0);
+      const total = (fen / 100).toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: 2 });
+      told.value = told.dataset.selected.replace("{count}", chosen.length).replace("{total}", total);
+      for (const button of bar.querySelectorAll("button")) button.disabled = !chosen.length;
+    };
+    document.addEventListener("change", show);
+    window.addEventListener("pageshow", show);
+    for (const control of document.querySelectorAll("[data-select-all]")) {
+      control.hidden = false;
+      control.addEventListener("click", (event) => {
+        const on = control.type === "checkbox" ? control.checked : boxes().some((box) => !box.checked);
+        if (control.type !== "checkbox") event.preventDefault();
+        for (const box of boxes()) box.checked = on;
+        show();
+      });
+    }
+    show();
+  }
+
   for (const button of document.querySelectorAll("[data-copy]")) {
     button.hidden = !navigator.clipboard; // undefined without HTTPS
     button.addEventListener("click", async () => {

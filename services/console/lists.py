@@ -147,8 +147,20 @@ def _among(keys: list[Key], above: Key | None, below: Key | None, limit: int, ne
     return Page(ids[:limit], more=len(ids) > limit)
 
 
-def find(browse: Browse, *, before: int | None = None, after: int | None = None, limit: int = 50) -> Found:
-    """Return a page: the newest rows, those older than the row `before`, or those newer than `after` (0: oldest)."""
+def find(
+    browse: Browse,
+    *,
+    before: int | None = None,
+    after: int | None = None,
+    limit: int = 50,
+    oldest_first: bool = False,
+) -> Found:
+    """Return a page: the newest rows, those older than the row `before`, or those newer than `after` (0: oldest).
+
+    With `oldest_first` the first page has the oldest rows, and all pages are in this order.
+    """
+    if oldest_first and not before:
+        after = after or 0
     below = browse.key(before) if before else None
     above = browse.key(after) if after else None
     few = browse.few()
@@ -160,15 +172,15 @@ def find(browse: Browse, *, before: int | None = None, after: int | None = None,
         return keyset.page(browse.lines(above, below), limit, newer)
 
     got = page(newer)
-    if newer and above is not None and not got.more:  # not a full page, so it is the newest one
-        newer, above = False, None
+    if (above if newer else below) is not None and not got.more and newer != oldest_first:
+        newer, above, below = not newer, None, None  # not a full page, so it is the first one
         got = page(newer)
     ids = got.ids[::-1] if newer else got.ids
     ends = (got.reached[-1] if got.reached else got.ids[-1]) if got.more else None
     starts = ids[-1 if newer else 0] if ids else None
     came_from = starts if (above if newer else below) is not None else None
     return Found(
-        rows=browse.rows(ids),
+        rows=browse.rows(ids[::-1] if oldest_first else ids),
         older=came_from if newer else ends,
         newer=ends if newer else came_from,
         total=browse.total() if few is None else len(few),

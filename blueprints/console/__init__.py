@@ -16,7 +16,7 @@ from werkzeug.exceptions import HTTPException
 import settings
 from blueprints.api import envelope, rate_limits
 from blueprints.console import access, action_labels, icons, labels, locale
-from blueprints.console.pages import BLUEPRINTS, MENU, confirm
+from blueprints.console.pages import BLUEPRINTS, MENU, confirm, menu_counts
 from runtime import current
 from services.errors import ERRORS, ApiError
 from services.platform import storage_health
@@ -35,6 +35,10 @@ class _Sessions(SecureCookieSessionInterface):
 
     def get_cookie_secure(self, app: Flask) -> bool:
         return request.is_secure or current().settings.public_url.startswith("https://")
+
+    def should_set_cookie(self, app: Flask, session: Any) -> bool:
+        """Return whether to send the cookie: a page that renews itself leaves messages to the page that is next."""
+        return not access.is_renewal() and super().should_set_cookie(app, session)
 
 
 def _secrets() -> list[str]:
@@ -138,7 +142,8 @@ def create() -> Flask:
     locale.init(app)
     for blueprint in BLUEPRINTS:
         app.register_blueprint(blueprint)
-    app.jinja_env.globals.update(menu=MENU, labels=labels, drawn=icons.drawn, describe=action_labels.describe)
+    app.jinja_env.globals.update(menu=MENU, menu_counts=menu_counts, drawn=icons.drawn)
+    app.jinja_env.globals.update(labels=labels, describe=action_labels.describe)
     return app
 
 

@@ -87,8 +87,13 @@ def must_act() -> None:
         abort(403)
 
 
+def is_renewal() -> bool:
+    """Return whether the request is by a page that renews itself, not by its reader."""
+    return request.method == "GET" and request.headers.get("X-Live") == "1"
+
+
 def _load(token: str) -> User | None:
-    found = sessions.find(token)
+    found = sessions.find(token, seen=not is_renewal())
     return User(found.operator, found) if found else None
 
 

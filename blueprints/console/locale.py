@@ -81,6 +81,11 @@ def percent(points: int) -> str:
     return f"{hundredths(points)} %"
 
 
+def up_to_99(count: int) -> str:
+    """Format a count of items: 100 -> "99+"."""
+    return "99+" if count > 99 else str(count)
+
+
 def printable(text: Any) -> str:
     """Replace characters of an untrusted text that could move, hide or reverse the text around it."""
     whole = str(text)
@@ -107,7 +112,7 @@ def _choose(language_name: str) -> Response:
 def init(app: Flask) -> None:
     """Add the language switch, and the filters and variables of the templates."""
     app.add_url_rule("/language/<language_name>", "language", _choose)
-    app.jinja_env.filters.update(time=time_tag, yuan=yuan, percent=percent)
+    app.jinja_env.filters.update(time=time_tag, yuan=yuan, percent=percent, up_to_99=up_to_99)
 
     @app.context_processor
     def _context() -> dict[str, Any]:

@@ -58,12 +58,16 @@ def begin(operator: Operator, address: str, browser: str) -> str | None:
     return token
 
 
-def find(token: str) -> Session | None:
-    """Return the session of this token with its account, or None if it has ended or the account is disabled."""
+def find(token: str, seen: bool = True) -> Session | None:
+    """Return the session of this token with its account, or None if it has ended or the account is disabled.
+
+    Args:
+        seen: whether the account's owner sent the request; a page that renews itself does not prolong the session.
+    """
     now = _now()
     query = Session.select(Session, Operator).join(Operator)
     found: Session | None = query.where(Session.key == _hashed(token), _valid(now), Operator.enabled).first()
-    if found and found.seentime <= now - SEEN_EVERY:
+    if seen and found and found.seentime <= now - SEEN_EVERY:
         _note_seen(found, now)
     return found
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from flask import g
 from flask_babel import lazy_gettext
 
 from blueprints.console.pages import (
@@ -100,3 +101,11 @@ MENU = (
         ),
     ),
 )
+
+
+def menu_counts() -> dict[str, int]:
+    """Return the number of rows that need attention by the menu's blueprints, counted once in a request."""
+    if "menu_counts" not in g:
+        g.menu_counts = {item.blueprint: item.to_do() for _, items in MENU for item in items}
+    counts: dict[str, int] = g.menu_counts
+    return counts

@@ -16,6 +16,7 @@ COMMANDS = {
     "channel": "cli.channels:channel",
     "order": "cli.orders:order",
     "callback": "cli.callbacks:callback",
+    "notification": "cli.notifications:notification",
     "ledger": "cli.ledger:ledger",
     "operator": "cli.operators:operator",
     "db": "cli.database:db",

@@ -12,7 +12,7 @@ from models.tables.operator import ADMINISTRATOR, ROLES
 from services.security import audit, operators, second_factor
 from services.security.audit import HERE
 
-operator = Commands("operator", help="Console accounts: add, change, reset a password or second factor.")
+operator = Commands("operator", help="Console accounts: add, change, reset password or factor.")
 
 
 def _password() -> str:

@@ -176,6 +176,19 @@ class AddressRefused(ValueError):
     """The name resolves to an address that the service must not call."""
 
 
+def connect(host: str, port: int, give_up: float, *, private_allowed: bool) -> socket.socket:
+    """Connect to a host before `give_up` (monotonic time). Raises OSError, ValueError for the name, or AddressRefused.
+
+    The name is resolved once, and the checked addresses are the ones that are called, so a later response of a name
+    server has no effect. One address that is not public is enough to refuse the name, unless private ones are allowed.
+    """
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    for *_, (address, *_) in found:
+        if not private_allowed and not is_public(str(address)):
+            raise AddressRefused(f"{address} is not a public address")
+    return _connected(found, give_up)
+
+
 class Guarded:
     """A urllib3 connection with the thread's deadline and a limit on the response.
 
@@ -186,21 +199,14 @@ class Guarded:
     private_allowed = False
 
     def _new_conn(self: Any) -> socket.socket:
-        """Connect, through the proxy if one is set. Raises OSError, ValueError for the name, or AddressRefused.
-
-        The name is resolved once, and the checked addresses are the ones that are called, so a later response of a name
-        server has no effect. One address that is not public is enough to refuse the name.
-        """
+        """Connect, through the proxy if one is set. Raises as `connect` does."""
         limit, give_up = deadline(), time.monotonic() + self.timeout
         if limit:
             limit.watch(self)  # a proxy responds before any request is sent
             give_up = min(give_up, limit.at)
         # A proxy's IPv6 address still has its brackets.
-        found = socket.getaddrinfo(self._dns_host.strip("[]"), self.port, type=socket.SOCK_STREAM)
-        for *_, (address, *_) in found:
-            if not self.private_allowed and not is_public(str(address)):
-                raise AddressRefused(f"{address} is not a public address")
-        carrier = _connected(found, give_up)
+        host = self._dns_host.strip("[]")
+        carrier = connect(host, self.port, give_up, private_allowed=self.private_allowed)
         for option in self.socket_options or ():
             carrier.setsockopt(*option)
         carrier.settimeout(max(0.001, give_up - time.monotonic()))  # for the TLS handshake

@@ -17,6 +17,7 @@ from models.tables.channel import Channel, ChannelLink
 from models.tables.ledger import Entry, LedgerAccount, Posting
 from models.tables.maintenance import ErasureDelayed, ErasureProgress, Restoration, Verification
 from models.tables.merchant import Merchant
+from models.tables.notification import BalanceWarning, Destination, KnownFinding, Notification
 from models.tables.operator import (
     AuditEntry,
     FailedSignIn,
@@ -66,6 +67,10 @@ TABLES = [
     SecondFactor,
     RecoveryCode,
     FailedSignIn,
+    Destination,
+    KnownFinding,
+    Notification,
+    BalanceWarning,
 ]
 # Conditions that find a row that must not change or be deleted, not even by REPLACE, which fires no DELETE trigger.
 APPEND_ONLY = {

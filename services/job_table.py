@@ -12,6 +12,8 @@ from services.backups import scheduled
 from services.callbacks import delivery, outbox
 from services.console import privacy
 from services.ledger import scheduled_checks
+from services.notifications import delivery as notifications
+from services.notifications import watch
 from services.orders import claims, due
 from services.platform import clock, cpu_affinity
 from services.platform.heartbeats import LONG
@@ -24,7 +26,9 @@ from settings import Settings
 SWEEP_SECONDS = 0.5
 
 
-def _jobs(chosen: Settings, senders: WorkerPool, askers: WorkerPool, stopping: threading.Event) -> list[Job]:
+def _jobs(
+    chosen: Settings, senders: WorkerPool, askers: WorkerPool, tellers: WorkerPool, stopping: threading.Event
+) -> list[Job]:
     deliver, act = partial(delivery.sweep, senders), partial(due.sweep, askers)
     back_up = partial(cpu_affinity.do, partial(scheduled.run, chosen, stopping))
     verify = partial(scheduled_checks.run_if_due, chosen)
@@ -34,6 +38,8 @@ def _jobs(chosen: Settings, senders: WorkerPool, askers: WorkerPool, stopping: t
         Job("orders", act, SWEEP_SECONDS, instances=4),
         Job("purge", replay.purge, 5),
         Job("search", search.catch_up, 1, LONG),
+        Job("findings", watch.evaluate, 60, LONG),
+        Job("notifications", partial(notifications.sweep, tellers), 5),
         # These three check whether something is due or must be tried again.
         Job("backups", back_up, 300, LONG, at_once=True, wanted=bool(chosen.backup_every)),
         Job("verification", verify, 60, LONG, wanted=bool(chosen.verify_every)),
@@ -48,7 +54,8 @@ def start(chosen: Settings) -> Callable[[], None]:
     scheduler, stopping = Scheduler(), threading.Event()
     senders = WorkerPool(chosen.callback_workers, "callback", partial(scheduler.wake, "callbacks"))
     askers = WorkerPool(chosen.channel_workers, "channel", partial(scheduler.wake, "orders"))
-    scheduler.start(_jobs(chosen, senders, askers, stopping))
+    tellers = WorkerPool(notifications.WORKERS, "notification")
+    scheduler.start(_jobs(chosen, senders, askers, tellers, stopping))
 
     def clock_set(ahead: float) -> None:
         scheduler.wake_all()  # the jobs wait for a time of the old clock
@@ -72,5 +79,6 @@ def start(chosen: Settings) -> Callable[[], None]:
         scheduler.stop()
         senders.stop()
         askers.stop()
+        tellers.stop()
 
     return stop

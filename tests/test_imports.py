@@ -52,6 +52,7 @@ LAYERS = {
         "statements",
         "backups",
         "console",
+        "notifications",
         "sandbox",
     ),
 }

@@ -79,6 +79,12 @@ CONSOLE = """
 /merchant/<key>/rotate/<any(api, callback):kind> POST
 /merchant/<key>/test POST
 /merchant/new GET POST
+/notifications/ GET
+/notifications/<int:destination_id> GET POST
+/notifications/<int:destination_id>/delete POST
+/notifications/<int:destination_id>/test POST
+/notifications/balances POST
+/notifications/new GET POST
 /operators/ GET POST
 /operators/<int:operator_id>/change POST
 /operators/<int:operator_id>/password GET POST

@@ -36,6 +36,7 @@ ADMINISTRATION = {
     "channels",
     "merchant",
     "merchants",
+    "notifications",
     "operators",
 }
 

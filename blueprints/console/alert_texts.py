@@ -70,6 +70,8 @@ LINKS: dict[str, Callable[[Facts], str]] = {
         flt_type=TYPES[facts["order_type"]],
         flt_since=f"{facts['since']}T00:00",
     ),
+    "low_balance": lambda facts: url_for("channel.show", channel_id=facts["channel"]),
+    "unreachable": lambda facts: url_for("notifications.show", destination_id=facts["destination"]),
 }
 
 

@@ -1,4 +1,4 @@
-"""Form fields for a driver's config, generated from its schema: a new driver needs no code here.
+"""Form fields for the config of a driver or a destination, generated from its schema: a new one needs no code here.
 
 Secrets are never sent to the browser. The page shows whether one is set, and an empty field keeps it.
 """
@@ -12,7 +12,7 @@ from typing import Any
 from flask_babel import gettext
 from flask_wtf import FlaskForm
 from flask_wtf.file import FileField
-from marshmallow import fields, missing
+from marshmallow import Schema, fields, missing
 from wtforms import BooleanField, Field, PasswordField, SelectChoice, SelectField, StringField, TextAreaField, URLField
 from wtforms.validators import StopValidation
 
@@ -71,9 +71,13 @@ class Row:
     when: tuple[str, str] | None
 
 
-def _schema_fields(driver: str) -> dict[str, fields.Field[Any]]:
+Source = str | type[Schema]  # a driver's name, or the schema of another config
+
+
+def _schema_fields(driver: Source) -> dict[str, fields.Field[Any]]:
     """Return the config fields in the driver's order; those shared by all upstreams come last."""
-    found = dict(registry.DRIVERS[driver].config_schema().fields)
+    schema = registry.DRIVERS[driver].config_schema if isinstance(driver, str) else driver
+    found = dict(schema().fields)
     return {name: field for name, field in found.items() if name not in UpstreamConfig._declared_fields} | found
 
 
@@ -102,7 +106,7 @@ def _parts(name: str, spec: fields.Field[Any], present: dict[str, Any]) -> dict[
     return parts
 
 
-def form_class(base: type[FlaskForm], driver: str, present: dict[str, Any]) -> type[FlaskForm]:
+def form_class(base: type[FlaskForm], driver: Source, present: dict[str, Any]) -> type[FlaskForm]:
     """Return `base` with the driver's fields. `present` is the channel's config, {} for a new channel."""
     parts = {
         f"{PREFIX}{name}": field
@@ -112,7 +116,7 @@ def form_class(base: type[FlaskForm], driver: str, present: dict[str, Any]) -> t
     return type(base.__name__, (base,), parts)
 
 
-def rows(form: FlaskForm, driver: str, present: dict[str, Any]) -> list[Row]:
+def rows(form: FlaskForm, driver: Source, present: dict[str, Any]) -> list[Row]:
     """Return a row for each field of the config."""
 
     def row(name: str, spec: fields.Field[Any]) -> Row:
@@ -130,7 +134,7 @@ def rows(form: FlaskForm, driver: str, present: dict[str, Any]) -> list[Row]:
     return [row(name, spec) for name, spec in _schema_fields(driver).items()]
 
 
-def changed(form: FlaskForm, driver: str, present: dict[str, Any]) -> dict[str, Any]:
+def changed(form: FlaskForm, driver: Source, present: dict[str, Any]) -> dict[str, Any]:
     """Return the config values that the form changes."""
     specs = _schema_fields(driver)
     given = {name: _typed(form, name, spec) for name, spec in specs.items()}
@@ -160,7 +164,7 @@ def _typed(form: FlaskForm, name: str, spec: fields.Field[Any]) -> Any:
     return None if spec.load_default is missing else spec.load_default
 
 
-def emptied(form: FlaskForm, driver: str, present: dict[str, Any]) -> dict[str, list[str]]:
+def emptied(form: FlaskForm, driver: Source, present: dict[str, Any]) -> dict[str, list[str]]:
     """Return errors for required fields that were cleared although the channel has a value."""
     return {
         f"config.{name}": ["Missing data for required field."]

@@ -35,6 +35,20 @@ CALLBACKS = {
     "delivered": lazy_gettext("Delivered"),
     "dead": lazy_gettext("Failed (retries exhausted)"),
 }
+# Kinds of destination of notifications, and the states of messages to them.
+DESTINATIONS = {
+    "email": lazy_gettext("Email"),
+    "wecom": lazy_gettext("WeCom group robot"),
+    "dingtalk": lazy_gettext("DingTalk group robot"),
+    "feishu": lazy_gettext("Feishu group robot"),
+    "telegram": lazy_gettext("Telegram bot"),
+    "webhook": lazy_gettext("Signed webhook"),
+}
+NOTIFICATIONS = {
+    "pending": CALLBACKS["pending"],
+    "delivered": CALLBACKS["delivered"],
+    "failed": CALLBACKS["dead"],
+}
 EXCEPTIONS = {
     "wrong_amount": lazy_gettext("Wrong amount"),
     "late_payment": lazy_gettext("Late payment"),
@@ -139,6 +153,11 @@ ACTIONS = {
     "add channel": lazy_gettext("added channel %(subject)s"),
     "set channel": lazy_gettext("changed channel %(subject)s"),
     "try channel": lazy_gettext("tested the connection of channel %(subject)s"),
+    "add destination": lazy_gettext("added notification destination %(subject)s"),
+    "set destination": lazy_gettext("changed notification destination %(subject)s"),
+    "delete destination": lazy_gettext("deleted notification destination %(subject)s"),
+    "test destination": lazy_gettext("sent a test notification to %(subject)s"),
+    "set balance limits": lazy_gettext("changed the balance limits of channels"),
     "add operator": lazy_gettext("added account %(subject)s"),
     "restore": lazy_gettext("restored a backup"),
     "resume": lazy_gettext("resumed the service after a restore"),
@@ -164,6 +183,7 @@ ABOUT = {
     "database": lazy_gettext("database"),
     "orders": lazy_gettext("orders"),
     "account": lazy_gettext("payout account"),
+    "destination": lazy_gettext("notification destination"),
 }
 MEANING = {
     (True, PENDING): lazy_gettext("Waiting for the payment."),

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import timedelta, tzinfo
 from math import sqrt
+from time import time
 from typing import Any
 
 import business_clock
+from models.tables.ledger import CLEARING, LedgerAccount
 from models.tables.maintenance import FAILED, OFF, paused_since
+from models.tables.notification import BalanceWarning, Destination
+from runtime import current
+from services.backups import scheduled
 from services.channels import unknown_notices
+from services.console import statistics, to_do
 from services.console.statistics import Cell, Statistics, Sum
 from services.console.to_do import Waiting
 from services.ledger import scheduled_checks
@@ -22,6 +28,8 @@ LONG = 86_400  # seconds after which a withdrawal has waited too long
 LEAST_RECENT, LEAST_USUAL = 20, 50  # finished orders that make a rate meaningful
 WORSE = 0.2  # the decrease of the success rate that is a finding
 ENOUGH = 10  # finished orders from which a rate is shown
+LATE_BACKUPS = 2  # intervals after which a scheduled backup is missing
+FAILURES = 3  # failed attempts in a row after which a destination of notifications is a finding
 
 
 @dataclass(frozen=True)
@@ -32,7 +40,8 @@ class Finding:
     ledger_failed (why), ledger_overdue (at, may be None), exceptions (count, oldest, silent: their number),
     sandbox_money (merchants: their keys), requests (count, oldest), payouts (count, oldest), claims (count, oldest,
     channels), dead (count, merchants, since), retried (count), silent (channel, count, oldest), failing (channel,
-    order_type, recent and usual: rates from 0 to 1, since: a day).
+    order_type, recent and usual: rates from 0 to 1, since: a day), backup (at, may be None, failed: whether the last
+    one did), low_balance (channel, balance and limit in fen), unreachable (destination: its id, name, count).
     """
 
     severity: str
@@ -92,14 +101,14 @@ def _waiting(waiting: Waiting) -> Iterator[Finding]:
         yield Finding(URGENT if late else SOON, "silent", {"channel": channel, **vars(queue)})
 
 
-def _failing(statistics: Statistics) -> Iterator[Finding]:
-    since = statistics.today - timedelta(1)
+def _failing(shown: Statistics) -> Iterator[Finding]:
+    since = shown.today - timedelta(1)
 
     def key(cell: Cell) -> tuple[int, int]:
         return cell.channel, cell.order_type
 
-    recent = statistics.by(key, lambda cell: cell.day >= since)
-    usual = statistics.by(key, lambda cell: cell.day < since)
+    recent = shown.by(key, lambda cell: cell.day >= since)
+    usual = shown.by(key, lambda cell: cell.day < since)
     for (channel, order_type), sums in recent.items():
         now, before = rate(sums, LEAST_RECENT), rate(usual.get((channel, order_type), Sum()), LEAST_USUAL)
         if now is None or before is None:
@@ -115,7 +124,31 @@ def _sandbox_money() -> Iterator[Finding]:
         yield Finding(URGENT, "sandbox_money", {"merchants": keys})
 
 
-def findings(statistics: Statistics, waiting: Waiting, verify_every: int) -> list[Finding]:
+def _backup() -> Iterator[Finding]:
+    chosen, failed = current().settings, scheduled.has_failed()
+    if not chosen.backup_every:
+        return
+    at = scheduled.newest(chosen)
+    is_late = at is not None and at < time() - LATE_BACKUPS * chosen.backup_every * 3600
+    if failed or is_late:
+        yield Finding(SOON if at and not is_late else URGENT, "backup", {"at": at and int(at), "failed": failed})
+
+
+def _low_balances() -> Iterator[Finding]:
+    """Compare what the channels owe, by the ledger, with the limits that operators set."""
+    clearing = (LedgerAccount.kind == CLEARING) & (LedgerAccount.owner == BalanceWarning.channel)
+    rows = BalanceWarning.select(BalanceWarning.channel, BalanceWarning.amount, LedgerAccount.balance)
+    for channel, limit, balance in rows.join(LedgerAccount, on=clearing).order_by(BalanceWarning.channel).tuples():
+        if -balance < limit:
+            yield Finding(URGENT, "low_balance", {"channel": channel, "balance": -balance, "limit": limit})
+
+
+def _unreachable() -> Iterator[Finding]:
+    for row in Destination.select().where(Destination.enabled, Destination.failures >= FAILURES):
+        yield Finding(SOON, "unreachable", {"destination": row.id, "name": row.name, "count": row.failures})
+
+
+def findings(shown: Statistics, waiting: Waiting, verify_every: int) -> list[Finding]:
     """Return all findings, the most severe first."""
     found = [
         *_storage(),
@@ -123,6 +156,14 @@ def findings(statistics: Statistics, waiting: Waiting, verify_every: int) -> lis
         *_ledger(verify_every),
         *_sandbox_money(),
         *_waiting(waiting),
-        *_failing(statistics),
+        *_failing(shown),
+        *_backup(),
+        *_low_balances(),
+        *_unreachable(),
     ]
     return sorted(found, key=lambda each: SEVERITIES.index(each.severity))
+
+
+def now(zone: tzinfo) -> list[Finding]:
+    """Return all present findings, the most severe first. "Since yesterday" refers to days in this zone."""
+    return findings(statistics.of(zone), to_do.waiting_counts(), current().settings.verify_every)

@@ -59,6 +59,14 @@ def _failing(facts: Facts, said: Facts, words: Language) -> str:
     return words.gettext("%(name)s: withdrawal success rate since yesterday %(recent)s, usually %(usual)s.", **about)
 
 
+def _backup(facts: Facts, said: Facts, words: Language) -> str:
+    failed = words.gettext("The last scheduled backup failed. See the log.") if facts["failed"] else ""
+    if facts["at"] is None:
+        return words.sentences(failed, words.gettext("There is no scheduled backup."))
+    age = words.gettext("The newest scheduled backup is %(time)s old.", time=words.ago(facts["at"]))
+    return words.sentences(failed, age)
+
+
 def _counted(text: str) -> Callable[[Facts, Facts, Language], str]:
     """Return a function that fills in a sentence with `count` and `time`."""
     return lambda facts, said, words: words.gettext(text, **said)
@@ -97,6 +105,13 @@ SENTENCES: dict[str, Callable[[Facts, Facts, Language], str]] = {
     "retried": _counted(N_("Callbacks being retried: %(count)s.")),
     "silent": _silent,
     "failing": _failing,
+    "backup": _backup,
+    "low_balance": lambda facts, said, words: words.gettext(
+        "%(name)s: the balance at the channel is below its limit.", name=_channel(facts["channel"])
+    ),
+    "unreachable": lambda facts, said, words: words.gettext(
+        "Notifications to %(name)s fail. Failed attempts: %(count)s.", name=facts["name"], count=facts["count"]
+    ),
 }
 
 

@@ -17,6 +17,7 @@ from models.db.base import Statement, database
 from models.db.writer import transaction
 from models.tables.channel import Channel
 from models.tables.merchant import Merchant
+from models.tables.notification import Destination
 from models.tables.operator import SecondFactor
 from models.tables.order import Order
 from models.tables.payout_account import PayoutAccount
@@ -35,6 +36,7 @@ COLUMNS = (
     PayoutAccount.details,
     Order.customer_name,
     SecondFactor.secret,
+    Destination.config,
 )
 STEP = 200
 

@@ -30,6 +30,7 @@ PROMISED = """serve to-do seed reconcile sign
     account: add list
     order: list show approve check reject paid not-received resolve unknown
     callback: list show redeliver
+    notification: list test
     ledger: balances checkpoints verify adjust remove-sandbox
     operator: add list password reset-factor set
     db: migrate backup restore copy

@@ -15,6 +15,7 @@ from cryptography.fernet import Fernet, InvalidToken
 
 from app import create_app
 from models.db.base import database
+from services.notifications import destinations
 from services.platform import files
 from services.sandbox import seeding
 from services.security import key_rotation, operators, second_factor, vault
@@ -34,6 +35,8 @@ def sealed_rows(api, flask):
     seeding.seed_operators()
     secret = second_factor.new_secret()
     second_factor.set_up(operators.find("demo"), secret, pyotp.TOTP(secret).now(), session_id=0)
+    facts = {"severity": "soon", "language": "en", "digest_hour": None, "enabled": True}
+    destinations.add("wecom", {"url": "https://hooks.example.com/?key=secret"}, name="Operations", **facts)
     for number in range(3):
         assert api.buy(customer_name=f"客户{number}").code == 1
         assert api.sell("1.00", **GATEWAY_A).code == 1

@@ -1,0 +1,71 @@
+"""E-mail: encrypted connections only, and refusals in plain words."""
+
+import pytest
+
+from services.notifications import destinations
+from tests.support import https_certificate
+
+
+@pytest.mark.parametrize("tls", [True, False], ids=["tls", "starttls"])
+def test_a_message_reaches_all_recipients(mailbox, by_mail, look, low, tls):
+    server = mailbox(tls=tls)
+    by_mail(server)
+    low()
+    assert look() == 1
+    (mail,) = server.mails
+    assert mail["subject"] == "[Tillbook pay.example.com] 1 change"
+    assert (mail["from"], mail["to"]) == ("ops@shop.example", "owner@shop.example, cfo@shop.example")
+    assert mail["auto-submitted"] == "auto-generated"
+    line, link = mail.get_content().splitlines()[:2]
+    assert line.startswith("New: ")
+    assert link == "https://pay.example.com/console/"
+    assert all(encrypted for verb, encrypted in server.seen if verb in ("AUTH", "MAIL", "RCPT", "DATA"))
+
+
+def test_chinese_texts_arrive(mailbox, by_mail):
+    server = mailbox(tls=True)
+    row = by_mail(server)
+    destinations.change(row, {}, name="邮件", severity="soon", language="zh", digest_hour=None, enabled=True)
+    assert destinations.test(destinations.find(row.id)).problem == ""
+    assert "测试通知" in server.mails[0]["subject"]
+
+
+def test_a_wrong_password(mailbox, by_mail):
+    outcome = destinations.test(by_mail(mailbox(tls=True), password="wrong"))
+    assert outcome.problem == "The SMTP server refused the user name or password."
+    assert outcome.detail == "535: 5.7.8 authentication failed"
+
+
+@pytest.mark.parametrize(
+    ("verb", "problem"),
+    [("RCPT", "refused the recipients"), ("MAIL", "refused the sender"), ("DATA", "The receiver refused")],
+)
+def test_a_refused_message(mailbox, by_mail, verb, problem):
+    server = mailbox(tls=True)
+    server.refuses[verb] = "550 5.7.1 not here"
+    assert problem in destinations.test(by_mail(server)).problem
+    assert server.mails == []
+
+
+def test_no_password_is_sent_to_a_server_without_encryption(mailbox, by_mail):
+    server = mailbox(tls=False)
+    server.refuses["STARTTLS"] = "502 not implemented"
+    outcome = destinations.test(by_mail(server))
+    assert outcome.problem
+    assert "AUTH" not in {verb for verb, _ in server.seen}
+
+
+@pytest.mark.parametrize("tls", [True, False], ids=["tls", "starttls"])
+def test_a_certificate_of_another_name_is_refused(mailbox, by_mail, tmp_path, monkeypatch, tls):
+    monkeypatch.setenv("SSL_CERT_FILE", str(https_certificate(tmp_path, "mail.example")))
+    server = mailbox(tls=tls)
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "mail.example.pem"))
+    outcome = destinations.test(by_mail(server))
+    assert "certificate" in outcome.problem
+    assert "AUTH" not in {verb for verb, _ in server.seen}
+
+
+def test_a_server_that_is_not_there(mailbox, by_mail):
+    server = mailbox(tls=True)
+    row = by_mail(server, port="1")
+    assert destinations.test(row).problem == "Connection failed. Check the host name and that the server is running."

@@ -175,7 +175,11 @@ LISTS = {
         "search=0000042",
     ),
     "payouts": ("flt_state=under_way", "flt_state=all", "flt_merchant=demo", "flt_channel=3"),
-    "exceptions": ("flt_state=settled", "flt_state=all", "flt_kind=wrong_amount", "flt_merchant=demo", "flt_type=buy"),
+    "exceptions": (
+        *("flt_state=settled", "flt_state=all", "flt_kind=wrong_amount", "flt_merchant=demo", "flt_type=buy"),
+        *("flt_amount=99", "search=SB2026"),
+    ),
+    "claims": ("flt_merchant=demo", "flt_channel=3", "flt_amount=100", "search=0000042"),
     "callbacks": ("flt_state=dead", "flt_merchant=demo", "flt_event=order.paid", f"flt_order={'1' * 24}"),
     "entries": (
         "flt_account=held",

@@ -30,6 +30,7 @@ from services.sandbox import seeding
 from services.security import passwords
 from tests import applications, contract, databases, postgres, scratch, tiers
 from tests.browser import chromium
+from tests.services import walks
 from tests.support import NOON, Api, DemoApi, DemoService, InlinePool, Receiver, Service, through_flask
 from tests.trial_service import Trial
 
@@ -274,6 +275,18 @@ def later(ahead: Any, due: Any) -> Any:
 def world(api: Api, http: Any, flask: Any, flask_json: Any, later: Any) -> SimpleNamespace:
     """The fixtures for walks of an order (`tests/services/walks.py`)."""
     return SimpleNamespace(api=api, http=http, flask=flask, flask_json=flask_json, later=later)
+
+
+@pytest.fixture
+def claimed(world: SimpleNamespace) -> Any:
+    """`claimed("88.00")`: the number of a claimed deposit on the manual channel."""
+
+    def place(amount: str, **more: Any) -> Any:
+        order_no = world.api.buy(amount, walks.MANUAL, **more).data["order_no"]
+        walks.claim(world, order_no)
+        return order_no
+
+    return place
 
 
 @pytest.fixture

@@ -53,6 +53,7 @@ LAYERS = {
         "backups",
         "console",
         "notifications",
+        "claims",
         "sandbox",
     ),
 }

@@ -47,7 +47,10 @@ DEMO = """
 /sandbox/scenario/new POST
 /sandbox/sign GET POST
 """
-LISTS = ("accounts", "audit", "callbacks", "channels", "entries", "exceptions", "merchants", "orders", "payouts")
+LISTS = (
+    *("accounts", "audit", "callbacks", "channels", "claims", "entries", "exceptions", "merchants", "orders"),
+    "payouts",
+)
 CONSOLE = """
 / GET
 /callback/ GET
@@ -57,6 +60,9 @@ CONSOLE = """
 /channel/<int:channel_id> GET POST
 /channel/<int:channel_id>/try POST
 /channel/new GET POST
+/claims/confirm GET POST
+/claims/not-received GET POST
+/claims/upload GET POST
 /confirm POST
 /factor GET POST
 /factor/remove POST

@@ -161,6 +161,11 @@ def of_callback(callback: Callback) -> list[Action]:
     return [Action("redeliver", callback.state, callback=callback, state=_state(callback))]
 
 
+def of_claim(order: Order) -> list[Action]:
+    """Return the actions that an operator may perform on a deposit of a manual channel without an open exception."""
+    return [*_mark_paid(order), *_not_received(order)]
+
+
 RULES = (_accept, _reject, _mark_paid, _not_received, _ask, _settle, _redeliver)
 PAYING_OUT = ("accept", "paid")
 

@@ -11,7 +11,7 @@ from gateways.registry import DRIVERS
 from models.queries import search, time_bisect
 from models.queries.keyset import Key, Line
 from models.queries.order_range import EVERY_CELL, Cells
-from models.tables.order import CONFIRMED, PAID, PENDING, SELL, STATUSES, TYPES, Order, PaymentException
+from models.tables.order import BUY, CONFIRMED, PAID, PENDING, SELL, STATUSES, TYPES, Order, PaymentException
 from models.tables.order_counts import OrderCount
 from services.console.lists import Browse, capped, mark_open_exceptions, merchants, name_owners
 from services.console.to_do import MOST, by_hand
@@ -174,6 +174,19 @@ class Payouts(Orders):
         return rows
 
 
+class Claims(Orders):
+    """Deposits on manual channels that the payer claims to have paid, by the filters of `Orders` and `amount`."""
+
+    @property
+    def cells(self) -> Cells:
+        """Claimed deposits."""
+        return (BUY,), (PAID,)
+
+    def _plain_conditions(self) -> list[Any]:
+        """The same, on a manual channel."""
+        return [Order.channel.in_(by_hand()), *self.equal(amount=Order.amount), *super()._plain_conditions()]
+
+
 def payouts_waiting() -> int:
     """Return the number of withdrawals that need an operator, counted up to 100."""
     everybody = merchants({})
@@ -186,3 +199,10 @@ def payouts_waiting() -> int:
     some = Order.select(Order.channel_id).where(accepted).limit(MOST).alias("accepted")
     to_send = Order.select(some.c.channel_id).from_(some).where(some.c.channel_id.in_(channels))
     return min(counted + capped(to_send), 100)
+
+
+def claims_waiting() -> int:
+    """Return the number of claims on manual channels, counted up to 100."""
+    claimed = (Order.order_type == BUY) & (Order.status == PAID) & Order.merchant.in_(merchants({}))
+    some = Order.select(Order.channel_id).where(claimed).limit(MOST).alias("claimed")
+    return capped(Order.select(some.c.channel_id).from_(some).where(some.c.channel_id.in_(by_hand())))

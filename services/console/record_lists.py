@@ -22,7 +22,10 @@ EXCEPTION = "exception"  # the beginning of the purpose of a posting that resolv
 
 
 class Exceptions(Browse):
-    """Exceptions, by `state` (OPEN, SETTLED), `kind`, `type`, `merchant`, `channel`, `since`, `until`."""
+    """Exceptions, by `state` (OPEN, SETTLED), `kind`, `type`, `merchant`, `channel`, `amount`, `text`, times.
+
+    `amount` is that of the exception or of its order, `text` an order's number or a part of the transaction ID.
+    """
 
     table = PaymentException
 
@@ -39,13 +42,37 @@ class Exceptions(Browse):
 
     def conditions(self) -> list[Any]:
         """Conditions on the exception and its order."""
+        text = [PaymentException.reference.contains(self.wanted["text"])] if "text" in self.wanted else []
+        return [*self._plain_conditions(), *text]
+
+    def _plain_conditions(self) -> list[Any]:
+        """All conditions but the text."""
         own = self.equal(kind=PaymentException.kind)
         own += [] if self.timed else self.within(PaymentException.createtime)
         if of_order := self.equal(merchant=Order.merchant, channel=Order.channel, type=Order.order_type):
             own.append(fn.EXISTS(Order.select(SQL("1")).where(Order.id == PaymentException.order_id, *of_order)))
+        if (amount := self.wanted.get("amount")) is not None:
+            of_amount = Order.select(SQL("1")).where(Order.id == PaymentException.order_id, Order.amount == amount)
+            own.append((PaymentException.amount == amount) | fn.EXISTS(of_amount))
         if self.wanted.get("state") == SETTLED:
             own.append(PaymentException.resolution.is_null(False))
         return own
+
+    def few(self) -> list[Key] | None:
+        """Those with this whole transaction ID or order number; None if there are none."""
+        text = self.wanted.get("text")
+        if not text:
+            return None
+        of_order = Order.select(Order.id).where(Order.order_no == text)
+        whole = (PaymentException.reference == text, PaymentException.reference != "")
+        state = [PaymentException.resolution.is_null()] if self.timed else []
+        rest = [*self._plain_conditions(), *state, *self.within(PaymentException.createtime)]
+        keys = [
+            key
+            for sought in (whole, (PaymentException.order.in_(of_order),))
+            for key in PaymentException.select(*self.columns).where(*sought, *rest).tuples()
+        ]
+        return list(dict.fromkeys(keys)) or None
 
     def query(self) -> Any:
         """The query with their orders."""

@@ -54,13 +54,19 @@ def take_up() -> int:
     return taken
 
 
+def money_in(order: Order) -> PaymentException | None:
+    """Return the oldest open exception about money that was received for the order, or None."""
+    oldest: PaymentException | None = _money_in(PaymentException.order == order).order_by(PaymentException.id).first()
+    return oldest
+
+
 def why_not_dismiss(order: Order) -> str:
     """Return the reason not to report a claimed payment as not received, or ""."""
     if not order.is_buy:
         return "only a deposit can be reported as not received"
     if order.status != PAID:
         return f"the deposit is {order.status}: only a claimed one (paid) can be reported as not received"
-    if money := _money_in(PaymentException.order == order).order_by(PaymentException.id).first():
+    if money := money_in(order):
         return f"money came in for it: settle exception {money.id} ({money.kind}) first"
     return ""
 

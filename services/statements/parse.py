@@ -14,7 +14,7 @@ from typing import Any
 from gateways import money
 from gateways.base import CHINA
 from gateways.statement import Layout
-from services.errors import OperatorError
+from services.errors import N_, OperatorError
 
 MOST_BYTES = 64 * 2**20
 PAID, FAILED, REFUNDED, FROZEN = STATES = ("paid", "failed", "refunded", "frozen")
@@ -27,14 +27,16 @@ ENCODINGS = ("utf-8-sig", "gb18030")
 PADDING = " \t\u3000\xa0`'=\""
 SUMMARY = ("总", "合计", "汇总", "小计")
 NO_TEXT = {
-    b"PK\x03\x04": "it is a ZIP archive or an Excel workbook: unpack it, or save it as CSV",
-    b"\x1f\x8b": "it is compressed: unpack it",
-    b"\xd0\xcf\x11\xe0": "it is an Excel workbook: save it as CSV",
+    b"PK\x03\x04": N_(
+        "the statement is not a text file: it is a ZIP archive or an Excel workbook: unpack it, or save it as CSV"
+    ),
+    b"\x1f\x8b": N_("the statement is not a text file: it is compressed: unpack it"),
+    b"\xd0\xcf\x11\xe0": N_("the statement is not a text file: it is an Excel workbook: save it as CSV"),
 }
 
 _AMOUNT = re.compile(r"([+-]?)([0-9]+|[0-9]{1,3}(?:,[0-9]{3})+)(\.[0-9]{1,8})?", re.ASCII)
 _TIME = re.compile(r"(\d{4})[-/](\d{1,2})[-/](\d{1,2})(?:[ T]+(\d{1,2}):(\d{2})(?::(\d{2}))?)?", re.ASCII)
-_SHORTENED = re.compile(r"[0-9](\.[0-9]+)?E\+[0-9]+", re.ASCII | re.IGNORECASE)
+SHORTENED = re.compile(r"[0-9](\.[0-9]+)?E\+[0-9]+", re.ASCII | re.IGNORECASE)
 
 Row = tuple[int, list[str]]  # the file's line on which the row ends, and the row's values
 
@@ -79,7 +81,7 @@ def read(raw: bytes, layout: Layout, needed: Collection[str] = ()) -> list[Line]
     """
     if len(raw) > MOST_BYTES:
         raise OperatorError("the statement is larger than 64 MiB: compare fewer days at a time")
-    rows = _rows(_text(raw))
+    rows = rows_of(decoded(raw))
     header = _header(rows, layout)
     names = {name: next((each for each in getattr(layout, name) if each in header), None) for name in COLUMNS}
     for name in needed:
@@ -89,19 +91,21 @@ def read(raw: bytes, layout: Layout, needed: Collection[str] = ()) -> list[Line]
     return [line for row in _data(rows, header, header.index(str(names["number"]))) for line in reader.lines(*row)]
 
 
-def _text(raw: bytes) -> str:
+def decoded(raw: bytes) -> str:
+    """Return a file's text, from UTF-8 or GBK. Raises OperatorError for other files."""
     for beginning, meaning in NO_TEXT.items():
         if raw.startswith(beginning):
-            raise OperatorError(f"the statement is not a text file: {meaning}")
+            raise OperatorError(meaning)
     for encoding in ENCODINGS:
         try:
             return raw.decode(encoding)
         except UnicodeDecodeError:
             continue
-    raise OperatorError("the statement is neither UTF-8 nor GBK: save it as CSV in one of these encodings")
+    raise OperatorError(N_("the statement is neither UTF-8 nor GBK: save it as CSV in one of these encodings"))
 
 
-def _rows(text: str) -> Iterator[Row]:
+def rows_of(text: str) -> Iterator[Row]:
+    """Yield the rows of a CSV text, without blanks and quotes around values. Raises OperatorError."""
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
         for cells in reader:
@@ -109,7 +113,7 @@ def _rows(text: str) -> Iterator[Row]:
                 cells = re.split(r",\s*`", ",".join(cells))
             yield reader.line_num, [cell.strip(PADDING) for cell in cells]
     except csv.Error as error:
-        raise OperatorError(f"line {reader.line_num}: {error}") from None
+        raise OperatorError(N_("line %(line)s: %(why)s"), line=str(reader.line_num), why=str(error)) from None
 
 
 def _header(rows: Iterator[Row], layout: Layout) -> list[str]:
@@ -206,7 +210,7 @@ class _Reader:
 
 
 def _number(text: str) -> str:
-    if _SHORTENED.fullmatch(text):
+    if SHORTENED.fullmatch(text):
         raise ValueError(f"a spreadsheet shortened it to {text}: take the file as it was downloaded")
     return text
 

@@ -13,6 +13,7 @@ from blueprints.console.pages import (
     audit,
     callbacks,
     channels,
+    claims,
     confirm,
     dashboard,
     ledger,
@@ -41,6 +42,7 @@ LISTS = (
 BLUEPRINTS = (
     dashboard.pages,
     orders.orders,
+    claims.pages,
     *(each.blueprint() for each in LISTS),
     order.pages,
     callbacks.pages,
@@ -81,6 +83,7 @@ MENU = (
         (
             Item("orders", lazy_gettext("Orders"), "order", icon="orders"),
             Item("payouts", lazy_gettext("Payouts"), to_do=order_list.payouts_waiting, icon="payouts"),
+            Item("claims", lazy_gettext("Claims"), to_do=order_list.claims_waiting, icon="claims"),
             Item("exceptions", lazy_gettext("Exceptions"), to_do=record_lists.exceptions_open, icon="exceptions"),
             Item("callbacks", lazy_gettext("Callbacks"), "callback", record_lists.callbacks_failing, icon="callbacks"),
         ),

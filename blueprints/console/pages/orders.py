@@ -163,6 +163,8 @@ EXCEPTIONS = ListPage(
     browse=record_lists.Exceptions,
     empty=lazy_gettext("No open exceptions."),
     filters=(
+        Filter("text", lazy_gettext("Order number, or part of the bank transaction ID"), "search"),
+        Filter("amount", lazy_gettext("Amount"), "amount"),
         Filter("state", lazy_gettext("Exceptions"), choices=choices(EXCEPTION_STATES), default=record_lists.OPEN),
         Filter("kind", lazy_gettext("Kind"), choices=choices(labels.EXCEPTIONS)),
         TYPE,
@@ -199,7 +201,13 @@ EXCEPTIONS = ListPage(
             link=lambda row: channel_link(row.order.channel),
         ),
         Column("order_amount", lazy_gettext("Order amount (¥)"), lambda row: row.order.amount, "money"),
-        Column("amount", lazy_gettext("Actual amount (¥)"), lambda row: row.amount or None, "money"),
+        Column(
+            "amount",
+            lazy_gettext("Actual amount (¥)"),
+            lambda row: row.amount or None,
+            "money",
+            note=lambda row: row.reference,
+        ),
         Column("reference", lazy_gettext("Channel transaction ID"), lambda row: row.reference, on="export"),
         Column(
             "resolution",

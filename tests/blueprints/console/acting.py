@@ -75,3 +75,14 @@ def flashed(html):
     """The one message on top of a page: its category, and its text."""
     ((category, text),) = re.findall(r'<p class="notice (\w+)" role="status">(.*?)</p>', html)
     return category, text
+
+
+def main_form(html, **more):
+    """The address and the fields of the first form of a page's content, each field with all its values."""
+    form = re.search(r'<main.*?(<form method="post".*?</form>)', html, re.S)[1]
+    fields = {}
+    for tag in re.findall(r"<input[^>]*>", form):
+        name, value = re.search(r'name="([^"]+)"', tag), re.search(r'value="([^"]*)"', tag)
+        fields.setdefault(name[1], []).append(value[1] if value else "")
+    to = re.search(r'action="([^"]+)"', form)
+    return to and to[1], fields | more

@@ -10,6 +10,7 @@ from models.db.base import database
 from models.tables.order import Order
 from services.console import lists
 from services.sandbox import seeded_orders
+from tests.services import walks
 from tests.support import completed
 
 HOSTILE = (
@@ -103,7 +104,7 @@ def test_control_characters_reach_neither_page_nor_file(exported, page, app):
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_strangers_texts_are_escaped_on_every_list(page, api, flask, shop, due, text):
+def test_strangers_texts_are_escaped_on_every_list(page, api, flask, shop, due, world, text):
     shop.answers(500, text)
     flask("merchant", "set", "demo", "--name", text)
     flask("channel", "set", 2, "--name", text)
@@ -111,8 +112,10 @@ def test_strangers_texts_are_escaped_on_every_list(page, api, flask, shop, due, 
     for order_no in (completed(api), api.buy(merchant_order_no=text, customer_name="客户").data["order_no"]):
         api.notice(order_no, 9_900, reference=text[:40])
     api.sell("1.00", merchant_order_no=text)
+    walks.claim(world, api.buy(channel=3, merchant_order_no=text).data["order_no"])
     due.callbacks()
-    for name in ("orders", "payouts", "exceptions", "callbacks", "entries", "merchants", "channels", "accounts"):
+    lists = ("orders", "payouts", "claims", "exceptions", "callbacks", "entries", "merchants", "channels", "accounts")
+    for name in lists:
         shown = page(f"{name}/?flt_merchant=demo" if name not in ("merchants", "channels") else f"{name}/")
         assert shown.rows
         assert shown.tags.count("script") == 1  # its own
@@ -133,6 +136,7 @@ def test_values_masked_in_the_list_are_masked_in_the_file(exported, flask):
     [
         "orders",
         "payouts",
+        "claims",
         "exceptions",
         "callbacks",
         "entries",

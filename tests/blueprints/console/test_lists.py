@@ -13,7 +13,10 @@ from tests.plans import Heard
 from tests.services import walks
 from tests.support import completed
 
-LISTS = ("orders", "payouts", "exceptions", "callbacks", "entries", "merchants", "channels", "accounts", "audit")
+LISTS = (
+    *("orders", "payouts", "claims"),
+    *("exceptions", "callbacks", "entries", "merchants", "channels", "accounts", "audit"),
+)
 ORDERS = 400
 
 
@@ -240,7 +243,7 @@ def test_exceptions_show_open_ones_first_and_resolved_ones_on_demand(page, api, 
     assert "Exceptions 2" in page().text
     flask("order", "settle", one, "--credit")
     (row,) = page("exceptions/").rows
-    assert (row["Order amount (¥)"], row["Actual amount (¥)"], row["Status"]) == ("100.00", "101.00", "Open")
+    assert (row["Order amount (¥)"], row["Actual amount (¥)"], row["Status"]) == ("100.00", f"101.00 {two}", "Open")
     (settled,) = page("exceptions/?flt_state=settled&flt_merchant=demo&flt_channel=2&flt_type=buy").rows
     assert settled["Status"] == "Credited operator (command line)"
     assert len(page("exceptions/?flt_state=all&flt_kind=wrong_amount").rows) == 2
@@ -333,7 +336,9 @@ def queries(page):
     return count
 
 
-def test_a_page_takes_as_many_queries_for_one_row_as_for_fifty(queries, page, export, api, flask, raw, shop, due):
+def test_a_page_takes_as_many_queries_for_one_row_as_for_fifty(
+    queries, page, export, api, flask, raw, shop, due, world
+):
     paths = [
         *(f"{name}/" for name in LISTS if name not in ("merchants", "channels")),
         "orders/?flt_type=buy&flt_least=1",
@@ -344,6 +349,7 @@ def test_a_page_takes_as_many_queries_for_one_row_as_for_fifty(queries, page, ex
             completed(api)
             api.notice(api.buy().data["order_no"], 9_900)
             api.sell("1.00", channel=3)
+            walks.buy_claimed(world)
             export("accounts/export")
             flask("account", "add", "demo", "--card-number", "6222020000000000999", "--real-name", "李四光")
         due.callbacks()

@@ -4,7 +4,10 @@ import re
 
 import pytest
 
-LISTS = ["orders", "payouts", "exceptions", "callbacks", "entries", "merchants", "channels", "accounts", "audit"]
+LISTS = [
+    *("orders", "payouts", "claims"),
+    *("exceptions", "callbacks", "entries", "merchants", "channels", "accounts", "audit"),
+]
 ODD = [
     "before=abc",
     "before=-1",

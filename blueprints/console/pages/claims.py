@@ -1,0 +1,208 @@
+"""The list of claims, the confirmation of many at once, and the upload of a statement that matches them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import flash, redirect, render_template, request, url_for
+from flask_babel import gettext, lazy_gettext, ngettext
+
+from blueprints.console import access, uploads
+from blueprints.console.action_labels import money
+from blueprints.console.columns import Column, channel_link, marked, merchant_columns, order_link, status_of
+from blueprints.console.filters import CHANNEL, MERCHANT, SINCE, UNTIL, Filter
+from blueprints.console.forms import message_of
+from blueprints.console.list_page import BulkAction, ListPage
+from models.tables.channel import Channel
+from services.claims import bulk, matching
+from services.claims.bulk import NOT_RECEIVED, RECEIVED
+from services.console import order_list, to_do
+from services.console.perform import Given
+from services.errors import N_, OperatorError
+from services.security import audit
+from services.statements import received
+
+MOST_SHOWN = 5  # refusals that a message names
+
+CLAIMS = ListPage(
+    "claims",
+    lazy_gettext("Claims"),
+    browse=order_list.Claims,
+    empty=lazy_gettext("No claims to confirm."),
+    new=("claims.upload", lazy_gettext("Upload statement")),
+    filters=(
+        Filter("text", lazy_gettext("Order number, or part of the merchant order number"), "search"),
+        Filter("amount", lazy_gettext("Amount"), "amount"),
+        MERCHANT,
+        CHANNEL,
+        SINCE,
+        UNTIL,
+    ),
+    columns=(
+        Column(
+            "order_no",
+            lazy_gettext("Order number"),
+            lambda order: order.order_no,
+            link=order_link,
+            note=lambda order: order.merchant_order_no,
+        ),
+        Column(
+            "merchant_order_no",
+            lazy_gettext("Merchant order number"),
+            lambda order: order.merchant_order_no,
+            on="export",
+        ),
+        Column("createtime", lazy_gettext("Created"), lambda order: order.createtime, "time"),
+        Column("claimed", lazy_gettext("Claimed at"), lambda order: order.updatetime, "time"),
+        *merchant_columns(),
+        Column(
+            "channel",
+            lazy_gettext("Channel"),
+            lambda order: order.channel.name,
+            link=lambda order: channel_link(order.channel),
+        ),
+        Column("amount", lazy_gettext("Amount (¥)"), lambda order: order.amount, "money"),
+        Column("status", lazy_gettext("Status"), lambda order: marked(order, status_of(order)), "states"),
+    ),
+    bulk=(
+        BulkAction("claims.confirm", lazy_gettext("Confirm received"), "primary"),
+        BulkAction("claims.not_received", lazy_gettext("Payment not received"), "danger"),
+    ),
+    oldest_first=True,
+)
+pages = CLAIMS.blueprint()
+
+
+@pages.get("/confirm")
+def confirm() -> Any:
+    """Show the selected deposits with their total before they are confirmed."""
+    return _confirmation(RECEIVED, "confirm_all")
+
+
+@pages.post("/confirm")
+def confirm_all() -> Any:
+    """Confirm the deposits that the page showed."""
+    return _decide(RECEIVED)
+
+
+@pages.get("/not-received")
+def not_received() -> Any:
+    """Show the selected deposits with their total before they are reported as not received."""
+    return _confirmation(NOT_RECEIVED, "dismiss_all")
+
+
+@pages.post("/not-received")
+def dismiss_all() -> Any:
+    """Report the deposits that the page showed as not received."""
+    return _decide(NOT_RECEIVED)
+
+
+def _confirmation(kind: str, endpoint: str) -> Any:
+    access.must_act()
+    numbers = list(dict.fromkeys(request.args.getlist("order_no")))
+    if not 0 < len(numbers) <= bulk.MOST:
+        flash(gettext("Select 1 to %(most)s deposits.", most=str(bulk.MOST)), "bad")
+        return redirect(url_for(".index"))
+    rows = bulk.preview(kind, bulk.find(numbers))
+    return render_template(
+        "console/claims/confirm.html",
+        **{"kind": kind, "send_to": url_for(f".{endpoint}"), "rows": rows, "sums": _sums(rows)},
+        message_of=message_of,
+    )
+
+
+def _sums(rows: list[bulk.Row]) -> dict[str, Any]:
+    """Return the number of the deposits that can be decided on, their total, and the sum of their postings in fen."""
+    actions = [row.action for row in rows if row.action]
+    lines: dict[str, int] = {}
+    for action in actions:
+        for (account, _), fen in action.lines.items():
+            lines[account] = lines.get(account, 0) + fen
+    events = {each.event for action in actions for each in action.sends if each.is_wanted}
+    return {"count": len(actions), "total": bulk.total(rows), "lines": lines, "events": sorted(events)}
+
+
+def _decide(kind: str) -> Any:
+    shown = dict(each.split(":", 1) for each in request.form.getlist("row") if ":" in each)
+    if not 0 < len(shown) <= bulk.MOST:
+        flash(gettext("Select 1 to %(most)s deposits.", most=str(bulk.MOST)), "bad")
+        return redirect(url_for(".index"), 303)
+    reason = request.form.get("reason", "")
+    given = {number: Given(reason, reference=request.form.get(f"reference-{number}", "")) for number in shown}
+    _report(kind, bulk.decide(kind, shown, given, access.actor()))
+    return redirect(url_for(".index"), 303)
+
+
+def _report(kind: str, outcomes: list[bulk.Outcome]) -> None:
+    """Show the number and total of the deposits that were decided on, and why the others were not."""
+    done = [each.order for each in outcomes if each.state == bulk.DONE]
+    refused = [each for each in outcomes if each.refusal is not None]
+    if done:
+        flash(_done_text(kind, len(done), money(sum(order.amount for order in done))), "good")
+    for each in refused[:MOST_SHOWN]:
+        assert each.refusal is not None
+        flash(f"{each.order.order_no}: {message_of(each.refusal)}", "bad")
+    if len(refused) > MOST_SHOWN:
+        hidden = len(refused) - MOST_SHOWN
+        flash(ngettext("%(num)s more was not changed.", "%(num)s more were not changed.", hidden), "bad")
+    if left := sum(each.state == bulk.LEFT for each in outcomes):
+        text = ngettext("%(num)s was left unchanged. Repeat it.", "%(num)s were left unchanged. Repeat them.", left)
+        flash(text, "bad")
+
+
+def _done_text(kind: str, count: int, total: str) -> str:
+    if kind == RECEIVED:
+        text = ngettext("%(num)s deposit confirmed", "%(num)s deposits confirmed", count)
+    else:
+        text = ngettext("%(num)s deposit cancelled", "%(num)s deposits cancelled", count)
+    return f"{text}: {total}"
+
+
+def _channels() -> list[Channel]:
+    return list(Channel.select().where(Channel.id.in_(to_do.by_hand())).order_by(Channel.id))
+
+
+def _upload_page(problem: str = "") -> tuple[str, int]:
+    facts = {"channels": _channels(), "chosen": request.values.get("channel", ""), "problem": problem}
+    return render_template("console/claims/upload.html", **facts), 422 if problem else 200
+
+
+@pages.get("/upload")
+def upload() -> Any:
+    """Show the form for a statement."""
+    access.must_act()
+    return _upload_page()
+
+
+@pages.post("/upload")
+def match() -> Any:
+    """Match the payments of a statement with open deposits, and show the result. The file is not stored."""
+    try:
+        channel = _chosen_channel()
+        _, content = uploads.received("file")
+        lines = received.read(content)
+        found = matching.match(channel, lines)
+    except OperatorError as refusal:
+        return _upload_page(message_of(refusal))
+    detail = f"{len(lines)} payments, {len(found.matched)} matched"
+    audit.record(access.actor(), "match statement", "channel", str(channel.id), detail)
+    return _matches_page(channel, found)
+
+
+def _chosen_channel() -> Channel:
+    """Return the manual channel that the form names. Raises OperatorError."""
+    wanted = request.form.get("channel", "")
+    found = next((channel for channel in _channels() if str(channel.id) == wanted), None)
+    if found is None:
+        raise OperatorError(N_("Choose the channel whose account the statement is for."))
+    return found
+
+
+def _matches_page(channel: Channel, found: matching.Matches) -> str:
+    by_order: dict[str, matching.Match] = {match.order.order_no: match for match in found.matched}
+    rows = bulk.preview(RECEIVED, bulk.find(by_order))
+    return render_template(
+        "console/claims/matches.html",
+        **{"channel": channel, "found": found, "by_order": by_order, "rows": rows, "sums": _sums(rows)},
+        **{"send_to": url_for(".confirm_all"), "most": 100, "message_of": message_of},
+    )

@@ -1,0 +1,250 @@
+"""The list of claims, deciding on many of them at once, and matching them with an uploaded statement."""
+
+import io
+import re
+
+import pytest
+
+from models.tables.ledger import Posting
+from models.tables.operator import AuditEntry
+from models.tables.order import Order
+from services.claims import bulk
+from tests.blueprints.console.acting import Forms, main_form
+from tests.services import walks
+
+MANUAL = 3
+
+
+@pytest.fixture
+def settings_of_app():
+    return {"requests_per_second": 1_000_000}
+
+
+def messages(client, answer):
+    """The messages after a form, as (category, text)."""
+    assert answer.status_code == 303, answer.text
+    return re.findall(r'<p class="notice (\w+)" role="status">(.*?)</p>', client.get(answer.headers["Location"]).text)
+
+
+@pytest.fixture
+def ask(console):
+    """`ask("confirm", [numbers])`: the confirmation page of a bulk action."""
+
+    def opened(action, numbers, client=console):
+        return client.get(f"/console/claims/{action}", query_string={"order_no": numbers})
+
+    return opened
+
+
+@pytest.fixture
+def upload(console, page):
+    """`upload(text, channel=3)`: the response to an uploaded statement."""
+
+    def sent(content, channel=MANUAL, client=console):
+        raw = content if isinstance(content, bytes) else content.encode()
+        token = page(client=client).fields["csrf_token"]
+        data = {"csrf_token": token, "channel": str(channel), "file": (io.BytesIO(raw), "bills.csv")}
+        return client.post("/console/claims/upload", data=data, content_type="multipart/form-data")
+
+    return sent
+
+
+def status(order_no):
+    return Order.get(Order.order_no == order_no).status
+
+
+def credits(order_no):
+    return Posting.select().join(Order).where(Order.order_no == order_no, Posting.purpose == "credit").count()
+
+
+def test_the_list_has_the_claims_on_manual_channels_oldest_first(page, claimed, world, ahead):
+    first = claimed("10.00")
+    ahead(60)
+    second = claimed("20.00", merchant_order_no="SHOP-77")
+    walks.buy_pending(world)
+    world.api.buy("30.00", MANUAL)
+
+    def listed(query=""):
+        return [row["Order number"].split()[0] for row in page(f"claims/{query}").rows]
+
+    assert listed() == [first, second]
+    assert listed("?flt_amount=20.00") == [second]
+    assert listed("?search=SHOP-7") == [second]
+    assert listed(f"?search={first}") == [first]
+    assert "Claims 2" in page().text
+    assert {"Confirm received", "Payment not received"} <= page("claims/").sends.keys()
+
+
+def test_a_viewer_sees_the_list_without_actions(page, viewer, claimed, ask):
+    order_no = claimed("10.00")
+    shown = page("claims/", client=viewer)
+    assert order_no in shown.text
+    assert "Confirm received" not in shown.text
+    assert ask("confirm", [order_no], client=viewer).status_code == 403
+    assert viewer.get("/console/claims/upload").status_code == 403
+
+
+def test_claims_are_confirmed_together_after_count_and_total(console, ask, claimed):
+    numbers = [claimed("10.00"), claimed("20.50")]
+    answer = ask("confirm", numbers)
+    shown = Forms(answer.text).text
+    assert "Deposits 2 Total ¥30.50" in shown
+    assert "Available +30.32" in shown
+    assert "Channel clearing -30.50" in shown
+    assert "order.completed" in shown
+    url, fields = main_form(answer.text)
+    data = fields | {f"reference-{numbers[0]}": "BANK-1"}
+    assert messages(console, console.post(url, data=data)) == [("good", "2 deposits confirmed: ¥30.50")]
+    assert [status(each) for each in numbers] == ["completed", "completed"]
+    assert Order.get(Order.order_no == numbers[0]).channel_reference == "BANK-1"
+    entries = list(AuditEntry.select().where(AuditEntry.action.in_(("confirm claims", "mark paid"))))
+    assert [each.key for each in entries] == ["", *sorted(numbers, key=numbers.index)]
+    assert entries[0].detail == "2 deposits, 30.50"
+
+
+def test_sending_the_confirmation_again_changes_nothing(console, ask, claimed):
+    numbers = [claimed("10.00"), claimed("20.00")]
+    url, fields = main_form(ask("confirm", numbers).text)
+    assert messages(console, console.post(url, data=fields)) == [("good", "2 deposits confirmed: ¥30.00")]
+    found = messages(console, console.post(url, data=fields))
+    assert [category for category, _ in found] == ["bad", "bad"]
+    assert all("Not possible in the current order status: Completed." in text for _, text in found)
+    assert [credits(each) for each in numbers] == [1, 1]
+
+
+def test_claims_are_reported_as_not_received_together(console, ask, claimed):
+    numbers = [claimed("10.00"), claimed("20.00")]
+    answer = ask("not-received", numbers)
+    assert "No money moves in the ledger." in answer.text
+    assert "order.cancelled" in answer.text
+    url, fields = main_form(answer.text)
+    data = fields | {"reason": "not in the account"}
+    assert messages(console, console.post(url, data=data)) == [("good", "2 deposits cancelled: ¥30.00")]
+    assert [status(each) for each in numbers] == ["cancelled", "cancelled"]
+    assert "not in the account" in console.get(f"/console/order/{numbers[0]}").text
+
+
+def test_a_claim_with_an_open_exception_is_left_out(ask, claimed, world):
+    wrong, good = walks.deposit_claimed_and_wrong(world), claimed("20.00")
+    for action in ("confirm", "not-received"):
+        answer = ask(action, [wrong, good])
+        assert "Deposits 1 Total ¥20.00" in Forms(answer.text).text
+        assert "An exception of this order is open. Resolve it first." in answer.text
+        assert f'value="{wrong}:' not in answer.text
+
+
+def test_a_claim_that_changed_meanwhile_is_refused_and_the_others_are_done(console, ask, claimed, flask):
+    changed, other = claimed("10.00"), claimed("20.00")
+    url, fields = main_form(ask("confirm", [changed, other]).text)
+    flask("order", "not-received", changed)
+    found = messages(console, console.post(url, data=fields))
+    assert found[0] == ("good", "1 deposit confirmed: ¥20.00")
+    assert found[1] == ("bad", f"{changed}: Not possible in the current order status: Cancelled.")
+    assert (status(changed), status(other)) == ("cancelled", "completed")
+
+
+def test_one_transaction_id_confirms_one_claim(console, ask, claimed):
+    numbers = [claimed("10.00"), claimed("10.00")]
+    url, fields = main_form(ask("confirm", numbers).text)
+    data = fields | {f"reference-{each}": "BANK-1" for each in numbers}
+    found = messages(console, console.post(url, data=data))
+    assert found[0] == ("good", "1 deposit confirmed: ¥10.00")
+    assert "Transaction ID BANK-1 is already recorded" in found[1][1]
+    assert [status(each) for each in numbers] == ["completed", "paid"]
+
+
+def test_nothing_or_too_many_selected_is_refused(console, ask, page):
+    for numbers in ([], [str(number) for number in range(201)]):
+        answer = ask("confirm", numbers)
+        assert answer.status_code == 302
+        assert "Select 1 to 200 deposits." in console.get(answer.headers["Location"]).text
+    token = page().fields["csrf_token"]
+    answer = console.post("/console/claims/confirm", data={"csrf_token": token, "row": ["no seal", "1:2"]})
+    assert answer.status_code == 303
+
+
+def test_a_slow_bulk_action_leaves_the_rest_as_it_was(console, ask, claimed, monkeypatch):
+    numbers = [claimed("10.00"), claimed("20.00")]
+    url, fields = main_form(ask("confirm", numbers).text)
+    monkeypatch.setattr(bulk, "LONGEST", -1)
+    assert messages(console, console.post(url, data=fields)) == [("bad", "2 were left unchanged. Repeat them.")]
+    assert [status(each) for each in numbers] == ["paid", "paid"]
+
+
+HEAD = "流水号,收入金额,附言\n"
+
+
+def test_a_statement_confirms_its_matches_with_their_transaction_ids(console, upload, claimed):
+    first, second, third = claimed("100.00"), claimed("100.00"), claimed("88.00")
+    statement = f"{HEAD}B1,100.00,{first}\nB2,100.00,\nB3,88.00,\nB4,5.00,x\n"
+    answer = upload(statement)
+    shown = Forms(answer.text).text
+    assert "2 matched, 1 to decide, 1 without a deposit, 0 recorded before." in shown
+    assert "Deposits 2 Total ¥188.00" in shown
+    assert second in shown  # to decide
+    url, fields = main_form(answer.text)
+    assert messages(console, console.post(url, data=fields)) == [("good", "2 deposits confirmed: ¥188.00")]
+    assert [status(each) for each in (first, second, third)] == ["completed", "paid", "completed"]
+    assert Order.get(Order.order_no == third).channel_reference == "B3"
+
+    again = Forms(upload(statement).text)
+    assert "2 recorded before" in again.text
+    assert "B1" not in again.text
+    assert "B3" not in again.text
+    found = messages(console, console.post(url, data=fields))
+    assert {category for category, _ in found} == {"bad"}
+    assert [credits(each) for each in (first, third)] == [1, 1]
+
+
+def test_a_statement_leaves_no_payer_behind(upload, claimed, rows, caplog):
+    claimed("88.00")
+    text = "流水号,收入金额,附言,对方户名\nB1,88.00,,张三丰\nB2,5.00,张三丰付款,张三丰\n"
+    assert "张三丰付款" in upload(text).text
+    assert not any("张三丰" in str(found) for found in rows().values())
+    assert "张三丰" not in caplog.text
+    entry = AuditEntry.get(AuditEntry.action == "match statement")
+    assert (entry.about, entry.key, entry.detail) == ("channel", "3", "2 payments, 1 matched")
+
+
+@pytest.mark.parametrize(
+    ("content", "channel", "words"),
+    [
+        (HEAD + "B1,1.00,x\n", 2, "Choose the channel whose account the statement is for."),
+        (HEAD + "B1,1.00,x\n", "", "Choose the channel whose account the statement is for."),
+        (b"", MANUAL, "The file is empty."),
+        (b"PK\x03\x04 workbook", MANUAL, "Excel workbook"),
+        (b"\xff\xfe" + bytes(9), MANUAL, "neither UTF-8 nor GBK"),
+        (b"\x00" * 4_000, MANUAL, "No line of the file names columns"),
+        ("姓名,金额\n<script>,1.00\n", MANUAL, "No line of the file names columns"),
+    ],
+    ids=["sandbox channel", "no channel", "empty", "workbook", "utf-16", "zeros", "no columns"],
+)
+def test_a_file_that_can_not_be_used_is_refused_with_the_remedy(upload, content, channel, words):
+    answer = upload(content, channel)
+    assert answer.status_code == 422
+    assert words in answer.text
+
+
+def test_hostile_cells_are_shown_as_text(upload, claimed):
+    claimed("88.00")
+    answer = upload(HEAD + 'B1,5.00,"<script>alert(1)</script>\u202e"\n')
+    assert answer.status_code == 200
+    assert "<script>alert" not in answer.text
+    assert "\u202e" not in answer.text
+
+
+def test_exceptions_are_found_by_amount_transaction_id_and_order_number(page, world):
+    first = walks.deposit_claimed_and_wrong(world)  # 99.00 for 100.00
+    second = walks.deposit_claimed_and_paid_more(world)  # 101.00
+
+    def listed(query):
+        return {row["Order number"].split()[0] for row in page(f"exceptions/?{query}").rows}
+
+    assert listed("flt_amount=99") == {first}
+    assert listed("flt_amount=100") == {first, second}
+    assert listed(f"search=BANK-{second}") == {second}
+    assert listed(f"search={second[-9:]}") == {second}
+    assert listed(f"search={first}") == {first}
+    assert listed(f"search={first}&flt_state=all") == {first}
+    assert listed(f"search={first}&flt_state=settled") == set()
+    assert listed("search=BANK&flt_amount=101") == {second}

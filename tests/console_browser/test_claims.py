@@ -1,0 +1,82 @@
+"""An operator decides on claims: many at once, and by a statement of the bank."""
+
+from selenium.webdriver.common.by import By
+
+from tests.browser import NEEDS_CHROMIUM
+from tests.services import walks
+
+pytestmark = NEEDS_CHROMIUM
+MANUAL = 3
+
+
+def claimed(running, amount):
+    order_no = running.api.buy(amount, MANUAL).data["order_no"]
+    running.api.send("POST", "/addons/paychannel/pay/paid", f"order_no={order_no}".encode(), walks.FORM)
+    return order_no
+
+
+def tick(operator, order_no):
+    operator.find(f'input[name=order_no][value="{order_no}"]').click()
+
+
+def test_claims_are_confirmed_in_bulk(operator, running):
+    numbers = [claimed(running, "31.00"), claimed(running, "32.00")]
+    operator.goes_to("claims/")
+    for order_no in numbers:
+        tick(operator, order_no)
+    operator.reads("2 selected, ¥63.00")
+    operator.presses("Confirm received")
+    operator.reads("¥63.00")
+    operator.find(f'[name="reference-{numbers[0]}"]').send_keys("BANK-31")
+    operator.presses("Confirm 2 deposits")
+    operator.reads("2 deposits confirmed: ¥63.00")
+    assert [running.api.status(each) for each in numbers] == ["completed", "completed"]
+    operator.goes_to(f"order/{numbers[0]}")
+    operator.reads("BANK-31")
+
+
+def test_claims_are_reported_as_not_received_in_bulk(operator, running):
+    numbers = [claimed(running, "33.00"), claimed(running, "34.00")]
+    operator.goes_to("claims/")
+    for order_no in numbers:
+        tick(operator, order_no)
+    operator.presses("Payment not received")
+    operator.reads("¥67.00")
+    operator.presses("Cancel 2 deposits")
+    operator.reads("2 deposits cancelled: ¥67.00")
+    assert [running.api.status(each) for each in numbers] == ["cancelled", "cancelled"]
+
+
+def test_a_statement_confirms_the_claims_that_it_matches(operator, running, tmp_path):
+    named, other = claimed(running, "35.00"), claimed(running, "35.00")
+    file = tmp_path / "bill.csv"
+    file.write_text(f"流水号,收入金额,附言\nWX-35,35.00,订单{named}\nWX-36,35.00,\n", "gbk")
+    operator.goes_to("claims/")
+    operator.presses("Upload statement")
+    operator.find("#file").send_keys(str(file))
+    operator.presses("Match payments")
+    operator.reads("1 matched, 1 to decide")
+    assert other in operator.text
+    operator.presses("Confirm 1 deposit")
+    operator.reads("1 deposit confirmed: ¥35.00")
+    assert (running.api.status(named), running.api.status(other)) == ("completed", "paid")
+
+
+def test_a_claim_is_reported_as_not_received_on_its_page(operator, running):
+    order_no = claimed(running, "36.00")
+    operator.goes_to(f"order/{order_no}")
+    operator.presses("Payment not received")
+    assert "order.cancelled" in operator.dialog.text
+    operator.confirms("Cancel deposit")
+    operator.reads("Order status: Cancelled")
+
+
+def test_a_late_payment_is_sent_back(operator, running):
+    order_no = running.api.buy("37.00").data["order_no"]
+    running.api.play(order_no, "late")
+    operator.goes_to(f"order/{order_no}")
+    operator.presses("Send back")
+    assert "No money moves in the ledger." in operator.dialog.text
+    operator.confirms("Mark ¥37.00 as sent back")
+    operator.reads("Sent back")
+    assert not operator.chrome.find_elements(By.CSS_SELECTOR, ".decide")

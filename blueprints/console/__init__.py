@@ -142,6 +142,7 @@ def create() -> Flask:
     locale.init(app)
     for blueprint in BLUEPRINTS:
         app.register_blueprint(blueprint)
+    app.config["MENU"] = MENU
     app.jinja_env.globals.update(menu=MENU, menu_counts=menu_counts, drawn=icons.drawn)
     app.jinja_env.globals.update(labels=labels, describe=action_labels.describe)
     return app

@@ -50,36 +50,41 @@
   });
 
   // The bar of a list's selected rows: their number and total, and all rows of the page at once.
-  const bar = document.getElementById("bulk");
-  if (bar) {
-    const boxes = () => [...document.querySelectorAll("input[form=bulk]")];
+  const boxes = () => [...document.querySelectorAll("input[form=bulk]")];
+  const count = () => {
+    const bar = document.getElementById("bulk");
+    if (!bar) return;
     const told = bar.querySelector("[data-selected]");
-    const show = () => {
-      const chosen = boxes().filter((box) => box.checked);
-      const fen = chosen.reduce((sum, box) => sum + Number(box.dataset.amount), 0);
-      const total = (fen / 100).toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: 2 });
-      told.value = told.dataset.selected.replace("{count}", chosen.length).replace("{total}", total);
-      for (const button of bar.querySelectorAll("button")) button.disabled = !chosen.length;
-    };
-    document.addEventListener("change", show);
-    window.addEventListener("pageshow", show);
-    for (const control of document.querySelectorAll("[data-select-all]")) {
-      control.hidden = false;
-      control.addEventListener("click", (event) => {
-        const on = control.type === "checkbox" ? control.checked : boxes().some((box) => !box.checked);
-        if (control.type !== "checkbox") event.preventDefault();
-        for (const box of boxes()) box.checked = on;
-        show();
-      });
-    }
-    show();
-  }
+    const chosen = boxes().filter((box) => box.checked);
+    const fen = chosen.reduce((sum, box) => sum + Number(box.dataset.amount), 0);
+    const total = (fen / 100).toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: 2 });
+    told.value = told.dataset.selected.replace("{count}", chosen.length).replace("{total}", total);
+    for (const button of bar.querySelectorAll("button")) button.disabled = !chosen.length;
+  };
+  document.addEventListener("change", count);
+  window.addEventListener("pageshow", count);
+  document.addEventListener("click", (event) => {
+    const control = event.target.closest("[data-select-all]");
+    if (!control) return;
+    const on = control.type === "checkbox" ? control.checked : boxes().some((box) => !box.checked);
+    if (control.type !== "checkbox") event.preventDefault();
+    for (const box of boxes()) box.checked = on;
+    count();
+  });
 
-  for (const button of document.querySelectorAll("[data-copy]")) {
-    button.hidden = !navigator.clipboard; // undefined without HTTPS
-    button.addEventListener("click", async () => {
-      await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent);
-      button.textContent = button.dataset.copied;
-    });
-  }
+  document.addEventListener("click", async (event) => {
+    const button = event.target.closest("[data-copy]");
+    if (!button) return;
+    await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent);
+    (button.querySelector("span") || button).textContent = button.dataset.copied;
+  });
+
+  // What needs a script is hidden without it. It is also run for the parts that console_live.js renews.
+  const show = () => {
+    for (const control of document.querySelectorAll("[data-select-all]")) control.hidden = false;
+    for (const button of document.querySelectorAll("[data-copy]")) button.hidden = !navigator.clipboard; // undefined without HTTPS
+    count();
+  };
+  document.addEventListener("renewed", show);
+  show();
 })();

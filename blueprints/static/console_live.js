@@ -17,8 +17,7 @@
   const isInUse = (part) => {
     const selection = getSelection();
     const active = document.activeElement;
-    return part.querySelector(":popover-open, :modal")
-      || [...part.querySelectorAll("input[type=checkbox]")].some((box) => box.checked !== box.defaultChecked)
+    return part.querySelector(":popover-open, input[type=checkbox]:checked")
       || (part.contains(active) && active.matches("input:not([type=checkbox]), select, textarea"))
       || (selection && !selection.isCollapsed && selection.containsNode(part, true));
   };

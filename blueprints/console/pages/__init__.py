@@ -23,6 +23,7 @@ from blueprints.console.pages import (
     order,
     orders,
     payout_accounts,
+    search,
     second_factor,
     sign_in,
 )
@@ -54,6 +55,7 @@ BLUEPRINTS = (
     sign_in.pages,
     second_factor.pages,
     confirm.pages,
+    search.pages,
 )
 
 

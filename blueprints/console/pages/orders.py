@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from flask import redirect, request, url_for
 from flask_babel import gettext, lazy_gettext
 
 from blueprints.console import labels
 from blueprints.console.columns import Column, channel_link, marked, merchant_columns, order_link, status_of
 from blueprints.console.filters import CHANNEL, MERCHANT, SINCE, TYPE, UNTIL, Choice, Filter, choices
 from blueprints.console.list_page import ListPage
-from models.tables.order import STATUSES, Order
+from models.tables.order import STATUSES
 from services.console import order_list, record_lists
 from services.console.order_list import UNDER_WAY, WAITING
 from services.orders.reasons import reason_of
@@ -96,15 +95,6 @@ ORDERS = ListPage(
 )
 
 orders = ORDERS.blueprint()
-
-
-@orders.before_request
-def _open_order() -> Any:
-    """Redirect a search from the header (`jump`) for a complete order number to the order's page."""
-    searched = request.args.get("search", "").strip()
-    if "jump" in request.args and searched.isalnum() and Order.select().where(Order.order_no == searched).exists():
-        return redirect(url_for("order.show", order_no=searched))
-    return None
 
 
 PAYOUT_STATES = {

@@ -367,14 +367,6 @@ def test_a_menu_counts_no_further_than_99(page, api):
     assert "Payouts 99+" in page().text
 
 
-def test_the_search_at_the_top_opens_the_order_with_that_number(console, page, api):
-    order_no = api.buy(merchant_order_no="A-1").data["order_no"]
-    answer = console.get(f"/console/orders/?search=+{order_no}+&jump=1")
-    assert (answer.status_code, answer.location) == (302, f"/console/order/{order_no}")
-    assert [row["Order number"].split()[0] for row in page("orders/?search=A-1&jump=1").rows] == [order_no]
-    assert page("orders/?search=nothing+like+it&jump=1").rows == []
-
-
 def test_the_menu_shows_where_a_page_belongs(page, api):
     order_no = api.buy().data["order_no"]
     current = {

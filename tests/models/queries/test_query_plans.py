@@ -14,6 +14,7 @@ from flask import request, request_started
 
 from models.queries import search
 from services.console import privacy
+from services.console import search as search_console
 from services.sandbox import seeding
 from services.security import replay
 from tests import all_interfaces
@@ -109,6 +110,14 @@ def test_the_consoles_lists_read_nothing_that_grows(raw, app, api, flask):
         api.notice(api.buy().data["order_no"], 9_900)
     with Heard() as heard:
         all_interfaces.look_through_all_lists(app.test_client())
+    nothing(findings(raw, heard.statements))
+
+
+def test_the_consoles_search_reads_nothing_that_grows(raw, api):
+    order_no = completed(api)
+    with Heard() as heard:
+        for text in (order_no, RARE, "1234.00", "no such thing"):
+            search_console.find(text, 123_400)
     nothing(findings(raw, heard.statements))
 
 

@@ -1,0 +1,80 @@
+"""The search of the header: orders, exceptions, merchants, channels, and pages of the console."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from flask import Blueprint, current_app, redirect, render_template, request, url_for
+from flask_babel import force_locale, lazy_gettext
+from flask_login import current_user
+from marshmallow import ValidationError
+
+from blueprints.console.columns import channel_link, merchant_link
+from blueprints.console.filters import LONGEST
+from blueprints.console.locale import LANGUAGES
+from schemas.fields import Yuan
+from schemas.views import hundredths
+from services.console import search
+
+pages = Blueprint("search", __name__, url_prefix="/search")
+
+# Pages that are not in the menu: endpoint, label, and whether only administrators can use it.
+OTHER_PAGES = (
+    ("merchant.new", lazy_gettext("New merchant"), True),
+    ("channel.new", lazy_gettext("New channel"), True),
+    ("sign_in.password", lazy_gettext("Change password"), False),
+    ("second_factor.index", lazy_gettext("Two-factor authentication"), False),
+    ("sign_in.own_sessions", lazy_gettext("Sessions"), False),
+)
+
+
+def _fen(text: str) -> int | None:
+    """Return the amount that the text states, in fen; None for none."""
+    try:
+        fen: int = Yuan().deserialize(text.lstrip("¥￥").replace(",", "").strip())
+    except ValidationError:
+        return None
+    return fen
+
+
+def _pages(text: str) -> list[tuple[str, Any, str]]:
+    """Return address, label and no note of the pages whose name contains the text, in any language."""
+    known: Iterable[tuple[str, Any, bool]] = (
+        *((f"{item.blueprint}.index", item.label, False) for _, items in current_app.config["MENU"] for item in items),
+        *OTHER_PAGES,
+    )
+
+    def names(label: Any) -> list[str]:
+        every = []
+        for locale in LANGUAGES.values():
+            with force_locale(locale):
+                every.append(str(label).casefold())
+        return every
+
+    wanted = text.casefold()
+    return [
+        (url_for(endpoint), label, "")
+        for endpoint, label, restricted in known
+        if (not restricted or current_user.may_administer) and any(wanted in name for name in names(label))
+    ]
+
+
+@pages.get("/")
+def index() -> Any:
+    """Show what the text finds; open the order if it is the number of exactly one."""
+    text = request.args.get("q", "").strip()[:LONGEST]
+    if not text or not text.isprintable():
+        return render_template("console/search.html", text="", hits=None)
+    fen = _fen(text)
+    exact = search.exactly(text)
+    if len(exact) == 1 and (fen is None or exact[0].order_no == text):
+        return redirect(url_for("order.show", order_no=exact[0].order_no))
+    hits = search.find(text, fen)
+    return render_template(
+        "console/search.html",
+        **{"text": text, "fen": fen, "plain": hundredths(fen) if fen else "", "hits": hits, "recent": search.RECENT},
+        found_pages=_pages(text),
+        found_merchants=[(merchant_link(each), each.name, each.key) for each in hits.merchants],
+        found_channels=[(channel_link(each), each.name, str(each.id)) for each in hits.channels],
+    )

@@ -1,0 +1,106 @@
+"""Search in the whole service: orders by number, reference or amount, exceptions, merchants and channels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+from operator import or_
+from typing import Any
+
+from peewee import fn
+
+from models.tables.channel import Channel
+from models.tables.merchant import Merchant
+from models.tables.order import Order, PaymentException
+from services.console.lists import mark_open_exceptions, merchants, name_owners
+from services.console.order_list import Orders
+
+MOST = 10  # rows of each kind
+RECENT = 20_000  # orders that are searched for an amount: amounts have no index
+
+
+@dataclass(frozen=True)
+class Hits:
+    """Up to MOST rows of each kind, the newest first.
+
+    `orders` have exactly this number, or are the only ones that contain it. `by_reference` have this transaction ID of
+    the channel, `by_amount` this amount, among the latest RECENT orders. `more` states that the numbers of further
+    orders may contain the text.
+    """
+
+    orders: list[Any]
+    by_reference: list[Any]
+    by_amount: list[Any]
+    exceptions: list[Any]
+    merchants: list[Any]
+    channels: list[Any]
+    more: bool = False
+
+    @property
+    def any(self) -> bool:
+        """Whether there is a row of any kind."""
+        lists = (self.orders, self.by_reference, self.by_amount, self.exceptions, self.merchants, self.channels)
+        return any(lists)
+
+
+def exactly(number: str) -> list[Order]:
+    """Return the order with this order number, otherwise up to MOST orders with this merchant order number."""
+    by_number = Order.get_or_none(Order.order_no == number)
+    if by_number:
+        return [by_number]
+    own = Order.select().where(Order.merchant.in_(merchants({})), Order.merchant_order_no == number)
+    return list(own.limit(MOST))
+
+
+def find(text: str, fen: int | None) -> Hits:
+    """Search for a text that is not empty; `fen` is the amount that it states, None for none."""
+    exact = exactly(text)
+    containing = None if exact else Orders({"text": text}).few()
+    ids = [key[-1] for key in sorted(containing or [], reverse=True)]
+    return Hits(
+        orders=_complete(exact or Orders().rows(ids[:MOST])),
+        by_reference=_complete(_by_reference(text)),
+        by_amount=[] if fen is None else _complete(_by_amount(fen)),
+        exceptions=_exceptions(text, fen),
+        merchants=_named(Merchant, text, Merchant.key, Merchant.name),
+        channels=_named(Channel, text, Channel.name),
+        more=not exact and (containing is None or len(ids) > MOST),
+    )
+
+
+def _complete(orders: list[Any]) -> list[Any]:
+    return mark_open_exceptions(name_owners(sorted(orders, key=lambda order: order.id, reverse=True)))
+
+
+def _by_reference(text: str) -> list[Order]:
+    channels = [row_id for (row_id,) in Channel.select(Channel.id).tuples()]
+    known = (Order.channel_reference != "") & (Order.channel_reference == text)
+    return list(Order.select().where(Order.channel.in_(channels), known).limit(MOST))
+
+
+def _by_amount(fen: int) -> list[Order]:
+    newest = Order.select(fn.MAX(Order.id)).scalar() or 0
+    recent = Order.select().where(Order.id > newest - RECENT, Order.amount == fen)
+    return list(recent.order_by(Order.id.desc()).limit(MOST))
+
+
+def _exceptions(text: str, fen: int | None) -> list[PaymentException]:
+    """Return exceptions with this reference, and open ones with this amount."""
+    known = (PaymentException.reference != "") & (PaymentException.reference == text)
+    found = list(PaymentException.select().where(known).limit(MOST))
+    if fen is not None:
+        is_open = PaymentException.resolution.is_null()
+        found.extend(PaymentException.select().where(is_open, PaymentException.amount == fen).limit(MOST))
+    found = sorted({row.id: row for row in found}.values(), key=lambda row: row.id, reverse=True)[:MOST]
+    by_id = {order.id: order for order in Order.select().where(Order.id.in_([row.order_id for row in found]))}
+    name_owners(list(by_id.values()))
+    for row in found:
+        row.order = by_id[row.order_id]
+    return found
+
+
+def _named(table: Any, text: str, *columns: Any) -> list[Any]:
+    """Return rows of a short table of which a column contains the text."""
+    return list(
+        table.select().where(reduce(or_, [each.contains(text) for each in columns])).order_by(table.id).limit(MOST)
+    )

@@ -14,7 +14,7 @@ from models.queries.search import SearchProgress
 from models.queries.search import create as search_statements
 from models.schema_postgres import statements as postgres_statements
 from models.tables.channel import Channel, ChannelLink
-from models.tables.ledger import Entry, LedgerAccount, Posting
+from models.tables.ledger import Entry, LedgerAccount, LedgerDay, Posting
 from models.tables.maintenance import ErasureDelayed, ErasureProgress, Restoration, Verification
 from models.tables.merchant import Merchant
 from models.tables.notification import BalanceWarning, Destination, KnownFinding, Notification
@@ -71,6 +71,7 @@ TABLES = [
     KnownFinding,
     Notification,
     BalanceWarning,
+    LedgerDay,
 ]
 # Conditions that find a row that must not change or be deleted, not even by REPLACE, which fires no DELETE trigger.
 APPEND_ONLY = {

@@ -11,7 +11,7 @@ from models.queries import search
 from services.backups import scheduled
 from services.callbacks import delivery, outbox
 from services.console import privacy
-from services.ledger import scheduled_checks
+from services.ledger import day_sums, scheduled_checks
 from services.notifications import delivery as notifications
 from services.notifications import watch
 from services.orders import claims, due
@@ -40,6 +40,7 @@ def _jobs(
         Job("search", search.catch_up, 1, LONG),
         Job("findings", watch.evaluate, 60, LONG),
         Job("notifications", partial(notifications.sweep, tellers), 5),
+        Job("statements", day_sums.catch_up, 5, LONG),
         # These three check whether something is due or must be tried again.
         Job("backups", back_up, 300, LONG, at_once=True, wanted=bool(chosen.backup_every)),
         Job("verification", verify, 60, LONG, wanted=bool(chosen.verify_every)),

@@ -19,11 +19,12 @@ from gateways import registry
 from gateways.base import Driver, Notice, Report, State
 from models.db.base import database
 from models.tables.ledger import AVAILABLE, CLEARING, HELD, Entry, LedgerAccount, Posting
+from models.tables.merchant import Merchant
 from models.tables.order import CANCELLED, CONFIRMED, MONEY_IN, REVERSED, UNKNOWN_OUTCOME, Order, PaymentException
 from models.tables.outbox import Callback
 from services.ledger import integrity
 from services.orders import due
-from tests import applications
+from tests import applications, month_statements
 from tests.backups import Backup
 from tests.databases import copied, remove, settings_of
 from tests.pages import CLAIM, FORM
@@ -362,6 +363,7 @@ class Reports(RuleBasedStateMachine):
     @invariant()
     def the_ledger_holds(self) -> None:
         assert not {name: off for name, off in integrity.verify() if off}
+        month_statements.check(Merchant.get(key="demo"))
 
     @invariant()
     def the_channel_s_money_is_in_the_books_or_in_an_exception(self) -> None:

@@ -27,13 +27,14 @@ from peewee import fn
 from gateways.sandbox.simulator import OUTCOMES
 from models.db.base import database
 from models.tables.ledger import Entry, LedgerAccount, Posting
+from models.tables.merchant import Merchant
 from models.tables.order import CANCELLED, COMPLETED, PAYOUT_CONFLICT, Order, PaymentException
 from services.callbacks import outbox
-from services.ledger import accounts, integrity
+from services.ledger import accounts, day_sums, integrity
 from services.orders import due, lifecycle
 from services.orders.exceptions import COMPLETE, CREDIT
 from services.sandbox import simulator
-from tests import applications
+from tests import applications, month_statements
 from tests.databases import copied, settings_of
 from tests.support import Api, InlinePool, through_flask
 
@@ -141,6 +142,10 @@ class Money(RuleBasedStateMachine):
         broke = failing.insert.called if step == "the history" else failing.called
         assert what == "sweep" or not broke or Order.get(Order.order_no == order).status == before
 
+    @rule(least=st.integers(1, 5))
+    def the_sums_by_day_catch_up(self, least: int) -> None:
+        day_sums.catch_up(least=least)
+
     @rule(order=consumes(orders))
     def an_order_is_left_alone(self, order: str) -> None:
         """Leave an order unchanged, so that later steps have fewer to choose from."""
@@ -189,6 +194,10 @@ class Money(RuleBasedStateMachine):
         moves = (PaymentException.resolution == CREDIT) | ((PaymentException.resolution == COMPLETE) & out_after_all)
         settled = PaymentException.select().join(Order).where(moves).count()
         assert Posting.select().where(Posting.purpose.startswith("exception ")).count() == settled
+
+    @invariant()
+    def statements_of_all_months_agree_with_the_ledger(self) -> None:
+        month_statements.check(Merchant.get(key="demo"))
 
     @invariant()
     def what_is_held_is_that_of_open_withdrawals(self) -> None:

@@ -103,6 +103,8 @@ CONSOLE = """
 /order/<order_no>/reveal GET POST
 /password GET POST
 /static/<path:filename> GET OPTIONS
+/statements/ GET
+/statements/export POST
 """
 
 

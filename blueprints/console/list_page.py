@@ -111,7 +111,7 @@ class ListPage:
         if wanted.wrong:
             raise UnprocessableEntity
         applied = ", ".join(f"{each.key}: {value}" for each, value in wanted.shown)
-        slot = audit.act(actor(), "export", "list", self.name, _export_slot, applied)
+        slot = audit.act(actor(), "export", "list", self.name, export_slot, applied)
         name = f"{self.name}-{datetime.now(zone()):%Y%m%d-%H%M%S}.csv"
         response = Response(
             stream_with_context(self._lines(self.browse(wanted.values), slot)),
@@ -124,9 +124,9 @@ class ListPage:
     def _lines(self, browse: lists.Browse, slot: ExitStack) -> Iterator[str]:
         columns = [column for column in self.columns if column.on != "page"]
         with slot:
-            yield BYTE_ORDER_MARK + _csv([[str(column.label) for column in columns]])
+            yield BYTE_ORDER_MARK + csv_text([[str(column.label) for column in columns]])
             for rows in lists.every(browse):
-                yield _csv([[column.csv(row) for column in columns] for row in rows])
+                yield csv_text([[column.csv(row) for column in columns] for row in rows])
 
 
 def pages_of_one(name: str, list_name: str) -> Blueprint:
@@ -136,7 +136,7 @@ def pages_of_one(name: str, list_name: str) -> Blueprint:
     return pages
 
 
-def _export_slot() -> ExitStack:
+def export_slot() -> ExitStack:
     """Reserve an export slot; close it to release it. Raises ApiError TOO_MANY_REQUESTS."""
     if not _exports().acquire(blocking=False):
         raise ApiError(Code.TOO_MANY_REQUESTS)
@@ -151,7 +151,7 @@ def _row_id(name: str) -> int | None:
     return row_id if row_id is not None and 0 <= row_id <= LARGEST_ID else None
 
 
-def _csv(rows: list[list[str]]) -> str:
+def csv_text(rows: list[list[str]]) -> str:
     text = io.StringIO()
     csv.writer(text).writerows(rows)
     return text.getvalue()

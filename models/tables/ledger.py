@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from peewee import BigIntegerField, Check, ForeignKeyField, IntegerField, TextField
+from peewee import BigIntegerField, Check, CompositeKey, ForeignKeyField, IntegerField, TextField
 
 from models.db.base import Fen, Statement, Table, Timestamp
 from models.db.hash_chain import Chain, Facts
@@ -59,6 +59,27 @@ class Entry(Table):
 
     class Meta:
         indexes = ((("account", "number"), True),)
+
+
+class LedgerDay(Table):
+    """Sums of the entries `first` to `last` of an account that belong to one day and one kind of posting, in fen.
+
+    `day` counts the days in China since 1970. `fees` are those contained in `amount`, negative if the merchant paid
+    them. Entries are added in the order of their numbers, so `entries` of all rows of an account is the number of the
+    last one that was added (services/ledger/day_sums.py).
+    """
+
+    account = ForeignKeyField(LedgerAccount, index=False)
+    day = IntegerField()
+    kind = TextField()
+    entries = BigIntegerField()
+    amount = Fen()
+    fees = Fen()
+    first = BigIntegerField()
+    last = BigIntegerField()
+
+    class Meta:
+        primary_key = CompositeKey("account", "day", "kind")
 
 
 def _compiled_move(bounded: bool) -> Statement:

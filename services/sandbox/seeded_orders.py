@@ -20,7 +20,7 @@ from models.tables.merchant import Merchant
 from models.tables.order import BUY, CANCELLED, COMPLETED, CONFIRMED, PAID, PENDING, SELL, History, Order
 from services.channels.order_numbers import in_china
 from services.ledger import accounts as ledger
-from services.ledger import fees, postings
+from services.ledger import day_sums, fees, postings
 from services.merchants import merchant_setup
 from services.orders.reasons import Why
 from services.sandbox.seeding import DEMO_BALANCE, LINKS, MERCHANTS
@@ -204,6 +204,7 @@ def seed_orders(count: int, progress: Callable[[int], None] = lambda done: None)
     renumbering.renumber()
     while search.index_more(CHUNK):
         pass
+    day_sums.complete()
     return len(in_time)
 
 

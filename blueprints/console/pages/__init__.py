@@ -26,6 +26,7 @@ from blueprints.console.pages import (
     search,
     second_factor,
     sign_in,
+    statements,
 )
 from services.console import order_list, record_lists
 
@@ -48,6 +49,7 @@ BLUEPRINTS = (
     order.pages,
     callbacks.pages,
     ledger.pages,
+    statements.pages,
     merchants.pages,
     channels.pages,
     notifications.pages,
@@ -94,6 +96,7 @@ MENU = (
         lazy_gettext("Money"),
         (
             Item("ledger", lazy_gettext("Balances"), icon="balances"),
+            Item("statements", lazy_gettext("Statements"), icon="statements"),
             Item("entries", lazy_gettext("Ledger entries"), icon="entries"),
         ),
     ),

@@ -33,7 +33,7 @@ from services.callbacks import test_callback
 from services.channels import channel_setup
 from services.console import setup_lists
 from services.errors import OperatorError
-from services.ledger import accounts
+from services.ledger import accounts, monthly_statement
 from services.merchants import edit_conflicts, links, merchant_setup
 from services.security import audit, masking, vault
 
@@ -164,6 +164,7 @@ def _page(row: Merchant, form: MerchantForm) -> tuple[str, int]:
             "callback": merchant_setup.version_of(row, callback=True),
         },
         balances=accounts.balances_of(row),
+        last_month=f"{monthly_statement.last_month():%Y-%m}",
         accounts=[(account, masking.account(account)) for account in merchant_setup.accounts_on_file([row])],
     )
 

@@ -1,0 +1,142 @@
+"""A merchant's monthly statement: opening balance, movements and closing balance, as the ledger has them."""
+
+from datetime import date, datetime, timedelta, timezone
+
+import pytest
+
+from models.tables.ledger import LedgerDay
+from models.tables.merchant import Merchant
+from models.tables.order import Order
+from services.errors import OperatorError
+from services.ledger import day_sums
+from services.ledger import monthly_statement as statement
+from services.sandbox import seeded_orders
+from tests import month_statements
+from tests.support import completed
+
+CHINA = timezone(timedelta(hours=8))
+MAY, JUNE = (date(2026, month, 1) for month in (5, 6))
+
+
+@pytest.fixture
+def at(time_machine):
+    """`at("2026-05-31 23:59:59")` sets the clock, in China."""
+
+    def move(text):
+        time_machine.move_to(datetime.fromisoformat(text).replace(tzinfo=CHINA))
+
+    return move
+
+
+@pytest.fixture
+def merchant(api):
+    """The demo merchant, with a balance."""
+    return Merchant.get(key="demo")
+
+
+@pytest.fixture
+def of(merchant):
+    """`of(MAY)`: the merchant's statement."""
+    return lambda month: statement.of(merchant, month)
+
+
+def moves(found):
+    """The lines of a statement: purpose, amount before fees, fees."""
+    return [(line.purpose, line.gross, line.fees) for line in statement.lines(found)]
+
+
+def test_each_kind_of_movement_has_its_group(api, flask, at, of):
+    at("2026-05-02 10:00:00")
+    completed(api)  # 100.00, fee 0.60
+    late = api.buy().data["order_no"]
+    api.notice(late, 9_900, reference="R-1")
+    flask("order", "settle", late, "--credit")
+    sent, _held = (api.sell("50.00", channel=3).data["order_no"] for _ in range(2))
+    flask("order", "accept", sent)
+    flask("order", "paid", sent, "--reference", "R-2")
+    flask("ledger", "adjust", "demo", "-12.50", "--reason", "bank fee")
+    found = of(MAY)
+    assert found.sums == statement.Sums(
+        deposits=10_000, withdrawals=-5_000, exceptions=9_900, adjustments=-1_250, fees=-60 - 15 - 59
+    )
+    assert found.held - found.opening_held == 5_015
+    assert {kind: (gross, fees) for kind, gross, fees in moves(found)} == {
+        "credit": (10_000, -60),
+        "exception 1": (9_900, -59),
+        "spend": (-5_000, -15),
+        "adjustment": (-1_250, 0),
+    }
+    assert [each.day for each in found.days] == [date(2026, 5, 2)]
+
+
+def test_a_movement_belongs_to_the_month_of_its_completion_in_china(api, at, of, merchant):
+    at("2026-05-31 23:59:59")
+    order_no = api.buy().data["order_no"]
+    completed(api)
+    at("2026-06-01 00:00:00")
+    api.play(order_no, "success")
+    may, june = of(MAY), of(JUNE)
+    assert (len(moves(may)), len(moves(june))) == (1, 1)
+    assert [line.order_no for line in statement.lines(june)] == [order_no]
+    assert may.closing == june.opening
+    assert (may.is_over, june.is_over) == (True, False)
+    month_statements.check(merchant)
+
+
+def test_a_withdrawal_is_deducted_when_it_is_paid_out(api, flask, at, of):
+    at("2026-05-02 10:00:00")
+    sent = api.sell("50.00", channel=3).data["order_no"]
+    flask("order", "accept", sent)
+    flask("order", "paid", sent, "--reference", "R-2")
+    order = Order.get(Order.order_no == sent)
+    assert moves(of(MAY)) == [("spend", -5_000, -15)]
+    assert of(MAY).closing == of(MAY).opening - order.merchant_actual_amount
+
+
+def test_a_month_without_movements_has_its_balances(of, at, api):
+    at("2026-08-02 10:00:00")
+    found = of(JUNE)
+    assert (found.opening, found.closing, found.days, moves(found)) == (found.closing, found.opening, [], [])
+
+
+@pytest.mark.parametrize("text", ["2026-13", "2026-5", "may", "", "2026-05-01", "２０２６-05", "0000-01"])
+def test_only_a_month_is_accepted(text):
+    with pytest.raises(OperatorError, match="Enter a month"):
+        statement.month_of(text)
+
+
+def test_all_months_of_many_orders_agree_with_the_ledger_however_far_the_sums_are(api, monkeypatch):
+    seeded_orders.seed_orders(300)
+    merchants = list(Merchant.select())
+    LedgerDay.delete().execute()
+    before = [month_statements.statements_of(each) for each in merchants]
+    monkeypatch.setattr(day_sums, "AT_ONCE", 7)
+    monkeypatch.setattr(statement, "AT_ONCE", 5)
+    day_sums.catch_up(least=100)
+    for each in merchants:
+        month_statements.check(each)
+    day_sums.complete()
+    day_sums.complete()
+    for each in merchants:
+        month_statements.check(each)
+    assert [month_statements.statements_of(each) for each in merchants] == before
+
+
+def test_the_sums_of_two_processes_are_added_once(api, merchant):
+    completed(api)
+    account = statement._accounts(merchant)[0]
+    done = day_sums.reached(account)
+    sums = day_sums.merged(day_sums._summed(account, done, account.entries))
+    assert day_sums._add(account, done, sums)
+    assert not day_sums._add(account, done, sums)
+    assert day_sums.reached(account) == account.entries
+    month_statements.check(merchant)
+
+
+def test_a_statement_waits_for_the_sums_of_many_entries(api, merchant, monkeypatch):
+    completed(api)
+    monkeypatch.setattr(day_sums, "MOST", 0)
+    with pytest.raises(OperatorError, match="being prepared"):
+        statement.of(merchant, statement.this_month())
+    day_sums.complete()
+    month_statements.check(merchant)

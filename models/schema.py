@@ -24,6 +24,7 @@ from models.tables.operator import (
     Operator,
     PayoutRequest,
     RecoveryCode,
+    SavedView,
     SecondFactor,
     Session,
 )
@@ -72,6 +73,7 @@ TABLES = [
     Notification,
     BalanceWarning,
     LedgerDay,
+    SavedView,
 ]
 # Conditions that find a row that must not change or be deleted, not even by REPLACE, which fires no DELETE trigger.
 APPEND_ONLY = {

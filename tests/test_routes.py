@@ -94,6 +94,7 @@ CONSOLE = """
 /operators/ GET POST
 /operators/<int:operator_id>/change POST
 /operators/<int:operator_id>/password GET POST
+/search/ GET
 /sessions/ GET
 /sessions/<int:session_id>/end POST
 /sessions/others POST

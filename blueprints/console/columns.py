@@ -81,6 +81,7 @@ class Column:
         link: returns the address that the cell of a row links to; empty for none.
         note: returns a second line for the cell, on the page only.
         on: "page" or "export" if the column is only there.
+        sort: the choice of the list's `sort` filter that the column's heading selects.
     """
 
     name: str
@@ -90,6 +91,7 @@ class Column:
     link: Callable[[Any], str] | None = None
     note: Callable[[Any], Any] | None = None
     on: str = ""
+    sort: str = ""
 
     @property
     def align(self) -> str:

@@ -56,7 +56,8 @@ class Filter:
 
     Args:
         key: the service's name for it; the address has it with the prefix `flt_`.
-        kind: choice, tab (a choice that the page shows as tabs), text, search, amount, since or until.
+        kind: choice, tab (a choice that the page shows as tabs), text, search, amount, since, until, or sort. The
+            choices of `sort` are the orders of the rows: a name, or `-name` for the oldest first.
         default: the text that applies without an argument; `all` then means no filter.
     """
 
@@ -125,6 +126,7 @@ def _time(each: Filter, text: str) -> tuple[Any, str]:
 _CLEAN: dict[str, Callable[[Filter, str], tuple[Any, str]]] = {
     "choice": _choice,
     "tab": _choice,
+    "sort": _choice,
     "text": _text,
     "search": _text,
     "amount": _amount,
@@ -165,7 +167,7 @@ def read(filters: Sequence[Filter]) -> Wanted:
             continue
         try:
             wanted.values[each.key], shown = _CLEAN[each.kind](each, text)
-            if each.kind != "tab":
+            if each.kind not in ("tab", "sort"):
                 wanted.shown.append((each, shown))
         except ValueError as wrong:
             wanted.wrong[each.key] = str(wrong)

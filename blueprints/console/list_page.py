@@ -58,7 +58,7 @@ class ListPage:
 
     name: str
     title: Any
-    browse: type[lists.Browse]
+    browse: Callable[[dict[str, Any]], lists.Browse]
     columns: Sequence[Column]
     filters: Sequence[Filter] = ()
     empty: Any = lazy_gettext("Nothing here yet.")
@@ -78,13 +78,16 @@ class ListPage:
 
     def index(self) -> tuple[str, int]:
         """Show a page of rows, or the errors of the filters."""
-        wanted, found = filters.read(self.filters), lists.Found([])
+        wanted, found, sort = filters.read(self.filters), lists.Found([]), ""
         if not wanted.wrong:
-            found = self._find(wanted.values)
+            browse, oldest_first = self.browse(wanted.values), self._oldest_first(wanted.values)
+            place = {"before": _row_id("before"), "after": _row_id("after")}
+            found = lists.find(browse, **place, limit=self.limit, oldest_first=oldest_first)
+            sort = ("-" if oldest_first else "") + browse.sorted_by
         narrowed = any(not each.default for each, _ in wanted.shown) or found.looked_to or request.args.get("before")
         page = render_template(
             self.template,
-            **{"page": self, "wanted": wanted, "found": found, "list_url": self._url},
+            **{"page": self, "wanted": wanted, "found": found, "list_url": self._url, "sort": sort},
             **{"bulk": self.bulk if current_user.may_act else (), **self.facts(found.rows)},
             columns=[column for column in self.columns if column.on != "export"],
             empty=gettext("No results. Change or clear the filters.") if narrowed else self.empty,
@@ -96,9 +99,8 @@ class ListPage:
         urls = (column.url(row) for column in self.columns if column.on != "export")
         return next(filter(None, urls), "")
 
-    def _find(self, wanted: dict[str, Any]) -> lists.Found:
-        place = {"before": _row_id("before"), "after": _row_id("after")}
-        return lists.find(self.browse(wanted), **place, limit=self.limit, oldest_first=self.oldest_first)
+    def _oldest_first(self, wanted: dict[str, Any]) -> bool:
+        return wanted["sort"].startswith("-") if "sort" in wanted else self.oldest_first
 
     def _url(self, endpoint: str = ".index", **changed: Any) -> str:
         """Return the address of another page or of the export, with the same filters."""

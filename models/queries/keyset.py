@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
-from peewee import SQL, Tuple
+from peewee import SQL, Tuple, fn
 
 from models.db.base import LARGEST_ID
 
@@ -155,3 +155,31 @@ def every(lines: list[Line], at_once: int) -> Iterator[list[int]]:
     found = (step.key[-1] for step in _merged(lines, newer=False) if not step.looked)
     while ids := list(islice(found, at_once)):
         yield ids
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The number of rows and the sum of a column over them; `more` if there may be further rows."""
+
+    count: int
+    total: int
+    more: bool = False
+
+
+def summary(lines: list[Line], column: Any, most: int, looks: int) -> Summary:
+    """Count the rows of some lines and sum a column, up to `most` rows and at most `looks` checked ones."""
+    count, total, more = 0, 0, False
+    for line in lines:
+        if line.condition is not None:
+            edge = line.query(False).limit(1).offset(looks // len(lines)).tuples().first()
+            if edge is not None:
+                more, line = True, replace(line, above=line.split(edge)[1])
+        bounds = _bounds(line.position, _end(line, newer=False), line.below)
+        condition = [] if line.condition is None else [line.condition]
+        rows = line.table.select(column.alias("summed")).where(*line.part, *bounds, *condition)
+        rows = rows.limit(most + 1 - count).alias("counted")
+        found, added = line.table.select(fn.COUNT(), fn.COALESCE(fn.SUM(rows.c.summed), 0)).from_(rows).tuples().get()
+        count, total = count + found, total + int(added)
+        if count > most:
+            return Summary(most, total, more=True)
+    return Summary(count, total, more)

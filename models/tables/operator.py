@@ -79,6 +79,19 @@ class FailedSignIn(Table):
 FailedSignIn.add_index(FailedSignIn.hour, FailedSignIn.address, name="failed_sign_in_hour", unique=True)
 
 
+class SavedView(Table):
+    """The filters of a list under a name: `query` is the query string of the list's address."""
+
+    operator = ForeignKeyField(Operator, index=False)
+    list_name = TextField()
+    name = TextField()
+    query = TextField()
+    createtime = Timestamp()
+
+
+SavedView.add_index(SavedView.operator, SavedView.list_name, SavedView.name, name="saved_view_name", unique=True)
+
+
 class SecondFactor(Table):
     """An operator's authenticator app. `secret` is encrypted; `timecode` is that of the last code used (RFC 6238)."""
 

@@ -39,6 +39,7 @@ class Order(Table):
     - `due_at` is when the service must next act on the order (check its status, expire it, pay it out, complete it),
     null if no act is due; `asks` counts those acts in the present status.
     - `received_amount` is the amount that the payer sent, null if it is the order's amount.
+    - `completedtime` is when it was completed, null before.
     """
 
     order_no = TextField(unique=True)
@@ -69,6 +70,7 @@ class Order(Table):
     updatetime = Timestamp()
     received_amount = Fen(null=True)
     left_alone_until = Timestamp(null=True)
+    completedtime = Timestamp(null=True)
 
     @property
     def received(self) -> int:
@@ -93,6 +95,8 @@ class Order(Table):
         if new not in TRANSITIONS[self.order_type].get(self.status, ()):
             return False
         facts = {"due_at": None, "asks": 0, "updatetime": business_clock.now(), **facts, "status": new}
+        if new == COMPLETED:
+            facts["completedtime"] = facts["updatetime"]
         if _step(*facts).run(**facts, row=self.id, before=self.status).rowcount != 1:
             return False
         for name, value in facts.items():
@@ -142,6 +146,13 @@ Order.add_index(Order.merchant, Order.order_type, Order.status, Order.seq, name=
 Order.add_index(Order.merchant, Order.merchant_order_no, Order.seq, name="order_merchant_order_no")
 Order.add_index(
     Order.index(Order.channel, Order.order_type, Order.due_at, where=Order.due_at.is_null(False), name="order_due")
+)
+Order.add_index(
+    Order.index(
+        *(Order.merchant, Order.completedtime, Order.id),
+        where=Order.completedtime.is_null(False),
+        name="order_completed",
+    )
 )
 _numbered = Order.channel_reference != ""
 Order.add_index(Order.index(Order.channel, Order.channel_reference, Order.id, where=_numbered, name="order_reference"))

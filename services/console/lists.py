@@ -8,20 +8,25 @@ from functools import reduce
 from operator import and_
 from typing import Any
 
+from peewee import fn
+
 from models.queries import keyset
-from models.queries.keyset import Key, Line, Page
+from models.queries.keyset import Key, Line, Page, Summary
 from models.tables.channel import Channel
 from models.tables.merchant import Merchant
 from models.tables.order import PaymentException
 
 AT_ONCE = 500  # rows of an export that are read together
+MOST_COUNTED = 10_000  # rows of a summary
+MOST_CHECKED = 100_000  # rows that a summary checks for conditions without an index
 
 
 @dataclass(frozen=True)
 class Found:
     """A page of rows, newest first.
 
-    `older` and `newer` are the ids of the rows before and after which the neighbouring pages are; None if there is no
+    `summary` counts all rows that match and sums their amounts, up to MOST_COUNTED, for lists of orders. `older` and
+    `newer` are the ids of the rows before and after which the neighbouring pages are; None if there is no
     such page. `total` is set if it costs nothing; `looked_to` is the Unix time at which the search of this page
     stopped.
     """
@@ -31,13 +36,17 @@ class Found:
     newer: int | None = None
     total: int | None = None
     looked_to: int | None = None
+    summary: Summary | None = None
 
 
 class Browse:
     """One list. `wanted` are the given filters by name; times in Unix seconds, amounts in fen."""
 
     table: Any
+    sorted_by = ""  # the name of this order of the rows among the list's choices
+    summed: Any = None  # the column of amounts for the summary
     timed = True  # a row's key is its time and id; otherwise its id
+    span = ("since", "until")  # the names of the wanted range of that time
 
     def __init__(self, wanted: dict[str, Any] | None = None):
         self.wanted = wanted or {}
@@ -73,6 +82,16 @@ class Browse:
         since = [time >= self.wanted["since"]] if "since" in self.wanted else []
         return [*since, time <= self.wanted["until"]] if "until" in self.wanted else since
 
+    def summary(self, few: list[Key] | None) -> Summary | None:
+        """Return the number of all rows that match, and the sum of their amounts; None if the list has no amounts."""
+        if self.summed is None:
+            return None
+        if few is None:
+            return keyset.summary(self.lines(None, None), self.summed, MOST_COUNTED, MOST_CHECKED)
+        ids = [key[-1] for key in few[:MOST_COUNTED]]
+        total = self.table.select(fn.COALESCE(fn.SUM(self.summed), 0)).where(self.table.id.in_(ids)).scalar()
+        return Summary(len(ids), int(total), more=len(few) > len(ids))
+
     def few(self) -> list[Key] | None:
         """Return the keys of all rows if they are few; None if they are read page by page."""
         return None
@@ -104,7 +123,7 @@ class Browse:
 
     def in_time(self, above: Key | None, below: Key | None) -> tuple[Key | None, Key | None]:
         """Return the bounds, narrowed to the wanted time range; for keys of time and id."""
-        since, until = self.wanted.get("since"), self.wanted.get("until")
+        since, until = (self.wanted.get(name) for name in self.span)
         lows = [above, None if since is None else (since, 0)]
         highs = [below, None if until is None else (until + 1, 0)]
         low = max((each for each in lows if each), default=None)
@@ -184,6 +203,7 @@ def find(
         older=came_from if newer else ends,
         newer=ends if newer else came_from,
         total=browse.total() if few is None else len(few),
+        summary=browse.summary(few),
         looked_to=browse.time_of(got.reached) if got.reached else None,
     )
 

@@ -11,7 +11,18 @@ from gateways.registry import DRIVERS
 from models.queries import search, time_bisect
 from models.queries.keyset import Key, Line
 from models.queries.order_range import EVERY_CELL, Cells
-from models.tables.order import BUY, CONFIRMED, PAID, PENDING, SELL, STATUSES, TYPES, Order, PaymentException
+from models.tables.order import (
+    BUY,
+    COMPLETED,
+    CONFIRMED,
+    PAID,
+    PENDING,
+    SELL,
+    STATUSES,
+    TYPES,
+    Order,
+    PaymentException,
+)
 from models.tables.order_counts import OrderCount
 from services.console.lists import Browse, capped, mark_open_exceptions, merchants, name_owners
 from services.console.to_do import MOST, by_hand
@@ -27,6 +38,8 @@ class Orders(Browse):
     """
 
     table = Order
+    sorted_by = "created"
+    summed = Order.amount
 
     @property
     def cells(self) -> Cells:
@@ -96,8 +109,12 @@ class Orders(Browse):
         # The sum keeps the database from scanning a merchant's orders instead of fetching the few candidates.
         owner = [Order.merchant + 0 == self.wanted["merchant"]] if "merchant" in self.wanted else []
         cells = [Order.order_type.in_(types), Order.status.in_(statuses)]
-        wanted = [*conditions, *cells, *self._plain_conditions(), *owner, *self.within(Order.createtime)]
+        wanted = [*conditions, *cells, *self._plain_conditions(), *owner, *self._times()]
         return list(Order.select(*self.columns).where(*wanted).tuples())
+
+    def _times(self) -> list[Any]:
+        """The conditions of the wanted times."""
+        return self.within(Order.createtime)
 
     def total(self) -> int | None:
         """The total by the database's counts, or by the merchants' numbering."""
@@ -125,6 +142,50 @@ class Orders(Browse):
             fen = moved.get(row.id)
             row.moved = fen if fen is None or row.is_buy else -fen
         return rows
+
+
+class CompletedOrders(Orders):
+    """Completed orders, the last completed first, also by `completed_since` and `completed_until`."""
+
+    sorted_by = "completed"
+    span = ("completed_since", "completed_until")
+
+    @property
+    def columns(self) -> tuple[Any, ...]:
+        """The columns of the index of completed orders."""
+        return Order.completedtime, Order.id
+
+    def conditions(self) -> list[Any]:
+        """The same, and type and time of creation, which this index can't help with."""
+        return [*super().conditions(), *self.equal(type=Order.order_type), *self.within(Order.createtime)]
+
+    def lines(self, above: Key | None, below: Key | None) -> list[Line]:
+        """One line for each merchant."""
+        if COMPLETED not in self.cells[1]:
+            return []
+        low, high = self.in_time(above, below)
+        done = Order.completedtime.is_null(False)
+        return [self.line([Order.merchant == merchant, done], low, high) for merchant in merchants(self.wanted)]
+
+    def key(self, row_id: int) -> Key | None:
+        """The key of a completed order."""
+        return self.table.select(*self.columns).where(Order.id == row_id, Order.status == COMPLETED).tuples().first()
+
+    def _times(self) -> list[Any]:
+        since, until = (self.wanted.get(name) for name in self.span)
+        bounds = [] if since is None else [Order.completedtime >= since]
+        bounds += [] if until is None else [Order.completedtime <= until]
+        return [*super()._times(), *bounds, Order.completedtime.is_null(False)]
+
+    def total(self) -> int | None:
+        """None: no count of the database helps."""
+        return None
+
+
+def orders(wanted: dict[str, Any]) -> Orders:
+    """Return all orders, in the order that the wanted `sort` and the other filters need."""
+    by_completion = "completed" in wanted.get("sort", "") or wanted.keys() & set(CompletedOrders.span)
+    return (CompletedOrders if by_completion else Orders)(wanted)
 
 
 def open_exceptions() -> dict[int, list[str]]:

@@ -94,6 +94,7 @@ def _order(number: int, beginning: int, merchants: list[Merchant], channels: dic
         "expires_at": created + 900 if is_buy else None,
         "createtime": created,
         "updatetime": created + 60 * (len(path) - 1),
+        "completedtime": created + 60 * (len(path) - 1) if path[-1] == COMPLETED else None,
     }
 
 

@@ -25,6 +25,14 @@ def _statuses() -> list[Choice]:
 
 
 STATUS = Filter("status", lazy_gettext("Status"), choices=_statuses)
+# The orders of the rows that an index has.
+SORT = Filter(
+    "sort",
+    lazy_gettext("Sort by"),
+    "sort",
+    lambda: [Choice(name, name, name) for name in ("created", "-created", "completed", "-completed")],
+    default="created",
+)
 METHOD = Filter("method", lazy_gettext("Method"), choices=choices(labels.METHODS))
 
 
@@ -39,7 +47,7 @@ _ORDER = [
     Column(
         "merchant_order_no", lazy_gettext("Merchant order number"), lambda order: order.merchant_order_no, on="export"
     ),
-    Column("createtime", lazy_gettext("Created"), lambda order: order.createtime, "time"),
+    Column("createtime", lazy_gettext("Created"), lambda order: order.createtime, "time", sort="created"),
 ]
 _THROUGH = [
     Column(
@@ -60,7 +68,7 @@ _THROUGH = [
 ORDERS = ListPage(
     "orders",
     lazy_gettext("Orders"),
-    browse=order_list.Orders,
+    browse=order_list.orders,
     empty=lazy_gettext("No orders yet."),
     filters=(
         Filter("text", lazy_gettext("Order number, or part of the merchant order number"), "search"),
@@ -73,6 +81,9 @@ ORDERS = ListPage(
         Filter("most", lazy_gettext("Maximum amount"), "amount"),
         SINCE,
         UNTIL,
+        Filter("completed_since", lazy_gettext("Completed from"), "since"),
+        Filter("completed_until", lazy_gettext("Completed to"), "until"),
+        SORT,
     ),
     columns=(
         *_ORDER,
@@ -89,6 +100,7 @@ ORDERS = ListPage(
             on="export",
         ),
         Column("status", lazy_gettext("Status"), lambda order: marked(order, status_of(order)), "states"),
+        Column("completedtime", lazy_gettext("Completed at"), lambda row: row.completedtime, "time", sort="completed"),
         Column("updatetime", lazy_gettext("Updated"), lambda order: order.updatetime, "time", on="export"),
         Column("reference", lazy_gettext("Channel transaction ID"), lambda order: order.channel_reference, on="export"),
     ),

@@ -7,6 +7,7 @@ import pytest
 
 from models.db.base import database
 from models.tables.order import STATUSES
+from services.console import lists
 from services.sandbox import seeded_orders
 from tests.databases import raw as connected
 from tests.plans import Heard
@@ -118,6 +119,68 @@ def test_orders_of_a_type_and_status_are_found_newest_first_on_all_pages(page, e
 def test_filters_find_the_same_orders_as_checking_each(every, many, raw, filters, condition):
     sought = f'SELECT order_no FROM "order" WHERE {condition} ORDER BY createtime DESC, id DESC'
     assert every(f"orders/?{filters}")[0] == [row[0] for row in raw.execute(sought).fetchall()]
+
+
+@pytest.mark.parametrize(
+    ("filters", "condition"),
+    [
+        ("flt_sort=completed", "status = 'completed'"),
+        ("flt_completed_since=2026-03-05&flt_completed_until=2026-06-01T08:30", "completedtime <= 1780302659"),
+        ("flt_completed_since=2026-03-05&flt_type=sell&flt_merchant=demo", "order_type = 2 AND merchant_id = 1"),
+        ("flt_sort=completed&flt_since=2026-03-05&flt_channel=2", "createtime >= 1772668800 AND channel_id = 2"),
+        ("flt_sort=completed&flt_status=completed&search=00", "merchant_order_no LIKE '%00%'"),
+        ("flt_sort=completed&flt_status=paid", "0 = 1"),
+    ],
+)
+def test_completed_orders_are_listed_in_the_order_of_their_completion(every, many, raw, filters, condition):
+    since = 1772668800 if "completed_since" in filters else 0
+    query = f'SELECT order_no FROM "order" WHERE completedtime >= {since} AND {condition}'
+    expected = [row[0] for row in raw.execute(f"{query} ORDER BY completedtime DESC, id DESC").fetchall()]
+    assert every(f"orders/?{filters}")[0] == expected
+
+
+def test_the_heading_of_a_time_sorts_by_it_and_reverses_the_order(page, many, raw):
+    by_created = page("orders/")
+    assert by_created.links["Created"] == "/console/orders/?flt_sort=-created"
+    by_completed = page(by_created.links["Completed at"].removeprefix("/console/"))
+    oldest = page(by_completed.links["Completed at"].removeprefix("/console/"))
+    first = raw.execute("SELECT order_no FROM \"order\" WHERE status = 'completed' ORDER BY completedtime, id LIMIT 1")
+    assert oldest.rows[0]["Order number"].split()[0] == first.fetchone()[0]
+    assert oldest.links["Completed at"] == "/console/orders/?flt_sort=completed"
+    second = page(oldest.links["Newer"].removeprefix("/console/"))
+    assert second.rows[0]["Completed at"] >= oldest.rows[-1]["Completed at"]
+
+
+def test_the_time_of_completion_is_stored_and_exported(page, api, raw):
+    pending, order_no = api.buy().data["order_no"], completed(api)
+    assert dict(raw.execute('SELECT order_no, completedtime = updatetime FROM "order"').fetchall()) == {
+        pending: None,
+        order_no: 1,
+    }
+
+
+@pytest.mark.parametrize(
+    ("filters", "condition"),
+    [
+        ("", "1 = 1"),
+        ("flt_type=sell&flt_status=completed", "order_type = 2 AND status = 'completed'"),
+        ("flt_channel=3&flt_least=500", "channel_id = 3 AND amount >= 50000"),
+        ("search=00", "merchant_order_no LIKE '%00%'"),
+        ("flt_sort=completed", "status = 'completed'"),
+    ],
+)
+def test_the_matching_orders_are_counted_and_summed(page, many, raw, filters, condition):
+    count, fen = raw.execute(f'SELECT COUNT(*), SUM(amount) FROM "order" WHERE {condition}').fetchone()
+    assert f"{count} total · ¥{fen // 100:,}.{fen % 100:02}" in page(f"orders/?{filters}").text
+
+
+def test_beyond_a_limit_the_count_is_a_minimum_and_the_total_is_left_out(page, many, monkeypatch):
+    monkeypatch.setattr(lists, "MOST_COUNTED", 20)
+    assert "more than 20 · Narrow the time range to see the total amount." in page("orders/?flt_channel=2").text
+    assert f"{ORDERS} total · Narrow the time range" in page("orders/").text
+    monkeypatch.setattr(lists, "MOST_COUNTED", 10_000)
+    monkeypatch.setattr(lists, "MOST_CHECKED", 40)
+    assert "more than " in page("orders/?flt_channel=2").text
 
 
 def test_an_order_is_found_by_its_number_and_by_one_that_is_not_indexed_yet(page, api, many):

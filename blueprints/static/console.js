@@ -87,16 +87,9 @@
   };
   document.addEventListener("renewed", show);
   show();
+
   for (const button of document.querySelectorAll("[data-print]")) {
     button.hidden = false;
     button.addEventListener("click", () => print());
-  }
-
-  for (const button of document.querySelectorAll("[data-copy]")) {
-    button.hidden = !navigator.clipboard; // undefined without HTTPS
-    button.addEventListener("click", async () => {
-      await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent);
-      button.textContent = button.dataset.copied;
-    });
   }
 })();

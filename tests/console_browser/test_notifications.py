@@ -69,7 +69,7 @@ def test_a_limit_of_a_balance_is_an_alert_on_the_overview(operator, running):
     operator.find("[name=limit_3]").send_keys("5000.00")
     operator.presses("Save limits")
     operator.reads("Saved.")
-    assert operator.chrome.find_elements(By.CSS_SELECTOR, "#balances .state.warn")
+    assert operator.chrome.find_elements(By.CSS_SELECTOR, "#balances .tag.warn")
     operator.goes_to("")
     operator.reads("the balance at the channel is below its limit.")
     operator.goes_to("notifications/")

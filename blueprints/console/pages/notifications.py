@@ -26,6 +26,7 @@ from services.errors import OperatorError
 from services.ledger import accounts
 from services.notifications import destinations
 from services.notifications.kinds import SCHEMAS
+from services.notifications.messages import FORMS
 from services.security import audit
 
 DESTINATION = f"/<int(max={LARGEST_ID}):destination_id>"
@@ -119,6 +120,7 @@ def _index(typed: dict[str, str], wrong: dict[int, str]) -> str:
         limits=limits,
         wrong=wrong,
         message_rows=destinations.recent(SHOWN),
+        forms=FORMS,
     )
 
 
@@ -169,6 +171,7 @@ def show(destination_id: int) -> Any:
         target=destinations.target(row),
         state=_state(row),
         message_rows=destinations.recent(SHOWN, row),
+        forms=FORMS,
     )
 
 

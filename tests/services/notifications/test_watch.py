@@ -1,6 +1,8 @@
 """Which findings each destination receives, and when: once each, also after a restart and with several hosts."""
 
 import json
+import subprocess
+import sys
 import threading
 from datetime import UTC, datetime
 
@@ -10,6 +12,8 @@ from models.db.base import database
 from models.tables.notification import Destination, KnownFinding
 from runtime import current
 from services.notifications import destinations, watch
+from tests import databases
+from tests.support import ROOT
 
 
 @pytest.fixture
@@ -237,3 +241,39 @@ def test_a_destination_that_keeps_failing_is_a_finding(group, add, look, robot, 
     look()
     assert findings()["unreachable"] == "soon"
     assert "Notifications to Broken fail. Failed attempts: 3." in robot.got[-1].text
+
+
+PROCESS = """
+import sys, time
+from pathlib import Path
+from app import begin
+from models.db.base import database
+from services.notifications import delivery, watch
+from settings import Settings
+from tests.support import InlinePool
+from tests.trial_service import Trial, registry
+registry.DRIVERS[Trial.name] = Trial
+folder, url = Path(sys.argv[1]), sys.argv[2]
+begin(Settings(instance=folder, database_url=url, private_callbacks=True))
+print("ready", flush=True)
+sys.stdin.readline()
+watch.evaluate()
+delivery.sweep(InlinePool())
+"""
+
+
+@pytest.mark.usefixtures("slow")
+def test_several_processes_send_one_message(group, robot, low, outbox, instance):
+    """They start at the same moment, on one database."""
+    low()
+    command = [sys.executable, "-c", PROCESS, str(instance), databases.url_of(instance)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "cwd": ROOT}
+    started = [subprocess.Popen(command, **pipes) for _ in range(3)]
+    for process in started:
+        assert process.stdout.readline() == "ready\n"
+    for process in started:
+        process.stdin.write("\n")
+        process.stdin.flush()
+    assert [process.wait(60) for process in started] == [0, 0, 0]
+    assert len(outbox()) == 1
+    assert len(robot.got) == 1

@@ -54,6 +54,7 @@ LAYERS = {
         "console",
         "notifications",
         "claims",
+        "payouts",
         "sandbox",
     ),
 }

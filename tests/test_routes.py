@@ -95,6 +95,11 @@ CONSOLE = """
 /operators/<int:operator_id>/change POST
 /operators/<int:operator_id>/password GET POST
 /search/ GET
+/payouts/approve GET POST
+/payouts/next GET
+/payouts/reject GET POST
+/payouts/reveal GET POST
+/payouts/sent GET POST
 /sessions/ GET
 /sessions/<int:session_id>/end POST
 /sessions/others POST
@@ -102,7 +107,13 @@ CONSOLE = """
 /order/<order_no> GET
 /order/<order_no>/act POST
 /order/<order_no>/reveal GET POST
+/order/<order_no>/send GET POST
 /password GET POST
+/payouts/approve GET POST
+/payouts/next GET
+/payouts/reject GET POST
+/payouts/reveal GET POST
+/payouts/sent GET POST
 /static/<path:filename> GET OPTIONS
 /statements/ GET
 /statements/export POST

@@ -132,6 +132,9 @@ ACTIONS = {
     "mark paid": lazy_gettext("confirmed the payment of %(subject)s"),
     "request payout": lazy_gettext("requested approval for the payout of %(subject)s"),
     "approve payout": lazy_gettext("approved the payout of %(subject)s as second operator"),
+    "approve payouts": lazy_gettext("approved several payouts at once"),
+    "reject payouts": lazy_gettext("rejected several payouts at once"),
+    "mark payouts paid": lazy_gettext("marked several payouts as paid out at once"),
     "withdraw payout request": lazy_gettext("withdrew the payout request for %(subject)s"),
     "remove sandbox": lazy_gettext("removed the sandbox money of %(subject)s"),
     "report not received": lazy_gettext("reported that the payment of %(subject)s was not received"),
@@ -186,6 +189,7 @@ ABOUT = {
     "list": lazy_gettext("list"),
     "database": lazy_gettext("database"),
     "orders": lazy_gettext("orders"),
+    "payouts": lazy_gettext("payouts"),
     "account": lazy_gettext("payout account"),
     "destination": lazy_gettext("notification destination"),
 }

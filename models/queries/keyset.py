@@ -19,7 +19,7 @@ from models.db.base import LARGEST_ID
 
 Key = tuple[int, ...]
 
-FIRST, MOST = 51, 1_000  # rows that one statement reads along a line: at first, later
+FIRST, MOST = 101, 1_000  # rows that one statement reads along a line: at first, later
 FIRST_STRETCH, LONGEST_STRETCH = 1_000, 20_000  # rows that one statement checks for a condition
 LOOKS_THROUGH = 200_000  # rows checked for a page, apart from the rest of the last stretches
 

@@ -8,7 +8,7 @@ from typing import Any
 from peewee import fn
 
 from gateways.registry import DRIVERS
-from models.queries import search, time_bisect
+from models.queries import keyset, search, time_bisect
 from models.queries.keyset import Key, Line
 from models.queries.order_range import EVERY_CELL, Cells
 from models.tables.order import (
@@ -24,11 +24,13 @@ from models.tables.order import (
     PaymentException,
 )
 from models.tables.order_counts import OrderCount
+from models.tables.payout_account import PayoutAccount
 from services.console.lists import Browse, capped, mark_open_exceptions, merchants, name_owners
 from services.console.to_do import MOST, by_hand
 from services.ledger import accounts
 
-WAITING, UNDER_WAY = "waiting", "under_way"
+# States of payouts: to approve, to send manually, both, in progress.
+APPROVE, SEND, WAITING, UNDER_WAY = "approve", "send", "waiting", "under_way"
 
 
 class Orders(Browse):
@@ -208,30 +210,43 @@ class WithExceptions(Orders):
 class Payouts(Orders):
     """Open withdrawals, by `merchant`, `channel`, `since`, `until`, `state`.
 
-    `state` is WAITING for those that an operator must approve or send manually, UNDER_WAY for the others; without it,
-    all.
+    `state` is APPROVE for those that an operator must approve, SEND for those to send manually, WAITING for both,
+    UNDER_WAY for the others; without it, all.
     """
 
     @property
     def cells(self) -> Cells:
         """Open withdrawals."""
-        statuses = {WAITING: (PENDING, CONFIRMED), UNDER_WAY: (CONFIRMED, PAID)}
+        statuses = {
+            APPROVE: (PENDING,),
+            SEND: (CONFIRMED,),
+            WAITING: (PENDING, CONFIRMED),
+            UNDER_WAY: (CONFIRMED, PAID),
+        }
         return (SELL,), statuses.get(self.wanted.get("state", ""), (PENDING, CONFIRMED, PAID))
 
     def _plain_conditions(self) -> list[Any]:
         """The same, and the channels of approved withdrawals that wait or do not wait."""
         others, state = super()._plain_conditions(), self.wanted.get("state")
-        if state is None:
+        if state in (None, APPROVE):
             return others
-        waits = (Order.status == PENDING) | Order.channel.in_(by_hand())
-        return [waits if state == WAITING else (Order.status == PAID) | Order.channel.not_in(by_hand()), *others]
+        manual = Order.channel.in_(by_hand())
+        conditions = {
+            SEND: manual,
+            WAITING: (Order.status == PENDING) | manual,
+            UNDER_WAY: (Order.status == PAID) | ~manual,
+        }
+        return [conditions[state], *others]
 
     def rows(self, ids: list[int]) -> list[Any]:
-        """The rows, each with `waits`: the operator's action, "accept" or "send", or empty."""
+        """The rows with their payout accounts, each with `waits`: the operator's action, APPROVE or SEND, or empty."""
         rows = super().rows(ids)
+        wanted = PayoutAccount.id.in_([row.account_id for row in rows if row.account_id])
+        accounts = {account.id: account for account in PayoutAccount.select().where(wanted)}
         for row in rows:
             sends = row.status == CONFIRMED and DRIVERS[row.channel.driver].by_hand
-            row.waits = "accept" if row.status == PENDING else "send" if sends else ""
+            row.waits = APPROVE if row.status == PENDING else SEND if sends else ""
+            row.account = accounts.get(row.account_id)
         return rows
 
 
@@ -248,18 +263,40 @@ class Claims(Orders):
         return [Order.channel.in_(by_hand()), *self.equal(amount=Order.amount), *super()._plain_conditions()]
 
 
+def next_payout(after: str) -> Order | None:
+    """Return the oldest withdrawal that an operator must approve or send after this one, or before it, or None."""
+    waiting = Payouts({"state": WAITING})
+    order = Order.get_or_none(Order.order_no == after)
+    keys = [waiting.key(order.id) if order else None, None]
+    for key in dict.fromkeys(keys):
+        ids = keyset.page(waiting.lines(key, None), 2, newer=True).ids
+        others = [row_id for row_id in ids if order is None or row_id != order.id]
+        if others:
+            return Order.get_by_id(others[0])
+    return None
+
+
+def payouts_to_approve() -> int:
+    """Return the number of withdrawals that an operator must approve, counted up to 100."""
+    pending = (OrderCount.order_type == SELL) & (OrderCount.status == PENDING) & OrderCount.merchant.in_(merchants({}))
+    counted = int(OrderCount.select(fn.COALESCE(fn.SUM(OrderCount.count), 0)).where(pending).scalar())
+    return min(counted, 100)
+
+
+def payouts_to_send() -> int:
+    """Return the number of withdrawals that an operator must send manually, counted up to 100."""
+    channels = by_hand()
+    if not channels:
+        return 0
+    accepted = (Order.order_type == SELL) & (Order.status == CONFIRMED) & Order.merchant.in_(merchants({}))
+    some = Order.select(Order.channel_id).where(accepted).limit(MOST).alias("accepted")
+    return capped(Order.select(some.c.channel_id).from_(some).where(some.c.channel_id.in_(channels)))
+
+
 def payouts_waiting() -> int:
     """Return the number of withdrawals that need an operator, counted up to 100."""
-    everybody = merchants({})
-    pending = (OrderCount.order_type == SELL) & (OrderCount.status == PENDING) & OrderCount.merchant.in_(everybody)
-    counted = int(OrderCount.select(fn.COALESCE(fn.SUM(OrderCount.count), 0)).where(pending).scalar())
-    channels = by_hand()
-    if counted >= 100 or not channels:
-        return min(counted, 100)
-    accepted = (Order.order_type == SELL) & (Order.status == CONFIRMED) & Order.merchant.in_(everybody)
-    some = Order.select(Order.channel_id).where(accepted).limit(MOST).alias("accepted")
-    to_send = Order.select(some.c.channel_id).from_(some).where(some.c.channel_id.in_(channels))
-    return min(counted + capped(to_send), 100)
+    pending = payouts_to_approve()
+    return pending if pending >= 100 else min(pending + payouts_to_send(), 100)
 
 
 def claims_waiting() -> int:

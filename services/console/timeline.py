@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from models.db.writer import transaction
 from models.tables.channel import Channel
 from models.tables.ledger import Entry, LedgerAccount, Posting
 from models.tables.merchant import Merchant
@@ -217,6 +218,13 @@ def reveal(order: Order, actor: audit.Actor) -> dict[str, Any]:
     """Return the same unmasked, after recording the viewer in the audit log."""
     audit.record(actor, "reveal", "order", order.order_no)
     return personal_values(order)
+
+
+@transaction
+def record_reveals(orders: Iterable[Order], actor: audit.Actor) -> None:
+    """Record in the audit log that the actor sees the unmasked values of these orders."""
+    for order in orders:
+        audit.record(actor, "reveal", "order", order.order_no)
 
 
 def account_ending(order: Order) -> str:

@@ -23,6 +23,7 @@ from blueprints.console.pages import (
     order,
     orders,
     payout_accounts,
+    payouts,
     search,
     second_factor,
     sign_in,
@@ -31,7 +32,6 @@ from blueprints.console.pages import (
 from services.console import order_list, record_lists
 
 LISTS = (
-    orders.PAYOUTS,
     orders.EXCEPTIONS,
     callbacks.CALLBACKS,
     ledger.ENTRIES,
@@ -47,6 +47,7 @@ BLUEPRINTS = (
     claims.pages,
     *(each.blueprint() for each in LISTS),
     order.pages,
+    payouts.pages,
     callbacks.pages,
     ledger.pages,
     statements.pages,

@@ -14,7 +14,7 @@ from wtforms.validators import InputRequired, Length
 from blueprints.console import access, sign_in_limits
 from blueprints.console.forms import message_of
 from blueprints.console.locale import internal_url
-from blueprints.console.pages import order
+from blueprints.console.pages import bulk_payouts, order
 from blueprints.console.pages import second_factor as code_page
 from models.tables.operator import Operator
 from services.errors import ApiError, OperatorError
@@ -35,6 +35,8 @@ NEEDED = {
     "operators.index",
     "operators.password",
     "order.reveal",
+    "order.send",
+    "payouts.reveal",
 }
 PREFIX = "confirm-"  # precedes the names of this page's own fields
 
@@ -95,7 +97,7 @@ def _is_needed() -> bool:
         return False
     if request.endpoint == "order.act":
         return order.is_large_payout(str((request.view_args or {})["order_no"]))
-    return request.endpoint in NEEDED
+    return request.endpoint in NEEDED or bulk_payouts.is_large(str(request.endpoint))
 
 
 def _check() -> Any:

@@ -9,7 +9,7 @@ from flask import flash, redirect, render_template, request, url_for
 from blueprints.console import access, action_labels
 from blueprints.console.forms import find_or_404, message_of
 from blueprints.console.list_page import pages_of_one
-from models.tables.order import Order
+from models.tables.order import CONFIRMED, Order
 from runtime import current
 from schemas.views import hundredths
 from services.channels.calls import driver_of
@@ -71,6 +71,22 @@ def act(order_no: str) -> Any:
     """Perform one of the possible actions."""
     act_on(find_order(order_no))
     return redirect(url_for(".show", order_no=order_no), 303)
+
+
+@pages.get("/<order_no>/send")
+def sending(order_no: str) -> Any:
+    """Redirect to the page without the payee's details: they are shown only once."""
+    return redirect(url_for(".show", order_no=order_no))
+
+
+@pages.post("/<order_no>/send")
+def send(order_no: str) -> Any:
+    """Approve a withdrawal of a manual channel, then show its payee in full, once, so that it can be sent."""
+    act_on(find_order(order_no))
+    order = find_order(order_no)
+    if order.is_buy or order.status != CONFIRMED or not driver_of(order.channel).by_hand:
+        return redirect(url_for(".show", order_no=order_no), 303)
+    return _page(order, timeline.reveal(order, access.actor()), revealed=True)
 
 
 def _page(order: Order, sensitive: dict[str, str], revealed: bool = False) -> str:

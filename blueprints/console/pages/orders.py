@@ -1,4 +1,4 @@
-"""The lists of orders, payouts and exceptions."""
+"""The lists of orders and exceptions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from blueprints.console.filters import CHANNEL, MERCHANT, SINCE, TYPE, UNTIL, Ch
 from blueprints.console.list_page import ListPage
 from models.tables.order import STATUSES
 from services.console import order_list, record_lists
-from services.console.order_list import UNDER_WAY, WAITING
 from services.orders.reasons import reason_of
 
 
@@ -36,7 +35,7 @@ SORT = Filter(
 METHOD = Filter("method", lazy_gettext("Method"), choices=choices(labels.METHODS))
 
 
-_ORDER = [
+ORDER_COLUMNS = [
     Column(
         "order_no",
         lazy_gettext("Order number"),
@@ -49,7 +48,7 @@ _ORDER = [
     ),
     Column("createtime", lazy_gettext("Created"), lambda order: order.createtime, "time", sort="created"),
 ]
-_THROUGH = [
+CHANNEL_COLUMNS = [
     Column(
         "channel",
         lazy_gettext("Channel"),
@@ -86,10 +85,10 @@ ORDERS = ListPage(
         SORT,
     ),
     columns=(
-        *_ORDER,
+        *ORDER_COLUMNS,
         Column("type", lazy_gettext("Type"), lambda order: labels.name_of(labels.TYPES, order.order_type)),
         *merchant_columns(),
-        *_THROUGH,
+        *CHANNEL_COLUMNS,
         Column("amount", lazy_gettext("Amount (¥)"), lambda order: order.amount, "money"),
         Column("fees", lazy_gettext("Fees (¥)"), lambda order: order.service_amount + order.passage_amount, "money"),
         Column(
@@ -107,43 +106,6 @@ ORDERS = ListPage(
 )
 
 orders = ORDERS.blueprint()
-
-
-PAYOUT_STATES = {
-    WAITING: lazy_gettext("To do"),
-    UNDER_WAY: lazy_gettext("In progress"),
-    "all": lazy_gettext("All"),
-}
-
-
-def _to_do(order: Any) -> tuple[str, str]:
-    texts = {"accept": ("bad", gettext("Review")), "send": ("bad", gettext("Send manually"))}
-    under_way = gettext("Sent, not confirmed yet") if order.status == "paid" else gettext("At the channel")
-    return texts.get(order.waits, ("under-way", under_way))
-
-
-PAYOUTS = ListPage(
-    "payouts",
-    lazy_gettext("Payouts"),
-    browse=order_list.Payouts,
-    empty=lazy_gettext("No payouts waiting."),
-    filters=(
-        Filter("state", lazy_gettext("Payouts"), choices=choices(PAYOUT_STATES), default=WAITING),
-        MERCHANT,
-        CHANNEL,
-        SINCE,
-        UNTIL,
-    ),
-    columns=(
-        *_ORDER,
-        *merchant_columns(),
-        *_THROUGH,
-        Column("amount", lazy_gettext("Payout amount (¥)"), lambda order: order.amount, "money"),
-        Column("held", lazy_gettext("Including fees (¥)"), lambda order: order.merchant_actual_amount, "money"),
-        Column("status", lazy_gettext("Status"), status_of, "state", on="export"),
-        Column("to_do", lazy_gettext("To do"), lambda order: marked(order, _to_do(order)), "states"),
-    ),
-)
 
 
 EXCEPTION_STATES = {

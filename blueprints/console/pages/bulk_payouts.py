@@ -1,0 +1,93 @@
+"""Bulk actions on payouts: one confirmation page with count, total and subtotals, then the outcome of each payout."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import Blueprint, flash, redirect, render_template, request, url_for
+from flask_babel import gettext
+
+from blueprints.console import access
+from blueprints.console.forms import message_of
+from runtime import current
+from services.console.perform import Given
+from services.errors import OperatorError
+from services.payouts import bulk
+
+
+def _numbers() -> list[str]:
+    """Return the selected order numbers, at most as many as one bulk action takes."""
+    return list(dict.fromkeys(request.args.getlist("order_no")))[: bulk.MOST]
+
+
+def _shown() -> dict[str, str]:
+    """Return the seals of the form's payouts by order number."""
+    pairs = (each.partition(".") for each in request.form.getlist("row"))
+    return {order_no: seal for order_no, _, seal in list(pairs)[: bulk.MOST]}
+
+
+def _given(order_no: str) -> Given:
+    return Given(
+        reason=request.form.get("reason", ""),
+        reference=request.form.get(f"reference-{order_no}", ""),
+    )
+
+
+def is_large(endpoint: str) -> bool:
+    """Return whether the form of this endpoint pays out more than `confirm_above` in total."""
+    limit = current().settings.confirm_above
+    if not limit or endpoint not in ("payouts.approve", "payouts.sent"):
+        return False
+    return bulk.total(bulk.find(_shown())) > limit
+
+
+def _confirmation(kind: str) -> Any:
+    """Show what a bulk action would do."""
+    access.must_act()
+    numbers = _numbers()
+    if not numbers:
+        flash(gettext("Select at least one payout."), "bad")
+        return redirect(url_for("payouts.index"))
+    rows = bulk.preview(kind, numbers, access.actor().name)
+    possible = [row for row in rows if row.action is not None]
+    orders = [row.order for row in possible]
+    return render_template(
+        "console/payouts/confirm.html",
+        **{"kind": kind, "rows": possible, "others": [row for row in rows if row.action is None]},
+        **{"total": bulk.total(orders), "message_of": message_of},
+        **{"merchants": bulk.subtotals(orders, "merchant"), "channels": bulk.subtotals(orders, "channel")},
+        **{"requests": [row for row in possible if row.is_requested]},
+        is_cut=len(set(request.args.getlist("order_no"))) > bulk.MOST,
+    )
+
+
+def _do(kind: str) -> Any:
+    """Perform a bulk action that was confirmed, and show the outcome of each payout."""
+    shown, actor = _shown(), access.actor()
+    try:
+        if kind == bulk.APPROVE:
+            outcomes = bulk.approve(shown, actor)
+        else:
+            outcomes = bulk.each(kind, shown, {order_no: _given(order_no) for order_no in shown}, actor)
+    except OperatorError as refusal:
+        flash(message_of(refusal), "bad")
+        return redirect(url_for(f"payouts.{kind}", order_no=list(shown)), 303)
+    by_state = {
+        state: [each for each in outcomes if each.state == state]
+        for state in (bulk.DONE, bulk.REQUESTED, bulk.REFUSED, bulk.LEFT)
+    }
+    return render_template(
+        "console/payouts/outcome.html",
+        **{"kind": kind, "found": by_state, "message_of": message_of},
+        total=bulk.total(each.order for each in by_state[bulk.DONE]),
+    )
+
+
+def add_to(pages: Blueprint) -> None:
+    """Add the pages of the bulk actions to the blueprint of the list."""
+    for kind in bulk.KINDS:
+        pages.add_url_rule(f"/{kind}", kind, _page, defaults={"kind": kind}, methods=["GET", "POST"])
+
+
+def _page(kind: str) -> Any:
+    return _do(kind) if request.method == "POST" else _confirmation(kind)

@@ -1,0 +1,149 @@
+"""The list of payouts: what to approve, what to send, and the payees' details."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from flask import flash, g, redirect, render_template, request, url_for
+from flask_babel import gettext, lazy_gettext
+from flask_login import current_user
+from markupsafe import Markup
+
+from blueprints.console import access
+from blueprints.console.columns import Column, marked, merchant_columns, status_of
+from blueprints.console.filters import CHANNEL, MERCHANT, SINCE, UNTIL, Filter, choices
+from blueprints.console.list_page import BulkAction, ListPage
+from blueprints.console.pages import bulk_payouts
+from blueprints.console.pages.orders import CHANNEL_COLUMNS, ORDER_COLUMNS
+from schemas.views import hundredths
+from services.console import order_list, timeline
+from services.console.order_list import APPROVE, SEND, UNDER_WAY, WAITING
+
+STATES = {
+    APPROVE: lazy_gettext("To approve"),
+    SEND: lazy_gettext("To send"),
+    WAITING: lazy_gettext("To do"),
+    UNDER_WAY: lazy_gettext("In progress"),
+    "all": lazy_gettext("All"),
+}
+TABS = (APPROVE, SEND, UNDER_WAY, "all")
+
+
+@dataclass(frozen=True)
+class _StateFilter(Filter):
+    """The tabs. Without a choice, those to approve are shown, or those to send if there are none."""
+
+    def given(self) -> str:
+        if self.argument in request.args:
+            return super().given()
+        is_sending = not order_list.payouts_to_approve() and order_list.payouts_to_send()
+        return SEND if is_sending else APPROVE
+
+
+STATE = _StateFilter("state", lazy_gettext("Payouts"), "tab", choices=choices(STATES), default=APPROVE)
+
+
+def _to_do(order: Any) -> tuple[str, str]:
+    texts = {APPROVE: ("pending", gettext("Review")), SEND: ("pending", gettext("Send manually"))}
+    under_way = gettext("Sent, not confirmed yet") if order.status == "paid" else gettext("At the channel")
+    return texts.get(order.waits, ("under-way", under_way))
+
+
+class _PayeeColumn(Column):
+    """The payee of a payout that waits, masked; in full with buttons to copy it after *Reveal payees*."""
+
+    def html(self, row: Any) -> Any:
+        """Return the cell of a row on the page."""
+        if not row.waits or row.account is None:
+            return ""
+        payee = g.get("payees", {}).get(row.id)
+        facts = {"order": row, "payee": payee or timeline.masked(row), "revealed": payee is not None}
+        return Markup(render_template("console/payouts/payee.html", **facts, amount=hundredths(row.amount)))
+
+
+# By tab: the actions on selected payouts.
+BULK = {
+    APPROVE: (
+        BulkAction("payouts.approve", lazy_gettext("Approve"), "primary"),
+        BulkAction("payouts.reject", lazy_gettext("Reject"), "danger"),
+    ),
+    SEND: (
+        BulkAction("payouts.sent", lazy_gettext("Mark as paid out"), "primary"),
+        BulkAction("payouts.reject", lazy_gettext("Reject"), "danger"),
+    ),
+}
+
+
+def _facts(rows: list[Any]) -> dict[str, Any]:
+    state = STATE.given() or "all"
+    to_send = [row for row in rows if row.waits == SEND and row.account is not None]
+    if g.get("reveals_payees"):
+        timeline.record_reveals(to_send, access.actor())
+        g.payees = {row.id: timeline.personal_values(row) for row in to_send}
+    return {
+        "tabs": [(name, STATES[name]) for name in TABS],
+        "tab": state,
+        "counts": {APPROVE: order_list.payouts_to_approve(), SEND: order_list.payouts_to_send()},
+        "bulk": BULK.get(state, ()) if current_user.may_act else (),
+        "to_send": to_send,
+        "revealed": g.get("payees"),
+        "plain": hundredths,
+    }
+
+
+PAYOUTS = ListPage(
+    "payouts",
+    lazy_gettext("Payouts"),
+    browse=order_list.Payouts,
+    empty=lazy_gettext("No payouts waiting."),
+    filters=(STATE, MERCHANT, CHANNEL, SINCE, UNTIL),
+    columns=(
+        *ORDER_COLUMNS,
+        *merchant_columns(),
+        *CHANNEL_COLUMNS,
+        Column("amount", lazy_gettext("Payout amount (¥)"), lambda order: order.amount, "money"),
+        Column(
+            "held",
+            lazy_gettext("Including fees (¥)"),
+            lambda order: order.merchant_actual_amount,
+            "money",
+            on="export",
+        ),
+        _PayeeColumn("payee", lazy_gettext("Payee"), lambda order: "", on="page"),
+        Column("status", lazy_gettext("Status"), status_of, "state", on="export"),
+        Column("to_do", lazy_gettext("To do"), lambda order: marked(order, _to_do(order)), "states"),
+    ),
+    template="console/payouts/list.html",
+    facts=_facts,
+    limit=100,
+    oldest_first=True,
+)
+
+pages = PAYOUTS.blueprint()
+
+
+@pages.post("/reveal")
+def reveal() -> Any:
+    """Show the list with the details of the payees to send to, once, after recording it for each order."""
+    g.reveals_payees = True
+    return PAYOUTS.index()
+
+
+@pages.get("/reveal")
+def revealed() -> Any:
+    """Redirect to the list without the details: they are shown only once."""
+    return redirect(f"{url_for('.index')}?{request.query_string.decode()}")
+
+
+@pages.get("/next")
+def following() -> Any:
+    """Redirect to the next payout that needs an operator, or to the list if there is none."""
+    order = order_list.next_payout(request.args.get("after", ""))
+    if order is None:
+        flash(gettext("No more payouts waiting."), "good")
+        return redirect(url_for(".index"))
+    return redirect(url_for("order.show", order_no=order.order_no))
+
+
+bulk_payouts.add_to(pages)

@@ -1,0 +1,1 @@
+"""The work on many payouts at once: bulk actions and bank batch files."""

@@ -21,7 +21,7 @@ T = TypeVar("T")
 PUBLIC = {"static", "language", "sign_in.form", "sign_in.submit", "second_factor.code"}
 # Endpoints for an account that still lacks a required second factor.
 WITHOUT_SECOND_FACTOR = {"sign_in.sign_out", "sign_in.sign_out_everywhere", "sign_in.password", "second_factor.index"}
-# Forms that viewers may send. They may also export every list.
+# Forms that viewers may send. They may also export every list and save its filters.
 VIEWERS = WITHOUT_SECOND_FACTOR | {
     "sign_in.end_session",
     "sign_in.end_other_sessions",
@@ -99,7 +99,7 @@ def _load(token: str) -> User | None:
 
 
 def _is_for_viewers(endpoint: str | None) -> bool:
-    return endpoint in VIEWERS or str(endpoint).endswith(".export")
+    return endpoint in VIEWERS or str(endpoint).endswith((".export", ".save_view", ".delete_view"))
 
 
 def _check() -> Any:

@@ -10,8 +10,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+from urllib.parse import urlencode
 
-from flask import Blueprint, Response, redirect, render_template, request, stream_with_context, url_for
+from flask import Blueprint, Response, flash, redirect, render_template, request, stream_with_context, url_for
 from flask_babel import gettext, lazy_gettext
 from flask_login import current_user
 from werkzeug.exceptions import UnprocessableEntity
@@ -20,11 +21,12 @@ from blueprints.console import filters
 from blueprints.console.access import actor
 from blueprints.console.columns import Column
 from blueprints.console.filters import Filter
+from blueprints.console.forms import message_of
 from blueprints.console.locale import zone
 from models.db.base import LARGEST_ID
 from runtime import Part
-from services.console import lists
-from services.errors import ApiError, Code
+from services.console import lists, saved_views
+from services.errors import ApiError, Code, OperatorError
 from services.security import audit
 
 MOST_EXPORTS = 8  # concurrent exports; each occupies a server thread until the client has read it
@@ -74,6 +76,8 @@ class ListPage:
         pages = Blueprint(self.name, __name__, url_prefix=f"/{self.name}")
         pages.add_url_rule("/", "index", self.index)
         pages.add_url_rule("/export", "export", self.export, methods=["POST"])
+        pages.add_url_rule("/views", "save_view", self.save_view, methods=["POST"])
+        pages.add_url_rule("/views/delete", "delete_view", self.delete_view, methods=["POST"])
         return pages
 
     def index(self) -> tuple[str, int]:
@@ -88,6 +92,7 @@ class ListPage:
         page = render_template(
             self.template,
             **{"page": self, "wanted": wanted, "found": found, "list_url": self._url, "sort": sort},
+            **{"views": self._views(), "may_save": bool(self._given()) and not wanted.wrong},
             **{"bulk": self.bulk if current_user.may_act else (), **self.facts(found.rows)},
             columns=[column for column in self.columns if column.on != "export"],
             empty=gettext("No results. Change or clear the filters.") if narrowed else self.empty,
@@ -101,6 +106,30 @@ class ListPage:
 
     def _oldest_first(self, wanted: dict[str, Any]) -> bool:
         return wanted["sort"].startswith("-") if "sort" in wanted else self.oldest_first
+
+    def _given(self) -> dict[str, str]:
+        """Return the parameters of the filters in the address."""
+        return {name: request.args[name] for name in (each.argument for each in self.filters) if name in request.args}
+
+    def _views(self) -> list[tuple[str, str, bool]]:
+        """Return the reader's saved views: name, address, and whether it is shown now."""
+        present = urlencode(self._given())
+        views = saved_views.of(current_user.operator, self.name)
+        return [(view.name, f"{url_for('.index')}?{view.query}", view.query == present) for view in views]
+
+    def save_view(self) -> Any:
+        """Save the filters in the address under the name in the form."""
+        name = request.form.get("name", "").strip()
+        try:
+            saved_views.save(current_user.operator, self.name, name, urlencode(self._given()))
+        except OperatorError as refusal:
+            flash(message_of(refusal), "bad")
+        return redirect(self._url(), 303)
+
+    def delete_view(self) -> Any:
+        """Delete the view of the name in the form."""
+        saved_views.delete(current_user.operator, self.name, request.form.get("name", ""))
+        return redirect(self._url(), 303)
 
     def _url(self, endpoint: str = ".index", **changed: Any) -> str:
         """Return the address of another page or of the export, with the same filters."""

@@ -78,7 +78,9 @@ class Person:
 
     @property
     def scrolls_sideways(self):
-        return self.chrome.execute_script("return document.documentElement.scrollWidth > innerWidth")
+        # On a phone `innerWidth` grows with the page.
+        page = "document.documentElement"
+        return self.chrome.execute_script(f"return {page}.scrollWidth > {page}.clientWidth")
 
     def complaints(self):
         """Return the messages in the browser's console: errors, refused loads, policy violations."""

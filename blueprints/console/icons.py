@@ -70,6 +70,7 @@ ICONS = {
     "down": '<path d="M5.5 9.5 12 16l6.5-6.5"/>',
     "user": '<circle cx="12" cy="8" r="4"/><path d="M4 20.5v-1a6 6 0 0 1 6-5h4a6 6 0 0 1 6 5v1"/>',
     "key": '<circle cx="8" cy="15.5" r="4.5"/><path d="M11.3 12.3 20 3.5M16 7.5l3 3"/>',
+    "lock": '<path d="M5 10.5h14v10H5zM8 10.5V7.5a4 4 0 0 1 8 0v3M12 14.5v2"/>',
     "language": '<circle cx="12" cy="12" r="9"/><path d="M3 12h18M12 3c5 5 5 13 0 18M12 3c-5 5-5 13 0 18"/>',
     "devices": '<path d="M2.5 4.5h14v5M2.5 4.5v11h8M6.5 19.5h4M14.5 12.5h7v8h-7z"/>',
     "sign-out": '<path d="M13.5 3.5h-9v17h9M10 12h11M17 8l4 4-4 4"/>',

@@ -19,13 +19,13 @@ from services.console import search
 
 pages = Blueprint("search", __name__, url_prefix="/search")
 
-# Pages that are not in the menu: endpoint, label, and whether only administrators can use it.
+# Pages that are not in the menu: endpoint, label, icon, and whether only administrators can use it.
 OTHER_PAGES = (
-    ("merchant.new", lazy_gettext("New merchant"), True),
-    ("channel.new", lazy_gettext("New channel"), True),
-    ("sign_in.password", lazy_gettext("Change password"), False),
-    ("second_factor.index", lazy_gettext("Two-factor authentication"), False),
-    ("sign_in.own_sessions", lazy_gettext("Sessions"), False),
+    ("merchant.new", lazy_gettext("New merchant"), "plus", True),
+    ("channel.new", lazy_gettext("New channel"), "plus", True),
+    ("sign_in.password", lazy_gettext("Change password"), "key", False),
+    ("second_factor.index", lazy_gettext("Two-factor authentication"), "lock", False),
+    ("sign_in.own_sessions", lazy_gettext("Sessions"), "devices", False),
 )
 
 
@@ -38,10 +38,19 @@ def _fen(text: str) -> int | None:
     return fen
 
 
-def _pages(text: str) -> list[tuple[str, Any, str]]:
-    """Return address, label and no note of the pages whose name contains the text, in any language."""
-    known: Iterable[tuple[str, Any, bool]] = (
-        *((f"{item.blueprint}.index", item.label, False) for _, items in current_app.config["MENU"] for item in items),
+def _is_in(text: str, name: str) -> bool:
+    """Return whether a word of the name starts with the text; Chinese has no spaces between words."""
+    return f" {text}" in f" {name}" if text.isascii() else text in name
+
+
+def _pages(text: str) -> list[tuple[str, Any, str, str]]:
+    """Return address, label, no note, and icon of the pages whose name has the text, in any language."""
+    known: Iterable[tuple[str, Any, str, bool]] = (
+        *(
+            (f"{item.blueprint}.index", item.label, item.icon, False)
+            for _, items in current_app.config["MENU"]
+            for item in items
+        ),
         *OTHER_PAGES,
     )
 
@@ -54,9 +63,9 @@ def _pages(text: str) -> list[tuple[str, Any, str]]:
 
     wanted = text.casefold()
     return [
-        (url_for(endpoint), label, "")
-        for endpoint, label, restricted in known
-        if (not restricted or current_user.may_administer) and any(wanted in name for name in names(label))
+        (url_for(endpoint), label, "", icon)
+        for endpoint, label, icon, restricted in known
+        if (not restricted or current_user.may_administer) and any(_is_in(wanted, name) for name in names(label))
     ]
 
 
@@ -75,6 +84,6 @@ def index() -> Any:
         "console/search.html",
         **{"text": text, "fen": fen, "plain": hundredths(fen) if fen else "", "hits": hits, "recent": search.RECENT},
         found_pages=_pages(text),
-        found_merchants=[(merchant_link(each), each.name, each.key) for each in hits.merchants],
-        found_channels=[(channel_link(each), each.name, str(each.id)) for each in hits.channels],
+        found_merchants=[(merchant_link(each), each.name, each.key, "merchants") for each in hits.merchants],
+        found_channels=[(channel_link(each), each.name, str(each.id), "channels") for each in hits.channels],
     )

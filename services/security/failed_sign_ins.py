@@ -14,6 +14,7 @@ HOUR = 3_600
 KEPT_SECONDS = 30 * 86_400
 MOST_ADDRESSES = 200  # with a row of their own in an hour; the others share one
 OTHERS = ""  # the address of that row
+LOCAL = "127.0.0.1"  # this machine
 
 
 def count(address: str, *, code: bool = False) -> None:

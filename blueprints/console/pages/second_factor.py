@@ -58,7 +58,7 @@ def check(operator: Operator, typed: str) -> bool:
     except OperatorError:
         log.warning("Console: %s at %s gave an incorrect code", operator.name, request.remote_addr)
         audit.record(actor, "enter incorrect code", "operator", operator.name)
-        failed_sign_ins.count(caller(request.remote_addr or ""), code=True)
+        failed_sign_ins.count(caller(request.remote_addr or "") or failed_sign_ins.LOCAL, code=True)
         raise
     take_back()
     if is_recovery:

@@ -76,7 +76,7 @@ def submit() -> Any:
         return page, status, {"Retry-After": str(refusal.retry_after or 1)}
     if found is None:
         log.warning("Console: failed sign-in from %s", request.remote_addr)
-        failed_sign_ins.count(caller(request.remote_addr or ""))
+        failed_sign_ins.count(caller(request.remote_addr or "") or failed_sign_ins.LOCAL)
         return _page(form, 401, gettext("Incorrect user name or password."))
     take_back()
     if second_factor.of(found) is None:

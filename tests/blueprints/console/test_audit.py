@@ -75,10 +75,12 @@ def stranger(app):
 
 
 def test_failed_sign_ins_are_counted_per_address_and_hour(stranger, page):
-    for address in ("203.0.113.9", "203.0.113.9", "2001:db8::1", "2001:db8::2"):
+    for address in ("203.0.113.9", "203.0.113.9", "2001:db8::1", "2001:db8::2", "127.0.0.1"):
         assert stranger(address=address).status_code == 401
     rows = page("failed_sign_ins/").rows
-    assert {row["IP address"]: row["Incorrect passwords"] for row in rows} == {"203.0.113.9": "2", "2001:db8::/64": "2"}
+    assert {row["IP address"]: row["Incorrect passwords"] for row in rows} == {
+        **{"203.0.113.9": "2", "2001:db8::/64": "2", "127.0.0.1": "1"}
+    }
     assert page("failed_sign_ins/?flt_address=203.0.113.9").column("Incorrect passwords") == ["2"]
 
 

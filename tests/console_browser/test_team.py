@@ -1,0 +1,77 @@
+"""The team in a browser: accounts, roles, failed sign-ins; and saved views of a list."""
+
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support.ui import Select
+
+from tests.browser import NEEDS_CHROMIUM
+
+pytestmark = NEEDS_CHROMIUM
+
+
+def row_of(operator, name):
+    rows = operator.chrome.find_elements(By.CSS_SELECTOR, "main tbody tr")
+    return next(row for row in rows if name in row.text.split())
+
+
+def presses_in(operator, row, label):
+    next(each for each in row.find_elements(By.TAG_NAME, "button") if each.text == label).click()
+
+
+def confirms_identity(operator, password="demo-password"):
+    operator.waits_for(lambda: operator.find("#confirm-answer")).send_keys(password)
+    operator.find("main form button.primary").click()
+
+
+def test_an_account_is_added_given_another_role_and_disabled(operator):
+    operator.goes_to("operators/")
+    for field, text in {"name": "cashier", "password": "a long password", "again": "a long password"}.items():
+        operator.find(f"#{field}").send_keys(text)
+    operator.presses("Add account")
+    confirms_identity(operator)
+    operator.reads("Account cashier added.")
+    operator.complaints()  # the browser reports the status 403 of the confirmation
+    presses_in(operator, row_of(operator, "cashier"), "Change role")
+    Select(operator.dialog.find_element(By.TAG_NAME, "select")).select_by_value("operator")
+    operator.confirms("Change role")
+    operator.waits_for(lambda: "Operator" in row_of(operator, "cashier").text)
+    presses_in(operator, row_of(operator, "cashier"), "Disable")
+    operator.confirms("Disable")
+    operator.waits_for(lambda: "Disabled" in row_of(operator, "cashier").text)
+    operator.presses("Audit log")
+    operator.reads("demo made cashier an operator")
+
+
+def test_failed_sign_ins_are_shown_with_their_address(operator):
+    operator.chrome.delete_all_cookies()
+    operator.goes_to("login")
+    operator.find("#name").send_keys("demo")
+    operator.find("#password").send_keys("wrong-password")
+    operator.find("main form button").click()
+    operator.reads("Incorrect user name or password.")
+    operator.complaints()  # the browser reports the status 401
+    operator.signs_in()
+    operator.goes_to("operators/")
+    operator.presses("Failed sign-ins")
+    operator.reads("127.0.0.1")
+
+
+def test_a_view_is_saved_opened_and_deleted(operator):
+    operator.goes_to("orders/?flt_type=sell")
+    operator.presses("Save this view")
+    operator.find(".views input[name=name]:not([type=hidden])").send_keys("Withdrawals")
+    operator.presses("Save", ".views")
+    operator.goes_to("orders/")
+    operator.presses("Withdrawals", ".views")
+    operator.waits_for(lambda: "flt_type=sell" in operator.chrome.current_url)
+    operator.presses("Delete this view")
+    operator.waits_for(lambda: not operator.chrome.find_elements(By.CSS_SELECTOR, ".views nav"))
+
+
+def test_orders_are_sorted_by_a_heading(operator, running):
+    for _ in range(2):
+        running.api.play(running.api.buy().data["order_no"], "success")
+    operator.goes_to("orders/")
+    operator.find("th.col-completedtime a").click()
+    operator.waits_for(lambda: operator.find("th.col-completedtime").get_attribute("aria-sort") == "descending")
+    operator.find("th.col-completedtime a").click()
+    operator.waits_for(lambda: operator.find("th.col-completedtime").get_attribute("aria-sort") == "ascending")

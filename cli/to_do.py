@@ -8,9 +8,15 @@ import click
 
 from cli.output import Command, json_option, show, table
 from models.tables.maintenance import paused_since
+from schemas.views import hundredths
 from services.channels import unknown_notices
 from services.console import to_do as queues
 from services.console.to_do import Queue
+
+
+def _total(queue: Queue) -> str:
+    """Return the total in yuan; ">" precedes one that not all orders are part of."""
+    return f"{'>' if queue.more else ''}{hundredths(queue.amount)}" if queue.amount else ""
 
 
 @click.command("to-do", cls=Command)
@@ -22,13 +28,15 @@ def to_do(as_json: bool) -> None:
     every = [
         ("payouts paused since a restore", Queue(int(paused is not None), paused), "orders db resume"),
         ("exceptions to resolve", found.exceptions, "orders order list --exceptions"),
-        ("withdrawals to approve or pay out", found.payouts, "orders order list --type sell"),
+        ("withdrawals to approve", found.approve, "orders order list --type sell --status pending"),
+        ("payouts to send manually", found.send, "orders order list --type sell --status confirmed"),
         ("payouts that need a second operator", found.requests, "console: Payouts"),
         ("claimed deposits to confirm", found.claims, "orders order list --type buy --status paid"),
-        ("callbacks that failed", Queue(sum(found.dead.values())), "orders callback list --state dead"),
+        ("callbacks that failed", found.failed, "orders callback list --state dead"),
         ("notices for unknown orders", Queue(unknown_notices.recent()), "orders order unknown"),
     ]
     rows: list[dict[str, Any]] = [
-        {"to do": what, "count": queue.count, "at": queue.oldest, "see": command} for what, queue, command in every
+        {"to do": what, "count": queue.count, "at": queue.oldest, "amount": _total(queue), "see": command}
+        for what, queue, command in every
     ]
     show([row for row in rows if row["count"]], as_json, lambda rows: table(rows, "nothing needs attention"))

@@ -23,6 +23,7 @@ from models.tables.order_counts import OrderCount
 from models.tables.outbox import DEAD, Callback
 from runtime import Part, current
 from services.backups import scheduled
+from services.console import to_do
 from services.ledger import scheduled_checks
 from services.platform import clock, heartbeats, storage_health
 from services.platform.counted_metrics import counters
@@ -66,6 +67,14 @@ def _callbacks() -> Iterator[Family]:
     )
 
 
+def _to_do() -> Iterator[Family]:
+    found = to_do.waiting_counts().queues
+    yield "orders_to_do", "items that await an operator", ("queue",), [((name,), q.count) for name, q in found.items()]
+    now = business_clock.exactly()
+    ages: Rows = [((name,), max(0, now - (queue.oldest or now))) for name, queue in found.items()]
+    yield "orders_to_do_oldest_seconds", "age of the oldest item that awaits an operator", ("queue",), ages
+
+
 def _ledger() -> Iterator[Family]:
     overdue = scheduled_checks.overdue(current().settings.verify_every)
     yield "orders_ledger_overdue", "1 if the last ledger integrity check is too old", (), [((), overdue)]
@@ -88,6 +97,7 @@ def _of_database() -> list[Family]:
     return [
         ("orders_orders", "orders", ("type", "status"), _orders()),
         *_callbacks(),
+        *_to_do(),
         ("orders_exceptions_open", "open exceptions", ("kind",), [((kind,), count) for kind, count in opened]),
         *_ledger(),
     ]

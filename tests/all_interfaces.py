@@ -197,12 +197,17 @@ TIMES = ("flt_since=2026-03-01&flt_until=2026-03-02",)
 PLACES = ("before=100", "after=100", "after=0")
 
 
-def look_through_all_lists(client):
-    """Open every list of the console with each filter, each pair of filters and a time range; pages of all kinds,
-    files."""
+def sign_in(client):
+    """Sign in to the console as `demo`."""
     token = re.search(r'name="csrf_token"[^>]*value="([^"]+)"', client.get("/console/login").text)[1]
     form = {"csrf_token": token, "name": "demo", "password": "demo-password"}
     assert client.post("/console/login", data=form).status_code == 302
+
+
+def look_through_all_lists(client):
+    """Open every list of the console with each filter, each pair of filters and a time range; pages of all kinds,
+    files."""
+    sign_in(client)
     token = re.search(r'name="csrf_token"[^>]*value="([^"]+)"', client.get("/console/password").text)[1]
     for name, filters in LISTS.items():
         singles = ["", *filters, *TIMES] if name not in ("merchants", "channels", "accounts") else ["", *filters]

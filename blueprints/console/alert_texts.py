@@ -36,12 +36,6 @@ def ago(at: int | None) -> str:
     return format_timedelta(max(0, now - (at or now)), granularity="second", threshold=1.2)
 
 
-def claims_link(channels: list[int]) -> str:
-    """Return the address of the claimed deposits, of one channel if there is only one."""
-    one: dict[str, Any] = {"flt_channel": channels[0]} if len(channels) == 1 else {}
-    return url_for("orders.index", flt_type=TYPES[BUY], flt_status="paid", **one)
-
-
 def dead_link(merchants: list[str], since: int) -> str:
     """Return the address of the callbacks that failed permanently since then."""
     one: dict[str, Any] = {"flt_merchant": merchants[0]} if len(merchants) == 1 else {}
@@ -58,7 +52,7 @@ LINKS: dict[str, Callable[[Facts], str]] = {
     "exceptions": lambda facts: url_for("exceptions.index", flt_state="open"),
     "payouts": lambda facts: url_for("payouts.index", flt_state="waiting"),
     "requests": lambda facts: url_for("payouts.index", flt_state="waiting"),
-    "claims": lambda facts: claims_link(facts["channels"]),
+    "claims": lambda facts: url_for("claims.index"),
     "dead": lambda facts: dead_link(facts["merchants"], facts["since"]),
     "retried": lambda facts: url_for("callbacks.index", flt_state="pending"),
     "silent": lambda facts: url_for(

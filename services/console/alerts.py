@@ -25,6 +25,7 @@ from services.security import sandbox_guard
 
 URGENT, SOON = SEVERITIES = ("urgent", "soon")
 LONG = 86_400  # seconds after which a withdrawal has waited too long
+USUAL_DAYS = 30  # days, with the recent ones, whose success rate is the usual one
 LEAST_RECENT, LEAST_USUAL = 20, 50  # finished orders that make a rate meaningful
 WORSE = 0.2  # the decrease of the success rate that is a finding
 ENOUGH = 10  # finished orders from which a rate is shown
@@ -102,13 +103,13 @@ def _waiting(waiting: Waiting) -> Iterator[Finding]:
 
 
 def _failing(shown: Statistics) -> Iterator[Finding]:
-    since = shown.today - timedelta(1)
+    since, first = shown.today - timedelta(1), shown.today - timedelta(USUAL_DAYS - 1)
 
     def key(cell: Cell) -> tuple[int, int]:
         return cell.channel, cell.order_type
 
     recent = shown.by(key, lambda cell: cell.day >= since)
-    usual = shown.by(key, lambda cell: cell.day < since)
+    usual = shown.by(key, lambda cell: first <= cell.day < since)
     for (channel, order_type), sums in recent.items():
         now, before = rate(sums, LEAST_RECENT), rate(usual.get((channel, order_type), Sum()), LEAST_USUAL)
         if now is None or before is None:

@@ -1,8 +1,9 @@
-"""Counts of orders and callbacks that await action, in constant time."""
+"""Queues of orders and callbacks that await action, each read up to a fixed number of rows."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from peewee import JOIN, fn
 
@@ -16,40 +17,60 @@ from models.tables.order_counts import OrderCount
 from models.tables.outbox import DEAD, WAITING, Callback
 
 RECENT = 7 * 86_400  # seconds for which a failed callback is reported
-MOST = 20_000  # orders that are searched for manual ones
+MOST = 10_000  # orders of a queue that are read
 
 
 @dataclass(frozen=True)
 class Queue:
-    """The number of waiting items, and the Unix time of the oldest."""
+    """The number of waiting items, the Unix time of the oldest, and their total in fen.
+
+    With `more`, the total is that of MOST items only.
+    """
 
     count: int = 0
     oldest: int | None = None
+    amount: int = 0
+    more: bool = False
 
     def __add__(self, other: Queue) -> Queue:
         times = [each.oldest for each in (self, other) if each.oldest is not None]
-        return Queue(self.count + other.count, min(times, default=None))
+        total = self.amount + other.amount
+        return Queue(self.count + other.count, min(times, default=None), total, self.more or other.more)
 
 
 @dataclass(frozen=True)
 class Waiting:
     """All open items.
 
-    `payouts` are withdrawals to approve or to send manually, `requests` payouts that a second operator must approve,
-    `claims` deposits on the manual channels `by_hand` that the payer claims to have paid. `exceptions` are the open
-    ones, `silent` those of them about a channel's silence, by channel id. `retried` are callbacks that failed and are
-    tried again, `dead` those that failed after all retries since `dead_since`, by merchant's key.
+    `approve` are withdrawals to approve, `send` approved ones to send manually, `requests` payouts that a second
+    operator must approve, which are among them. `claims` are deposits on the manual channels `by_hand` that the payer
+    claims to have paid. `exceptions` are the open ones, `silent` those of them about a channel's silence, by channel
+    id. `retried` are callbacks that failed and are tried again, `failed` those that failed after all retries since
+    `dead_since`, and `dead` their number by merchant's key.
     """
 
-    payouts: Queue
+    approve: Queue
+    send: Queue
     requests: Queue
     claims: Queue
     exceptions: Queue
     retried: int
+    failed: Queue
     dead: dict[str, int]
     dead_since: int
     silent: dict[int, Queue]
     by_hand: list[int]
+
+    @property
+    def queues(self) -> dict[str, Queue]:
+        """The queues that await an operator, by name, in the order in which they are shown."""
+        names = ("approve", "send", "requests", "claims", "exceptions", "failed")
+        return {name: getattr(self, name) for name in names}
+
+    @property
+    def payouts(self) -> Queue:
+        """The withdrawals to approve or to send."""
+        return self.approve + self.send
 
 
 def by_hand() -> list[int]:
@@ -57,17 +78,30 @@ def by_hand() -> list[int]:
     return [row.id for row in Channel.select(Channel.id, Channel.driver) if DRIVERS[row.driver].by_hand]
 
 
+def _of_all(order_type: int, status: str) -> Any:
+    """A condition for all orders of a type and status; the index begins with the merchant."""
+    every = Order.merchant.in_(Merchant.select(Merchant.id))
+    return every & (Order.order_type == order_type) & (Order.status == status)
+
+
+def _sums(wanted: Any) -> tuple[int, int | None, int]:
+    """Return the number, the oldest time and the total of the wanted orders; of MOST of them if there are more."""
+    found = Order.select(Order.createtime, Order.amount).where(wanted).limit(MOST).alias("found")
+    columns = (fn.COUNT(found.c.amount), fn.MIN(found.c.createtime), fn.COALESCE(fn.SUM(found.c.amount), 0))
+    count, oldest, amount = Order.select(*columns).from_(found).tuples().get()
+    return count, oldest, amount
+
+
 def _sent_by_hand(order_type: int, status: str, channels: list[int]) -> Queue:
     if not channels:
         return Queue()
-    every = Order.merchant.in_(Merchant.select(Merchant.id))  # the index begins with the merchant
-    wanted = (Order.order_type == order_type) & (Order.status == status) & every & Order.channel.in_(channels)
-    found = Order.select(Order.createtime).where(wanted).limit(MOST).alias("found")
-    return Queue(*Order.select(fn.COUNT(found.c.createtime), fn.MIN(found.c.createtime)).from_(found).tuples().get())
+    count, oldest, amount = _sums(_of_all(order_type, status) & Order.channel.in_(channels))
+    return Queue(count, oldest, amount, count == MOST)
 
 
-def _to_accept() -> Queue:
-    cell = (OrderCount.order_type == SELL) & (OrderCount.status == PENDING)
+def _to_approve() -> Queue:
+    every = OrderCount.merchant.in_(Merchant.select(Merchant.id))
+    cell = every & (OrderCount.order_type == SELL) & (OrderCount.status == PENDING)
     count = OrderCount.select(fn.COALESCE(fn.SUM(OrderCount.count), 0)).where(cell).scalar()
     if not count:
         return Queue()
@@ -77,20 +111,23 @@ def _to_accept() -> Queue:
         .order_by(Order.seq)
         .limit(1)
     )
-    return Queue(count, min((at for (at,) in Merchant.select(oldest).tuples() if at is not None), default=None))
+    first = min((at for (at,) in Merchant.select(oldest).tuples() if at is not None), default=None)
+    read, _, amount = _sums(_of_all(SELL, PENDING))
+    return Queue(count, first, amount, count > read)
 
 
 def _requests() -> Queue:
     valid = PayoutRequest.status == Order.status
-    found = PayoutRequest.select(fn.COUNT(PayoutRequest.id), fn.MIN(PayoutRequest.at)).join(Order).where(valid)
-    return Queue(*found.tuples().get())
+    columns = (fn.COUNT(PayoutRequest.id), fn.MIN(PayoutRequest.at), fn.COALESCE(fn.SUM(Order.amount), 0))
+    return Queue(*PayoutRequest.select(*columns).join(Order).where(valid).tuples().get())
 
 
 def _exceptions() -> tuple[Queue, dict[int, Queue]]:
     silence = PaymentException.kind == UNKNOWN_OUTCOME
+    left = fn.SUM(PaymentException.amount - fn.COALESCE(PaymentException.returned, 0))
     rows = (
         PaymentException.select(
-            silence, Order.channel, fn.COUNT(PaymentException.id), fn.MIN(PaymentException.createtime)
+            silence, Order.channel, fn.COUNT(PaymentException.id), fn.MIN(PaymentException.createtime), left
         )
         .join(Order, JOIN.INNER)
         .where(PaymentException.resolution.is_null())
@@ -98,38 +135,44 @@ def _exceptions() -> tuple[Queue, dict[int, Queue]]:
         .tuples()
     )
     every, silent = Queue(), dict[int, Queue]()
-    for is_silence, channel, count, oldest in rows:
-        every += Queue(count, oldest)
+    for is_silence, channel, *queue in rows:
+        every += Queue(*queue)
         if is_silence:
-            silent[channel] = Queue(count, oldest)
+            silent[channel] = Queue(*queue)
     return every, silent
 
 
-def _callbacks(since: int) -> tuple[int, dict[str, int]]:
+def _retried() -> int:
     failed = (Callback.due_at.is_null(False)) & (Callback.attempts > 0) & (Callback.state == WAITING)
     every = Callback.merchant.in_(Merchant.select(Merchant.id))
-    retried = Callback.select(fn.COUNT(Callback.id)).where(every, failed).scalar()
+    return int(Callback.select(fn.COUNT(Callback.id)).where(every, failed).scalar())
+
+
+def _failed(since: int) -> dict[str, Queue]:
+    """Return the callbacks that failed after all retries since then, by merchant's key."""
     given_up = (Callback.merchant == Merchant.id) & (Callback.state == DEAD) & (Callback.createtime >= since)
     # Callbacks of a merchant without an address fail immediately, and need no action.
     reached = Merchant.callback_url != ""
-    dead = Callback.select(fn.COUNT(Callback.id)).where(given_up)
-    counts = Merchant.select(Merchant.key, dead).where(reached).tuples()
-    return retried, {key: count for key, count in counts if count}
+    sums = [Callback.select(each).where(given_up) for each in (fn.COUNT(Callback.id), fn.MIN(Callback.createtime))]
+    rows = Merchant.select(Merchant.key, *sums).where(reached).tuples()
+    return {key: Queue(count, oldest) for key, count, oldest in rows if count}
 
 
 def waiting_counts() -> Waiting:
-    """Count all open items now."""
+    """Read all queues now."""
     hand = by_hand()
     exceptions, silent = _exceptions()
     since = business_clock.now() - RECENT
-    retried, dead = _callbacks(since)
+    failed = _failed(since)
     return Waiting(
-        payouts=_to_accept() + _sent_by_hand(SELL, CONFIRMED, hand),
+        approve=_to_approve(),
+        send=_sent_by_hand(SELL, CONFIRMED, hand),
         requests=_requests(),
         claims=_sent_by_hand(BUY, PAID, hand),
         exceptions=exceptions,
-        retried=retried,
-        dead=dead,
+        retried=_retried(),
+        failed=sum(failed.values(), Queue()),
+        dead={key: queue.count for key, queue in failed.items()},
         dead_since=since,
         silent=silent,
         by_hand=hand,

@@ -13,7 +13,7 @@ import pytest
 from flask import request, request_started
 
 from models.queries import search
-from services.console import privacy
+from services.console import privacy, statistics
 from services.console import search as search_console
 from services.sandbox import seeding
 from services.security import replay
@@ -118,6 +118,23 @@ def test_the_consoles_search_reads_nothing_that_grows(raw, api):
     with Heard() as heard:
         for text in (order_no, RARE, "1234.00", "no such thing"):
             search_console.find(text, 123_400)
+    nothing(findings(raw, heard.statements))
+
+
+def test_the_overview_and_the_metrics_read_nothing_that_grows(raw, app, api, http, flask, flask_json, monkeypatch):
+    monkeypatch.setattr(statistics, "FRESH", -1)
+    seeding.seed_operators()
+    api.notice(api.buy().data["order_no"], 9_900)
+    client = app.test_client()
+    all_interfaces.sign_in(client)
+    with Heard() as heard:
+        for name in ("today", "7", "30", "90"):
+            assert client.get(f"/console/?range={name}").status_code == 200
+            completed(api)
+        assert http("GET", "/metrics").status == 200
+        assert flask_json("to-do")
+    assert any('SUM("t1"."channel_amount")' in sql for sql in heard.statements)
+    assert any("LIMIT" in sql and 'SUM("found"."amount")' in sql for sql in heard.statements)
     nothing(findings(raw, heard.statements))
 
 

@@ -1,0 +1,245 @@
+"""Key figures of the overview: the volume of a range, its change against the range before, and the matching lists."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from typing import Any
+
+from babel.dates import format_skeleton
+from babel.numbers import format_compact_decimal
+from flask import url_for
+from flask_babel import gettext, lazy_gettext, ngettext
+
+from blueprints.console import alert_texts, locale, plot
+from models.tables.order import BUY, COMPLETED, SELL
+from services.console.statistics import Slot, Statistics, Sum, Sums, summed
+
+# By name in the address: the days of a range, and its label.
+RANGES = {
+    "today": (1, lazy_gettext("Today")),
+    "7": (7, lazy_gettext("7 days")),
+    "30": (30, lazy_gettext("30 days")),
+    "90": (90, lazy_gettext("90 days")),
+}
+USUAL = "7"
+LONG_NUMBER = 1_000_000  # from which a number is shown in compact form
+MOST_CHANGE = 10  # times; a larger change is shown as "more than"
+
+
+@dataclass(frozen=True)
+class Volume:
+    """Deposits and withdrawals of one hour, one day or a range, with the addresses of the matching lists."""
+
+    start: datetime
+    inward: Sum
+    outward: Sum
+    urls: dict[str, str]
+
+    @property
+    def up(self) -> int:
+        """Completed deposits in fen."""
+        return self.inward.amount
+
+    @property
+    def down(self) -> int:
+        """Completed withdrawals in fen."""
+        return self.outward.amount
+
+    @property
+    def orders(self) -> int:
+        """The number of orders created."""
+        return self.inward.orders + self.outward.orders
+
+    @property
+    def fees(self) -> int:
+        """The operator's fees in fen, before channel costs."""
+        return self.inward.fees + self.outward.fees
+
+    @property
+    def commission(self) -> int:
+        """The channel costs in fen."""
+        return self.inward.commission + self.outward.commission
+
+
+def orders_url(**filters: Any) -> str:
+    """Return the address of the list of orders with these filters."""
+    return url_for("orders.index", **{f"flt_{name}": value for name, value in filters.items()})
+
+
+def between(start: datetime, end: datetime) -> dict[str, str]:
+    """Return the filters for orders created from `start` until before `end`."""
+    return {"since": f"{start:%Y-%m-%dT%H:%M}", "until": f"{end - timedelta(minutes=1):%Y-%m-%dT%H:%M}"}
+
+
+def span_of(shown: Statistics, length: int) -> dict[str, str]:
+    """Return the filters for orders of a range."""
+    midnight = datetime.combine(shown.today, datetime.min.time())
+    return between(midnight - timedelta(length - 1), midnight + timedelta(1))
+
+
+def _volume(sums: Sums, start: datetime, span: dict[str, str]) -> Volume:
+    urls = {
+        "in": orders_url(type=alert_texts.TYPES[BUY], status=COMPLETED, **span),
+        "out": orders_url(type=alert_texts.TYPES[SELL], status=COMPLETED, **span),
+        "orders": orders_url(**span),
+    }
+    return Volume(start, sums.get(BUY, Sum()), sums.get(SELL, Sum()), urls)
+
+
+def volumes(shown: Statistics, length: int) -> list[Volume]:
+    """Return the volumes of a range by day, or of a single day by hour."""
+    apart = timedelta(hours=1) if length == 1 else timedelta(1)
+    return [_volume(slot.sums, slot.start, between(slot.start, slot.start + apart)) for slot in shown.series(length)]
+
+
+def compact(number: float) -> str:
+    """Format a number of yuan or of orders in compact form: 1.2M, 120万."""
+    return format_compact_decimal(number, locale=locale.language(), fraction_digits=2)
+
+
+def short_yuan(fen: int) -> str:
+    """Format fen as yuan, in compact form from a million yuan."""
+    return compact(fen / 100) if abs(fen) >= LONG_NUMBER * 100 else locale.yuan(fen)
+
+
+def short_count(number: int) -> str:
+    """Format a number of orders, in compact form from a million."""
+    return compact(number) if number >= LONG_NUMBER else f"{number:,}"
+
+
+def day_label(day: date) -> str:
+    """Format a day without its year in the reader's language."""
+    return format_skeleton("MMMd", day, locale=locale.language())
+
+
+def percent(part: float) -> str:
+    """Format a share from 0 to 1 in percent."""
+    return f"{part * 100:.1f} %"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A key figure: its value in short and in full, its change against the range before, and its line."""
+
+    name: str
+    label: Any
+    value: str
+    exact: str
+    change: str
+    was: str
+    note: str
+    points: str
+    ends: tuple[str, str]
+    url: str
+
+
+def _sum(sums: Sums) -> Sum:
+    """Return the sum of both types."""
+    both = [sums.get(kind, Sum()) for kind in (BUY, SELL)]
+    return Sum(*(sum(pair) for pair in zip(*(vars(each).values() for each in both), strict=True)))
+
+
+def rate(sums: Sum) -> float | None:
+    """Return the share of completed orders among finished ones, None without any."""
+    return sums.completed / sums.closed if sums.closed else None
+
+
+def _share(part: float | None) -> str:
+    return "–" if part is None else percent(part)
+
+
+# By name: the label, the value of some sums, and its formats in short and in full.
+FIGURES: dict[str, tuple[Any, Callable[[Sums], Any], Callable[[Any], str], Callable[[Any], str]]] = {
+    "deposits": (
+        lazy_gettext("Deposits (¥)"),
+        lambda sums: sums.get(BUY, Sum()).amount,
+        short_yuan,
+        locale.yuan,
+    ),
+    "withdrawals": (
+        lazy_gettext("Withdrawals (¥)"),
+        lambda sums: sums.get(SELL, Sum()).amount,
+        short_yuan,
+        locale.yuan,
+    ),
+    "fees": (lazy_gettext("Fee income (¥)"), lambda sums: _sum(sums).fees, short_yuan, locale.yuan),
+    "rate": (lazy_gettext("Success rate"), lambda sums: rate(_sum(sums)), _share, _share),
+    "orders": (lazy_gettext("New orders"), lambda sums: _sum(sums).orders, short_count, lambda number: f"{number:,}"),
+}
+
+
+def _change(name: str, now: float | None, before: float | None) -> str:
+    """Return the change in words; empty without a range to compare with."""
+    if now is None or not before:
+        return ""
+    change = now - before if name == "rate" else now / before - 1
+    if change > MOST_CHANGE:
+        return f"> {MOST_CHANGE * 100} %"
+    text = f"{change * 100:+.1f}".replace("-", "−")
+    if text[1:] == "0.0":
+        return gettext("no change")
+    return gettext("%(change)s points", change=text) if name == "rate" else f"{text} %"
+
+
+def _note(name: str, length: int, sums: Sums, today: Sums) -> str:
+    """Return the line below a value: what it consists of, or its part of today."""
+    whole = _sum(sums)
+    if name == "rate":
+        if not whole.closed:
+            return gettext("No finished orders")
+        return gettext("%(part)s of %(whole)s", part=f"{whole.completed:,}", whole=f"{whole.closed:,}")
+    if name == "fees" and whole.commission:
+        return gettext("less channel cost of %(amount)s", amount=locale.yuan(whole.commission))
+    if length > 1:
+        _, take, short, _ = FIGURES[name]
+        return gettext("Today: %(value)s", value=short(take(today)))
+    kind = {"deposits": BUY, "withdrawals": SELL}.get(name)
+    if kind:
+        count = sums.get(kind, Sum()).completed
+        return ngettext("%(count)s order", "%(count)s orders", count, count=f"{count:,}")
+    return gettext("%(count)s in progress", count=f"{whole.open:,}") if name == "orders" else ""
+
+
+def _line(name: str, slots: list[Slot]) -> tuple[str, tuple[str, str]]:
+    """Return the points of a figure's line, and its lowest and highest value in words."""
+    _, take, short, _ = FIGURES[name]
+    values = [take(slot.sums) for slot in slots]
+    known = [value for value in values if value is not None]
+    return plot.small_line(values), (short(min(known)), short(max(known))) if known else ("", "")
+
+
+def key_figures(shown: Statistics, length: int) -> list[Figure]:
+    """Return the key figures of a range."""
+    sums = summed(shown.within(length), lambda cell: cell.order_type)
+    today = summed(shown.within(1), lambda cell: cell.order_type)
+    slots = shown.series(length)
+    slots = slots[: shown.hour + 1] if length == 1 else slots
+    compared = shown.comparison(length)
+    urls = _volume(sums, datetime.min, span_of(shown, length)).urls
+    links = {"deposits": urls["in"], "withdrawals": urls["out"], "orders": urls["orders"]}
+    found = []
+    for name, (label, take, short, full) in FIGURES.items():
+        before = take(compared.before) if compared else None
+        change = _change(name, take(compared.now), before) if compared else ""
+        points, ends = _line(name, slots)
+        was, note = full(before) if change else "", _note(name, length, sums, today)
+        value = take(sums)
+        found.append(
+            Figure(name, label, short(value), full(value), change, was, note, points, ends, links.get(name, ""))
+        )
+    return found
+
+
+def compared_with(shown: Statistics, length: int) -> str:
+    """Return a sentence about the range before: from when until when."""
+    compared = shown.comparison(length)
+    if compared is None:
+        return gettext("The comparison with yesterday begins after the first full hour.")
+    return gettext(
+        "Changes compare full hours with %(first)s 00:00 to %(last)s %(hour)s.",
+        first=day_label(compared.first),
+        last=day_label(compared.last),
+        hour=f"{compared.hour:02}:00",
+    )

@@ -1,0 +1,95 @@
+"""The queues of the overview: what awaits an operator, each with its list."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from flask import url_for
+from flask_babel import lazy_gettext
+
+import business_clock
+from blueprints.console import alert_texts
+from blueprints.console.alert_texts import Alert
+from runtime import current
+from services.console import alerts
+from services.console.order_list import APPROVE, SEND, WAITING
+from services.console.to_do import Queue, Waiting
+
+LATE, BAD = "late", "bad"
+LEDGER = "ledger"
+LEDGER_KINDS = ("ledger_off", "ledger_overdue", "ledger_failed")
+# Findings that the cards show; the others are a list above them.
+KINDS = ("payouts", "requests", "claims", "exceptions", "dead", *LEDGER_KINDS)
+
+# By name: the label of the card and of its button, and its icon.
+TEXTS = {
+    "approve": (lazy_gettext("Payouts to approve"), lazy_gettext("Approve payouts"), "payouts"),
+    "send": (lazy_gettext("Payouts to send"), lazy_gettext("Send payouts"), "send"),
+    "requests": (lazy_gettext("Payouts for a second operator"), lazy_gettext("Review requests"), "team"),
+    "claims": (lazy_gettext("Claims to confirm"), lazy_gettext("Confirm claims"), "balances"),
+    "exceptions": (lazy_gettext("Exceptions"), lazy_gettext("Resolve exceptions"), "exceptions"),
+    "failed": (lazy_gettext("Failed callbacks"), lazy_gettext("View callbacks"), "callbacks"),
+    LEDGER: (lazy_gettext("Ledger integrity"), lazy_gettext("Check ledger"), "entries"),
+}
+
+
+@dataclass(frozen=True)
+class Card:
+    """A queue on the overview. `state` is LATE, BAD or empty; `text` stands for the count of a queue without one."""
+
+    name: str
+    queue: Queue
+    url: str
+    state: str = ""
+    text: str = ""
+
+    @property
+    def label(self) -> Any:
+        """The heading."""
+        return TEXTS[self.name][0]
+
+    @property
+    def button(self) -> Any:
+        """The label of the button."""
+        return TEXTS[self.name][1]
+
+    @property
+    def icon(self) -> str:
+        """The icon of the heading."""
+        return TEXTS[self.name][2]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no item waits."""
+        return not self.queue.count and not self.text
+
+
+def _urls(waits: Waiting) -> dict[str, str]:
+    return {
+        "approve": url_for("payouts.index", flt_state=APPROVE),
+        "send": url_for("payouts.index", flt_state=SEND),
+        "requests": url_for("payouts.index", flt_state=WAITING),
+        "claims": url_for("claims.index"),
+        "exceptions": url_for("exceptions.index", flt_state="open"),
+        "failed": alert_texts.dead_link(list(waits.dead), waits.dead_since),
+    }
+
+
+def _state(name: str, queue: Queue) -> str:
+    if name == "failed":
+        return BAD
+    return LATE if (queue.oldest or 0) < business_clock.now() - alerts.LONG else ""
+
+
+def cards(waits: Waiting, found: list[Alert]) -> list[Card]:
+    """Return a card for each queue, also for empty ones; that of a second operator only if one is required."""
+    urls = _urls(waits)
+    shown = [
+        Card(name, queue, urls[name], _state(name, queue) if queue.count else "")
+        for name, queue in waits.queues.items()
+        if name != "requests" or queue.count or current().settings.second_operator_above
+    ]
+    about = next((each for each in found if each.kind in LEDGER_KINDS), None)
+    state = (BAD if about.kind == "ledger_off" else LATE) if about else ""
+    return [*shown, Card(LEDGER, Queue(), url_for("ledger.index"), state, about.text if about else "")]

@@ -1,0 +1,365 @@
+"""The figures of the overview: they agree with the orders, with the linked lists, and with the range before."""
+
+import re
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from models.db.base import database
+from services.console import order_sums, statistics
+from tests.blueprints.console.overview.parts import (
+    alerts,
+    assert_links_agree,
+    behind,
+    by_slot,
+    card,
+    counted,
+    figure,
+    figures,
+)
+from tests.databases import unguarded
+from tests.support import completed, words
+
+NOON = datetime(2026, 11, 22, 12, 30, tzinfo=UTC)
+
+
+# Numbers
+
+
+def test_figures_are_those_of_the_api(overview, api, flask):
+    completed(api)
+    api.play(api.buy("50.00").data["order_no"], "fail")
+    api.buy("7.00")
+    flask("channel", "set", 2, "--auto-accept-max", "1000.00")
+    paid_out = api.sell("30.00", channel=3).data["order_no"]
+    flask("order", "accept", paid_out)
+    flask("order", "paid", paid_out)
+    shown = overview()
+    assert figures(shown) == {
+        "deposits": "Deposits (¥) 100.00 Today: 100.00",
+        "withdrawals": "Withdrawals (¥) 30.00 Today: 30.00",
+        "fees": "Fee income (¥) 0.69 less channel cost of 0.02",
+        "rate": "Success rate 66.7 % 2 of 3",
+        "orders": "New orders 4 Today: 4",
+    }
+    assert by_slot(shown) == [(f"{datetime.now(UTC):%Y-%m-%d}", "100.00", "30.00", "0.69", "4")]
+    today = figures(overview(range="today"))
+    assert today["deposits"] == "Deposits (¥) 100.00 1 order"
+    assert today["orders"] == "New orders 4 1 in progress"
+
+
+def test_a_day_is_in_the_readers_time_zone(overview, api, time_machine):
+    for at in ("2026-11-20T15:59:59", "2026-11-20T16:00:00", "2026-11-21T15:59:59", "2026-11-21T16:00:00"):
+        time_machine.move_to(datetime.fromisoformat(f"{at}+00:00"), tick=False)
+        completed(api)
+    time_machine.move_to(NOON, tick=False)
+
+    def orders(zone):
+        return {day: count for day, *_, count in by_slot(overview(zone))}
+
+    assert orders("Asia/Shanghai") == {"2026-11-20": "1", "2026-11-21": "2", "2026-11-22": "1"}
+    assert orders("UTC") == {"2026-11-20": "2", "2026-11-21": "2"}
+    assert orders("Asia/Kathmandu") == {"2026-11-20": "2", "2026-11-21": "2"}
+    assert orders("America/Los_Angeles") == {"2026-11-20": "2", "2026-11-21": "2"}
+
+
+def test_an_hour_of_today_is_in_the_readers_time_zone(overview, api, time_machine):
+    for at in ("2026-11-21T23:59:59", "2026-11-22T00:00:00", "2026-11-22T00:20:00", "2026-11-22T12:29:59"):
+        time_machine.move_to(datetime.fromisoformat(f"{at}+00:00"), tick=False)
+        completed(api)
+    time_machine.move_to(NOON, tick=False)
+
+    def orders(zone):
+        return {hour: count for hour, *_, count in by_slot(overview(zone, "today"))}
+
+    assert orders("UTC") == {"12:00": "1", "00:00": "2"}
+    assert orders("Asia/Shanghai") == {"20:00": "1", "08:00": "2", "07:00": "1"}
+    assert orders("Asia/Kathmandu") == {"18:00": "1", "06:00": "1", "05:00": "2"}
+
+
+def test_days_follow_changes_of_daylight_saving_time(overview, api, time_machine):
+    berlin = ZoneInfo("Europe/Berlin")  # winter begins on 2026-10-25
+    moments = [
+        *((24, 0, 0), (24, 23, 59), (25, 0, 0), (25, 23, 59), (26, 0, 0), (26, 23, 59)),
+    ]
+    for day, hour, minute in moments:
+        time_machine.move_to(datetime(2026, 10, day, hour, minute, tzinfo=berlin), tick=False)
+        api.buy()
+    time_machine.move_to(datetime(2026, 10, 30, 12, tzinfo=berlin), tick=False)
+    assert [(day, count) for day, *_, count in by_slot(overview("Europe/Berlin"))] == [
+        (f"2026-10-{day}", "2") for day in (26, 25, 24)
+    ]
+
+
+@pytest.mark.parametrize(("name", "days"), [("today", 1), ("7", 7), ("30", 30), ("90", 90)])
+def test_a_range_ends_today_and_has_so_many_days(overview, api, time_machine, name, days):
+    for back in (days, days - 1):
+        time_machine.move_to(NOON - timedelta(back), tick=False)
+        completed(api)
+    time_machine.move_to(NOON, tick=False)
+    shown = overview(range=name)
+    assert figure(shown, "orders").startswith("New orders 1 ")
+    rows = [row for row in shown.rows if "In" in row]
+    assert len(rows) == (24 if days == 1 else days)
+
+
+def test_the_page_begins_with_seven_days(overview, page, api):
+    completed(api)
+    assert re.findall(r'aria-current="true">([^<]+)', overview(range="wrong").html) == ["7 days"]
+    assert re.findall(r'aria-current="true">([^<]+)', page().html) == ["7 days"]
+    assert re.findall(r'aria-current="true">([^<]+)', page("?range=90").html) == ["90 days"]
+
+
+def test_changes_compare_full_hours_with_the_range_before(overview, api, time_machine):
+    week_ago = NOON - timedelta(7)
+    # Two orders of the range before count. The one in the present hour a week ago does not, nor does that of now.
+    for at in (week_ago - timedelta(6), week_ago.replace(hour=11), week_ago, NOON - timedelta(2)):
+        time_machine.move_to(at, tick=False)
+        completed(api)
+    time_machine.move_to(NOON - timedelta(1), tick=False)
+    api.play(api.buy("50.00").data["order_no"], "fail")
+    time_machine.move_to(NOON, tick=False)
+    completed(api)
+    shown = overview()
+    assert figure(shown, "deposits") == "Deposits (¥) 200.00 −50.0 % Today: 100.00"
+    assert figure(shown, "orders") == "New orders 3 no change Today: 1"
+    assert figure(shown, "rate") == "Success rate 66.7 % −50.0 points 2 of 3"
+    assert 'title="Before: 200.00"' in shown.html
+    assert "Changes compare full hours with Nov 9 00:00 to Nov 15 12:00." in shown.text
+    assert "%" not in figure(overview(range="30"), "deposits")  # nothing to compare with
+
+
+def test_today_is_compared_with_the_same_hours_of_yesterday(overview, api, time_machine):
+    midnight = NOON.replace(hour=0, minute=10)
+    for at in (NOON - timedelta(1, hours=1), NOON - timedelta(1), midnight):
+        time_machine.move_to(at, tick=False)
+        completed(api)
+    assert figure(overview(range="today"), "deposits") == "Deposits (¥) 100.00 1 order"
+    assert "The comparison with yesterday begins after the first full hour." in overview(range="today").text
+    time_machine.move_to(NOON, tick=False)
+    completed(api)
+    assert figure(overview(range="today"), "deposits") == "Deposits (¥) 200.00 no change 2 orders"
+
+
+def test_a_manifold_change_is_shown_as_a_bound(overview, api, time_machine):
+    time_machine.move_to(NOON - timedelta(8), tick=False)
+    api.play(api.buy("1.00").data["order_no"], "success")
+    time_machine.move_to(NOON - timedelta(1), tick=False)
+    completed(api)
+    time_machine.move_to(NOON, tick=False)
+    assert figure(overview(), "deposits") == "Deposits (¥) 100.00 > 1000 % Today: 0.00"
+
+
+def test_millions_are_short_and_their_full_value_is_a_tooltip(overview, api, flask, console):
+    flask("channel", "set", 2, "--max", "9999999.99")
+    api.play(api.buy("1234567.89").data["order_no"], "success")
+    shown = overview()
+    assert figure(shown, "deposits").startswith("Deposits (¥) 1.23M Today: 1.23M")
+    assert '<p class="value" title="1,234,567.89">' in shown.html
+    console.set_cookie("console_language", "zh", path="/console")
+    assert "123.46万" in console.get("/console/").text
+
+
+def test_numbers_follow_an_orders_steps(overview, api):
+    order_no = api.buy().data["order_no"]
+    assert figure(overview(), "deposits") == "Deposits (¥) 0.00 Today: 0.00"
+    api.play(order_no, "success")
+    assert figure(overview(), "deposits") == "Deposits (¥) 100.00 Today: 100.00"
+
+
+def taken(rows, first, last):
+    """The figures of rows of orders created from `first` until before `last`, computed one by one."""
+    rows = [row for row in rows if first.timestamp() <= row["createtime"] < last.timestamp()]
+    done = [row for row in rows if row["status"] == "completed"]
+    closed = len([row for row in rows if row["status"] == "cancelled"]) + len(done)
+    return {
+        "deposits": sum(row["amount"] for row in done if row["order_type"] == 1) / 100,
+        "withdrawals": sum(row["amount"] for row in done if row["order_type"] == 2) / 100,
+        "fees": sum(row["service_amount"] for row in done) / 100,
+        "rate": 100 * len(done) / closed if closed else 0,
+        "orders": len(rows),
+    }
+
+
+def changed(name, now, before):
+    """The text of a change."""
+    number = f"{now - before if name == 'rate' else 100 * (now / before - 1):+.1f}".replace("-", "−")
+    return f"{number} points" if name == "rate" else f"{number} %"
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Shanghai", "America/New_York"])
+def test_the_totals_are_those_of_the_orders(demo, overview, flask, monkeypatch, time_machine, zone):
+    monkeypatch.setattr(order_sums, "BLOCK", 64)
+    now = datetime(2026, 3, 15, 14, 20, tzinfo=ZoneInfo(zone))
+    time_machine.move_to(now, tick=False)
+    flask("seed", "--orders", "4000")
+    columns = ("order_type", "status", "amount", "service_amount", "createtime")
+    found = database.execute_sql(f'SELECT {", ".join(columns)} FROM "order"').fetchall()
+    rows = [dict(zip(columns, row, strict=True)) for row in found]
+    for name, days in (("today", 1), ("7", 7), ("30", 30), ("90", 90)):
+        start = now.replace(hour=0, minute=0) - timedelta(days - 1)
+        figures_of_range, full_hours = taken(rows, start, now), taken(rows, start, now.replace(minute=0))
+        before = taken(rows, start - timedelta(days), now.replace(minute=0) - timedelta(days))
+        shown = overview(zone, name)
+        for each, value in figures_of_range.items():
+            text = figure(shown, each)
+            number = f"{value:.1f} %" if each == "rate" else f"{value:,}" if each == "orders" else f"{value:,.2f}"
+            assert f" {number} " in text, (name, text)
+            if before[each] and full_hours[each]:
+                assert changed(each, full_hours[each], before[each]) in text, (name, text)
+        assert_links_agree(shown, zone)
+
+
+def test_many_blocks_of_orders_add_up_as_one(demo, overview, api, flask, monkeypatch, time_machine):
+    monkeypatch.setattr(order_sums, "BLOCK", 64)
+    monkeypatch.setattr(order_sums, "OVERLAP", 10)
+    time_machine.move_to(datetime(2026, 3, 15, tzinfo=UTC))
+    flask("seed", "--orders", "2000")
+    overview()
+    for order_no in [completed(api) for _ in range(3)]:
+        api.play(order_no, "reverse")
+    shown = overview(range="30")
+    assert_links_agree(shown)
+    assert len(by_slot(shown)) == 30
+
+
+def test_sums_stay_right_as_weeks_pass(overview, api, time_machine, monkeypatch):
+    monkeypatch.setattr(order_sums, "BLOCK", 4)
+    for day in range(0, 200, 10):
+        time_machine.move_to(NOON + timedelta(day), tick=False)
+        completed(api)
+        before = len([each for each in range(0, day + 1, 10) if day - each < 90])
+        assert figure(overview(range="90"), "orders").startswith(f"New orders {before} ")
+    assert figure(overview(range="90"), "orders") == "New orders 9 no change Today: 1"
+    time_machine.move_to(NOON, tick=False)  # a clock that was set back
+    assert figure(overview(range="90"), "orders").startswith("New orders 1 ")
+
+
+# Links
+
+
+def test_every_number_agrees_with_its_linked_list(overview, api):
+    for _ in range(3):
+        completed(api)
+    api.play(api.buy(channel=1, paychannel_paymethod="alipay").data["order_no"], "fail")
+    api.sell()
+    for zone in ("UTC", "Asia/Tokyo", "America/New_York"):
+        assert_links_agree(overview(zone), zone)
+
+
+def test_a_bar_shows_its_numbers_and_links_to_its_orders(overview, api):
+    completed(api)
+    shown = overview()
+    (bar,) = re.findall(r'<a href="([^"]+)" class="bar">\s*<title>([^<]+)</title>', shown.html)
+    assert words(bar[1]) == f"{datetime.now(UTC):%Y-%m-%d} · in: 100.00 · 1 order"
+    assert counted(behind(bar[0])) == (1, 10_000)
+
+
+def test_success_is_the_share_of_finished_orders(overview, api):
+    for outcome, count in (("success", 9), ("fail", 3)):
+        for _ in range(count):
+            api.play(api.buy().data["order_no"], outcome)
+    api.buy()
+    api.play(api.buy(channel=1).data["order_no"], "success")
+    rows = [row for row in overview().rows if "Success rate" in row]
+    assert [tuple(row.values()) for row in rows] == [
+        ("Sandbox B · WeChat Pay", "75.0 % 9 of 12", "9", "3", "1"),
+        ("Sandbox A · WeChat Pay", "100.0 % 1 of 1", "1", "0", "0"),
+    ]
+
+
+# The first steps
+
+
+@pytest.fixture
+def empty(flask, instance):
+    """No merchant, no channel, no order."""
+    with unguarded(instance) as books:
+        for table in ("entry", "posting", "ledger_account", "channel_link", "receiving_account", "merchant", "channel"):
+            books.execute(f"DELETE FROM {table}")
+
+
+def test_an_empty_shop_shows_the_first_steps(overview, empty):
+    shown = overview()
+    assert alerts(shown) is None
+    begin = card(shown, "Get started")
+    for step in ("Add a channel", "Add a merchant", "Give the merchant access to a channel", "Create the first order"):
+        assert step in begin
+    assert "done" not in begin
+    assert '<svg class="bars"' not in shown.html
+
+
+def test_completed_first_steps_are_marked(overview, app):
+    begin = card(overview(), "Get started")
+    assert begin.count("done") == 3
+
+
+# For all readers, at any size
+
+
+def test_a_viewer_sees_the_same(overview, api):
+    completed(api)
+    assert figures(overview(name="viewer")) == figures(overview())
+
+
+def test_the_number_of_statements_does_not_grow(demo, overview, api, flask, time_machine):
+    def statements():
+        heard = []
+        database.query_hooks.append(heard.append)
+        try:
+            overview()
+        finally:
+            database.query_hooks.remove(heard.append)
+        return len(heard)
+
+    completed(api)
+    api.sell()
+    time_machine.move_to(datetime(2026, 5, 1, tzinfo=UTC))
+    statements()
+    few = statements()
+    flask("seed", "--orders", "3000")
+    statements()
+    assert statements() <= few + 2
+
+
+def test_a_result_is_cached_briefly_and_shown_with_its_time(page, api, ahead, monkeypatch):
+    completed(api)
+    assert figure(page(), "orders").startswith("New orders 1 ")
+    api.buy()
+    shown = page()
+    assert figure(shown, "orders").startswith("New orders 1 ")
+    assert "As of 20" in shown.text
+    monkeypatch.setattr(statistics, "FRESH", -1)
+    assert figure(page(), "orders").startswith("New orders 2 ")
+
+
+def test_the_plot_has_a_name_a_description_and_a_table(overview, api, time_machine):
+    time_machine.move_to(NOON - timedelta(1), tick=False)
+    completed(api)
+    time_machine.move_to(NOON, tick=False)
+    html = overview().html
+    assert '<svg class="bars" role="group" aria-labelledby="volume" aria-describedby="volume-told">' in html
+    assert '<desc id="volume-told">' in html
+    assert "Show as table" in html
+    assert 'role="img" aria-label="Deposits (¥): lowest 0.00, highest 100.00"' in html
+
+
+def test_parts_that_change_are_marked_for_live_updates(overview, api):
+    completed(api)
+    live = re.findall(r'id="([\w-]+)"[^>]*\bdata-live\b', overview().html)
+    assert {"as-of", "alerts", "queues", "figures", "volumes", "rates", "balances", "integrity"} <= set(live)
+
+
+# The lists themselves
+
+
+def test_the_list_linked_from_a_number_has_exactly_those_orders(overview, console, page, api):
+    done = {completed(api) for _ in range(3)}
+    api.buy()
+    for zone in ("UTC", "Asia/Kolkata"):
+        shown = overview(zone)
+        console.set_cookie("console_zone", zone, path="/console")
+        (bar,) = re.findall(r'<a href="/console/([^"]+)" class="bar">', shown.html)
+        rows = page(bar.replace("&amp;", "&")).rows
+        assert {words(row["Order number"]).split()[0] for row in rows} == done

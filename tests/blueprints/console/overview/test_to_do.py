@@ -1,0 +1,194 @@
+"""The overview begins with what awaits an operator: each queue with its number, age, total and list."""
+
+import pytest
+
+from services.console import to_do
+from services.ledger import scheduled_checks
+from tests.blueprints.console.overview.parts import alerts, card, queue, quiet
+from tests.databases import unguarded
+from tests.pages import CLAIM, FORM
+from tests.support import completed, until, words
+
+BALANCE_OFF = "UPDATE ledger_account SET balance = balance + 1 WHERE kind = 'fees'"
+
+
+@pytest.fixture
+def claimed(api, http):
+    """`claimed("70.00")`: a deposit on the manual channel that the payer claims to have paid: its number."""
+
+    def claim(amount="100.00"):
+        order_no = api.buy(amount, channel=3).data["order_no"]
+        http("POST", CLAIM, f"order_no={order_no}".encode(), FORM)
+        return order_no
+
+    return claim
+
+
+def test_without_anything_to_do_one_line_names_the_queues(overview, verified, api):
+    completed(api)
+    shown = overview()
+    assert alerts(shown) is None
+    names = "Payouts to approve, Payouts to send, Claims to confirm, Exceptions, Failed callbacks"
+    assert names in shown.text
+    assert quiet(shown).startswith("Nothing to do ")
+    assert "Nothing to do in" not in shown.text
+    assert 'class="card queue' not in shown.html
+
+
+def test_each_queue_has_a_card_with_its_number_total_and_age(overview, verified, api, flask, claimed, ahead):
+    api.play(api.buy("100.00").data["order_no"], "wrong_amount")
+    api.sell("30.00")
+    ahead(3_600)
+    api.sell("45.50")
+    flask("order", "accept", api.sell("12.00", channel=3).data["order_no"])
+    claimed("70.00")
+    ahead(2 * 3_600)
+    shown = overview()
+    assert queue(shown, "approve") == "Payouts to approve 2 ¥75.50 oldest: 3 hours Approve payouts"
+    assert queue(shown, "send") == "Payouts to send 1 ¥12.00 oldest: 2 hours Send payouts"
+    assert queue(shown, "claims") == "Claims to confirm 1 ¥70.00 oldest: 2 hours Confirm claims"
+    assert queue(shown, "exceptions") == "Exceptions 1 ¥101.00 oldest: 3 hours Resolve exceptions"
+    assert quiet(shown) == "Nothing to do in: Failed callbacks, Ledger integrity"
+    assert 'class="card queue"' in shown.html
+    ahead(24 * 3_600)
+    assert 'id="queue-approve" class="card queue late"' in overview().html
+
+
+def test_a_manual_payout_is_to_approve_then_to_send_then_done(overview, verified, api, flask):
+    order_no = api.sell("30.00", channel=3).data["order_no"]
+    assert (queue(overview(), "approve") is None, queue(overview(), "send") is None) == (False, True)
+    flask("order", "accept", order_no)
+    assert (queue(overview(), "approve") is None, queue(overview(), "send") is None) == (True, False)
+    flask("order", "paid", order_no)
+    assert (queue(overview(), "approve") is None, queue(overview(), "send") is None) == (True, True)
+
+
+def test_of_a_long_queue_the_total_is_a_lower_bound(overview, verified, api, flask, monkeypatch):
+    monkeypatch.setattr(to_do, "MOST", 2)
+    for amount in ("10.00", "20.00", "40.00"):
+        api.sell(amount)
+        flask("order", "accept", api.sell(amount, channel=3).data["order_no"])
+    shown = overview()
+    assert queue(shown, "approve").startswith("Payouts to approve 3+ more than ¥30.00")
+    assert queue(shown, "send").startswith("Payouts to send 2+ more than ¥30.00")
+
+
+def test_failed_callbacks_are_a_queue_and_retried_ones_an_alert(overview, verified, api, shop, due, ahead):
+    shop.answers(500)
+    completed(api)
+    due.callbacks()
+    assert alerts(overview()) == ("soon", "Soon Callbacks being retried: 1.")
+    for _ in range(8):
+        ahead(40_000)
+        due.callbacks()
+    shown = overview()
+    assert queue(shown, "failed") == "Failed callbacks 1 oldest: 4 days View callbacks"
+    assert 'id="queue-failed" class="card queue bad"' in shown.html
+    ahead(8 * 86_400)
+    assert queue(overview(), "failed") is None
+
+
+def test_a_merchant_without_callbacks_is_not_reported(overview, verified, api, flask):
+    flask("merchant", "set", "demo", "--callback-url", "")
+    completed(api)
+    assert queue(overview(), "failed") is None
+
+
+def test_a_channel_that_does_not_respond_is_named(overview, verified, api, later):
+    api.play(api.buy().data["order_no"], "timeout")
+    later(60)
+    shown = overview()
+    assert "Sandbox B has not responded about 1 order" in alerts(shown)[1]
+    assert queue(shown, "exceptions").startswith("Exceptions 1")
+
+
+def test_a_channel_that_fails_more_than_usual_is_named(overview, verified, api, ahead):
+    for _ in range(55):
+        completed(api)
+    ahead(3 * 86_400)
+    for number in range(24):
+        api.play(api.buy().data["order_no"], "fail" if number % 2 else "success")
+    scheduled_checks.record("command", {}, 0.1)
+    text = alerts(overview())[1]
+    assert "Sandbox B: deposit success rate since yesterday 50%, usually 100%." in text
+
+
+def test_what_was_usual_is_of_the_last_30_days(overview, verified, api, ahead):
+    for _ in range(55):
+        completed(api)
+    ahead(31 * 86_400)
+    for number in range(24):
+        api.play(api.buy().data["order_no"], "fail" if number % 2 else "success")
+    scheduled_checks.record("command", {}, 0.1)
+    assert alerts(overview()) is None
+
+
+def test_an_unchecked_ledger_is_a_queue(overview, api, ahead):
+    completed(api)
+    assert queue(overview(), "ledger") == "Ledger integrity The ledger has never been checked. Check ledger"
+    scheduled_checks.record("command", {}, 0.1)
+    assert queue(overview(), "ledger") is None
+    ahead(3 * 86_400)
+    assert "The ledger has not been checked for 3 days." in queue(overview(), "ledger")
+
+
+@pytest.mark.breaks_the_ledger
+@pytest.mark.usefixtures("slow")
+def test_a_damaged_ledger_turns_its_card_red_and_names_the_failures(overview, verified, api, instance):
+    completed(api)
+    with unguarded(instance) as books:
+        books.execute(BALANCE_OFF)
+    scheduled_checks.start("operator demo")
+    until(scheduled_checks.running)
+    until(lambda: not scheduled_checks.running())
+    shown = overview()
+    assert 'id="queue-ledger" class="card queue bad"' in shown.html
+    assert "Ledger integrity check failed. Failed checks: balances equal their entries." in queue(shown, "ledger")
+    assert "account fees 0 has 61 fen, but its entries sum to 60" in card(shown, "Ledger integrity</a>")
+
+
+def test_the_lists_of_the_queues_have_exactly_those_rows(
+    overview, page, verified, api, flask, shop, due, claimed, flask_json
+):
+    exceptions = {api.buy().data["order_no"] for _ in range(2)}
+    for order_no in exceptions:
+        api.play(order_no, "wrong_amount")
+    to_approve = {api.sell().data["order_no"], api.sell(channel=3).data["order_no"]}
+    to_send = {api.sell(channel=3).data["order_no"]}
+    for order_no in to_send:
+        flask("order", "accept", order_no)
+    claims = {claimed()}
+    shop.answers(410)
+    given_up = completed(api)
+    due.callbacks()
+    links = overview().links
+
+    def listed(button):
+        rows = page(links[button].removeprefix("/console/").replace("&amp;", "&")).rows
+        return [words(row["Order number"]).split()[0] for row in rows]
+
+    assert set(listed("Resolve exceptions")) == exceptions
+    assert set(listed("Approve payouts")) == to_approve
+    assert set(listed("Send payouts")) == to_send
+    assert set(listed("Confirm claims")) == claims
+    rows = page(links["View callbacks"].removeprefix("/console/").replace("&amp;", "&")).rows
+    assert [given_up in " ".join(row.values()) for row in rows] == [True]
+    assert page(links.get("Check ledger", "ledger/").removeprefix("/console/"))
+    counts = {row["to do"]: (row["count"], row["amount"]) for row in flask_json("to-do")}
+    assert counts == {
+        "exceptions to resolve": (2, "202.00"),
+        "withdrawals to approve": (2, "200.00"),
+        "payouts to send manually": (1, "100.00"),
+        "claimed deposits to confirm": (1, "100.00"),
+        "callbacks that failed": (1, ""),
+    }
+
+
+def test_the_queues_are_metrics(overview, api, http, ahead):
+    api.sell("30.00")
+    ahead(60)
+    lines = http("GET", "/metrics").text.splitlines()
+    assert 'orders_to_do{queue="approve"} 1.0' in lines
+    assert 'orders_to_do{queue="send"} 0.0' in lines
+    (age,) = [line for line in lines if line.startswith('orders_to_do_oldest_seconds{queue="approve"}')]
+    assert 60 <= float(age.split()[1]) < 120

@@ -118,6 +118,9 @@ def change(row: Destination, config: Mapping[str, Any], *, name: str, **facts: A
     Raises:
         OperatorError: invalid value; it names the field.
     """
+    row = database.for_update(Destination.select().where(Destination.id == row.id)).first()
+    if row is None:
+        raise OperatorError(N_("This destination was deleted."))
     _check_name(name, row.id)
     now = int(time.time())
     if facts["digest_hour"] != row.digest_hour:

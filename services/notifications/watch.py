@@ -59,9 +59,8 @@ def _seen() -> dict[str, Seen]:
     found = {}
     for each in alerts.now(CHINA):
         key = ":".join([each.kind, *(str(each.facts[name]) for name in IDENTITY if name in each.facts)])
-        found[key] = Seen(
-            key, each.kind, each.severity, {name: sentence(each, language_of(name)) for name in LANGUAGES}
-        )
+        texts = {name: " ".join(sentence(each, language_of(name)).split()) for name in LANGUAGES}
+        found[key] = Seen(key, each.kind, each.severity, texts)
     return found
 
 

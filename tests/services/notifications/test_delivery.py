@@ -8,6 +8,7 @@ import pytest
 
 from models.tables.notification import Destination
 from runtime import current
+from services.errors import OperatorError
 from services.notifications import delivery, destinations, sending, watch
 from services.platform.worker_pool import WorkerPool
 from tests.support import CrashedPool, InlinePool, until
@@ -69,6 +70,16 @@ def test_a_claimed_message_of_a_killed_process_is_sent_later(group, robot, look,
     assert outbox()[0].state == "delivered"
 
 
+def test_a_clock_that_was_set_back_delays_no_retry(group, robot, look, low, ahead, outbox):
+    robot.status, robot.answer = 500, {}
+    low()
+    look()
+    ahead(-3 * 86_400)
+    robot.status, robot.answer = 200, {"errcode": 0}
+    assert delivery.sweep(InlinePool()) == 1
+    assert outbox()[0].state == "delivered"
+
+
 def test_a_changed_address_gets_no_messages_that_were_meant_for_another(group, robot, look, low, ahead, outbox):
     robot.status, robot.answer = 500, {}
     low()
@@ -87,6 +98,9 @@ def test_a_deleted_destination_leaves_nothing(group, look, low, outbox):
     look()
     destinations.delete(group)
     assert outbox() == [] == destinations.every()
+    facts = {"severity": "soon", "language": "en", "digest_hour": None, "enabled": True}
+    with pytest.raises(OperatorError, match="deleted"):
+        destinations.change(group, {}, name="Operations", **facts)
 
 
 def test_a_dead_destination_does_not_delay_another(group, add, robot, web_server, low, app):

@@ -1,8 +1,13 @@
 """E-mail: encrypted connections only, and refusals in plain words."""
 
+import contextlib
+import socketserver
+import threading
+import time
+
 import pytest
 
-from services.notifications import destinations
+from services.notifications import destinations, sending
 from tests.support import https_certificate
 
 
@@ -63,6 +68,26 @@ def test_a_certificate_of_another_name_is_refused(mailbox, by_mail, tmp_path, mo
     outcome = destinations.test(by_mail(server))
     assert "certificate" in outcome.problem
     assert "AUTH" not in {verb for verb, _ in server.seen}
+
+
+def test_a_server_that_never_finishes_its_greeting_is_left(add, monkeypatch):
+    """It sends short lines, so no single read takes long."""
+    monkeypatch.setattr(sending, "TIMEOUT", 1.0)
+
+    class Endless(socketserver.BaseRequestHandler):
+        def handle(self):
+            with contextlib.suppress(OSError):
+                while True:
+                    self.request.sendall(b"220-wait\r\n")
+                    time.sleep(0.05)
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Endless) as server:
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, args=[0.05], daemon=True).start()
+        account = {"host": "127.0.0.1", "port": str(server.server_address[1]), "security": "starttls"}
+        row = add("email", **account, sender="ops@shop.example", recipients="owner@shop.example")
+        assert "ended the connection" in destinations.test(row).problem
+        server.shutdown()
 
 
 def test_a_server_that_is_not_there(mailbox, by_mail):

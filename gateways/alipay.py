@@ -302,6 +302,7 @@ class AlipayDriver(Driver):
     config_schema = AlipayConfig
     methods = ("alipay",)
     account_fields = ("base_url", "app_id", "seller_id")
+    longest_expiry = 2 * 3_600  # its codes
     statement = Layout(
         number=("商户订单号",),
         reference=("支付宝交易号",),

@@ -183,6 +183,8 @@ class Driver:
     payout_methods: tuple[str, ...] = ()
     # Seconds after a payout request for which the upstream may not show the payout yet: ABSENT proves nothing then.
     shows_payouts_after: ClassVar[int] = 600
+    # Seconds for which the upstream accepts a payment at most: a later expiry of a deposit has no effect there.
+    longest_expiry: ClassVar[int] = 30 * 86_400
     # The config fields that identify the account: open orders exist in that account only.
     account_fields: ClassVar[tuple[str, ...]] = ()
     # An operator moves the money manually; the channel has no status check.

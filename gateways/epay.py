@@ -165,6 +165,7 @@ class EpayDriver(Driver):
     )
     config_schema = EpayConfig
     account_fields = ("base_url", "version", "pid")
+    longest_expiry = 86_400  # platforms delete older unpaid orders
     depends_on_browser = True
     statement = Layout(
         number=("商户订单号", "out_trade_no"),

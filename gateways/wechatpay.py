@@ -231,6 +231,7 @@ class WechatpayDriver(Driver):
     config_schema = WechatpayConfig
     methods = ("wxpay",)
     account_fields = ("mchid", "appid")
+    longest_expiry = 2 * 3_600  # its codes
     statement = Layout(
         number=("商户订单号",),
         reference=("微信订单号",),

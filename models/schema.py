@@ -13,7 +13,7 @@ from models.db.base import database, first_ids
 from models.queries.search import SearchProgress
 from models.queries.search import create as search_statements
 from models.schema_postgres import statements as postgres_statements
-from models.tables.channel import Channel, ChannelLink
+from models.tables.channel import Channel, ChannelLink, ChannelPicture
 from models.tables.ledger import Entry, LedgerAccount, LedgerDay, Posting
 from models.tables.maintenance import ErasureDelayed, ErasureProgress, Restoration, Verification
 from models.tables.merchant import Merchant
@@ -28,7 +28,7 @@ from models.tables.operator import (
     SecondFactor,
     Session,
 )
-from models.tables.order import Attempt, History, Order, PaymentException
+from models.tables.order import Attempt, History, Order, OrderNote, PaymentException
 from models.tables.order_counts import TRIGGERS, OrderCount
 from models.tables.outbox import Callback, CallbackAttempt, WebhookKey
 from models.tables.payout_account import PayoutAccount
@@ -74,6 +74,8 @@ TABLES = [
     BalanceWarning,
     LedgerDay,
     SavedView,
+    OrderNote,
+    ChannelPicture,
 ]
 # Conditions that find a row that must not change or be deleted, not even by REPLACE, which fires no DELETE trigger.
 APPEND_ONLY = {

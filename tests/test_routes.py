@@ -89,6 +89,8 @@ CONSOLE = """
 /notifications/<int:destination_id>/test POST
 /notifications/balances POST
 /notifications/new GET POST
+/new-order/ GET POST
+/new-order/<order_no> GET
 /operators/ GET POST
 /operators/<int:operator_id>/change POST
 /operators/<int:operator_id>/password GET POST

@@ -21,6 +21,7 @@ from services.channels.calls import driver_of, pay_url
 from services.errors import N_, ApiError, Code
 from services.orders import attempts, settle
 from services.orders.attempts import Shown
+from services.orders.create import note_of
 from services.orders.exceptions import open_exceptions
 from services.orders.reasons import Why, because
 from services.platform.rate_limits import Rate
@@ -145,6 +146,7 @@ def index() -> Response | tuple[str, int] | str:
         order_no=order.order_no,
         amount=hundredths(order.amount),
         merchant=order.merchant.name,
+        note=note_of(order),
         method=order.payment_method,
         method_text=gettext(PAY_METHOD_TEXTS[order.payment_method]),
         expires_at=order.expires_at,

@@ -127,6 +127,8 @@ ACTIONS = {
     "renew recovery codes": lazy_gettext("generated new recovery codes"),
     "use recovery code": lazy_gettext("used a recovery code"),
     "enter incorrect code": lazy_gettext("entered an incorrect code"),
+    "create payment link": lazy_gettext("created payment link %(subject)s"),
+    "create test order": lazy_gettext("created test order %(subject)s"),
     "accept order": lazy_gettext("approved withdrawal %(subject)s"),
     "reject order": lazy_gettext("rejected withdrawal %(subject)s"),
     "mark paid": lazy_gettext("confirmed the payment of %(subject)s"),
@@ -217,6 +219,7 @@ NEXT = {
 }
 FIELDS = {
     "customer_name": lazy_gettext("Customer name"),
+    "note": lazy_gettext("Note for the payer"),
     "bank": lazy_gettext("Bank"),
     "sub_bank": lazy_gettext("Branch"),
     "card_number": lazy_gettext("Account number"),

@@ -55,3 +55,19 @@ class ChannelLink(Table):
 
     class Meta:
         primary_key = CompositeKey("merchant", "channel")
+
+
+class ChannelPicture(Table):
+    """The image of the payee's QR code for one payment method of a manual channel.
+
+    `content` is base64, so that both databases and the copy between them store it as text; `digest` changes with it.
+    """
+
+    channel = ForeignKeyField(Channel, index=False)
+    method = TextField(constraints=[Check("method IN ('wxpay', 'alipay', 'bank')")])
+    content_type = TextField(constraints=[Check("content_type IN ('image/png', 'image/jpeg')")])
+    content = TextField()
+    digest = TextField()
+
+
+ChannelPicture.add_index(ChannelPicture.channel, ChannelPicture.method, name="channel_picture_method", unique=True)

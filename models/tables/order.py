@@ -275,3 +275,10 @@ class Attempt(Table):
 
 
 Attempt.add_index(Attempt.order, Attempt.count, name="attempt_count", unique=True)
+
+
+class OrderNote(Table):
+    """What an order is for, in an operator's words, for the payer. Erased with the order's personal data."""
+
+    order = ForeignKeyField(Order, unique=True)
+    text = TextField()

@@ -12,7 +12,7 @@ import business_clock
 from models.db.base import database
 from models.db.writer import transaction
 from models.tables.maintenance import ErasureDelayed, ErasureProgress
-from models.tables.order import CANCELLED, COMPLETED, Order, PaymentException
+from models.tables.order import CANCELLED, COMPLETED, Order, OrderNote, PaymentException
 from models.tables.outbox import WAITING, Callback
 from models.tables.payout_account import PayoutAccount
 from services.console import timeline
@@ -50,7 +50,7 @@ def needed_for(orders: list[Order]) -> dict[int, str]:
     return {order.id: reason for order in orders if (reason := why(order))}
 
 
-def _orders_of(table: type[PaymentException] | type[Callback], which: object) -> set[int]:
+def _orders_of(table: type[PaymentException | Callback | OrderNote], which: object) -> set[int]:
     return {row[0] for row in table.select(table.order).where(which).tuples()}
 
 
@@ -63,6 +63,7 @@ def clear(orders: list[Order]) -> list[Order]:
     own = PayoutAccount.id.in_([order.account_id for order in holders if order.account_id])
     PayoutAccount.update(details="").where(own).execute()
     Order.update(customer_name="").where(Order.id.in_([order.id for order in holders if order.customer_name])).execute()
+    OrderNote.delete().where(OrderNote.order.in_([order.id for order in holders])).execute()
     return holders
 
 
@@ -71,7 +72,8 @@ def having(orders: list[Order]) -> list[Order]:
     accounts = [order.account_id for order in orders if order.account_id]
     own = (PayoutAccount.id.in_(accounts)) & ~PayoutAccount.on_file & (PayoutAccount.details != "")
     sent = {row[0] for row in PayoutAccount.select(PayoutAccount.id).where(own).tuples()}
-    return [order for order in orders if order.customer_name or order.account_id in sent]
+    noted = _orders_of(OrderNote, OrderNote.order.in_([order.id for order in orders]))
+    return [order for order in orders if order.customer_name or order.account_id in sent or order.id in noted]
 
 
 def run(days: int) -> int:

@@ -13,7 +13,7 @@ from models.db.keyed_mutex import exclusive
 from models.db.writer import grouped, transaction
 from models.queries import order_range
 from models.tables.channel import Channel
-from models.tables.order import CANCELLED, PENDING, Order
+from models.tables.order import CANCELLED, PENDING, Order, OrderNote
 from models.tables.payout_account import PayoutAccount
 from runtime import current
 from services.channels.bulkhead import channel_slot
@@ -37,12 +37,33 @@ class Placed:
 
 
 @dataclass(frozen=True)
+class Source:
+    """Who creates an order, and what an operator may choose for it.
+
+    Args:
+        who: the actor in the order's history and in the ledger.
+        order_no: its number; a new one if empty.
+        expires_at: Unix time at which an unpaid deposit expires; 0 for that of the setting `buy_expiry`.
+        note: what the payment is for, shown to the payer.
+    """
+
+    who: str = "merchant"
+    order_no: str = ""
+    expires_at: int = 0
+    note: str = ""
+
+
+MERCHANT = Source()
+
+
+@dataclass(frozen=True)
 class _New:
     """An order to insert: its columns except `seq` and times, and the code for a safe retry, if known.
 
     `config` is the encrypted config of its channel when the order was prepared.
     """
 
+    source: Source
     call: Call
     config: str
     columns: dict[str, Any]
@@ -50,10 +71,16 @@ class _New:
 
 
 def _new(
-    call: Call, channel: Channel, wanted: dict[str, Any], quote: fees.Quote, outcome: int | None, **more: Any
+    source: Source,
+    call: Call,
+    channel: Channel,
+    wanted: dict[str, Any],
+    quote: fees.Quote,
+    outcome: int | None,
+    **more: Any,
 ) -> _New:
     columns = {
-        "order_no": new_order_no(),
+        "order_no": source.order_no or new_order_no(),
         "merchant": call.merchant.id,
         "channel": channel.id,
         "order_type": wanted["order_type"],
@@ -66,7 +93,7 @@ def _new(
         "expires_at": None,
         **more,
     }
-    return _New(call, channel.config, columns, outcome)
+    return _New(source, call, channel.config, columns, outcome)
 
 
 def _owner(new: _New) -> int:
@@ -98,7 +125,10 @@ def _insert(placed: list[_New]) -> list[Order]:
         if not order.is_buy:
             keep_apart(order)
     replay.record([(new.call, order, new.outcome) for new, order in zip(placed, orders, strict=True)])
-    lifecycle.begin(orders, "merchant", because(Why.CREATED))
+    lifecycle.begin(orders, [new.source.who for new in placed], because(Why.CREATED))
+    for new, order in zip(placed, orders, strict=True):
+        if new.source.note:
+            OrderNote.add(order=order.id, text=new.source.note)
     return orders
 
 
@@ -122,7 +152,7 @@ def _cancelled(order: Order) -> dict[str, str]:
     return {"order_no": order.order_no}
 
 
-def place_buy(call: Call, channel: Channel, wanted: dict[str, Any]) -> Placed:
+def place_buy(call: Call, channel: Channel, wanted: dict[str, Any], source: Source = MERCHANT) -> Placed:
     """Create a deposit and open it at the channel, unless that happens when the page is viewed (docs/orders.md).
 
     Args:
@@ -132,11 +162,12 @@ def place_buy(call: Call, channel: Channel, wanted: dict[str, Any]) -> Placed:
         ApiError: Code.CHANNEL_FAILED, the channel refused and the order is cancelled; or a code of `replay`.
     """
     now = business_clock.now()
-    expires_at = now + current().settings.buy_expiry
+    expires_at = source.expires_at or now + current().settings.buy_expiry
     driver = driver_of(channel)
     at_once = not (driver.opens_locally or driver.opens_on_view)
     name = wanted.get("customer_name")
     new = _new(
+        source,
         call,
         channel,
         wanted,
@@ -230,7 +261,7 @@ def _account(call: Call, wanted: dict[str, Any]) -> PayoutAccount:
     )
 
 
-def place_sell(call: Call, channel: Channel, wanted: dict[str, Any]) -> Placed:
+def place_sell(call: Call, channel: Channel, wanted: dict[str, Any], source: Source = MERCHANT) -> Placed:
     """Create a withdrawal and reserve its amount, fees and deposit (docs/orders.md).
 
     Args:
@@ -243,7 +274,7 @@ def place_sell(call: Call, channel: Channel, wanted: dict[str, Any]) -> Placed:
         if cache.by_id(call.merchant.id).sandbox_money:
             raise ApiError(Code.INSUFFICIENT_BALANCE, detail=sandbox_guard.WITHHELD)
         with exclusive(call.merchant.id):
-            return Placed(_hold(call, channel, wanted))
+            return Placed(_hold(source, call, channel, wanted))
     except ApiError as refusal:
         if refusal.code in (Code.INSUFFICIENT_BALANCE, Code.NO_PAYOUT_ACCOUNT):
             # The order was rolled back with its transaction; the nonce and the response for retries are stored.
@@ -252,20 +283,27 @@ def place_sell(call: Call, channel: Channel, wanted: dict[str, Any]) -> Placed:
 
 
 @transaction
-def _hold(call: Call, channel: Channel, wanted: dict[str, Any]) -> Order:
+def _hold(source: Source, call: Call, channel: Channel, wanted: dict[str, Any]) -> Order:
     quote = fees.quote_sell(wanted["cny_amount"], call.merchant, channel)
     by_rule = wanted["cny_amount"] <= channel.auto_accept_max and not second_operator.is_above(wanted["cny_amount"])
     account, due_at = _account(call, wanted), business_clock.now() if by_rule else None
     # No channel is called yet, so the response is known already.
-    order = _insert(_new(call, channel, wanted, quote, outcome=1, account=account.id, due_at=due_at))
-    accounts.post("hold", postings.hold(order), who="merchant", order=order)
+    order = _insert(_new(source, call, channel, wanted, quote, outcome=1, account=account.id, due_at=due_at))
+    accounts.post("hold", postings.hold(order), who=source.who, order=order)
     return order
 
 
+def note_of(order: Order) -> str:
+    """Return what the payment is for, in an operator's words; empty without a note."""
+    row = OrderNote.get_or_none(OrderNote.order == order)
+    return row.text if row else ""
+
+
 def personal_data(order: Order) -> dict[str, Any]:
-    """Return an order's personal data, decrypted for an operator: the customer's name, the payout account."""
+    """Return an order's personal data, decrypted for an operator: the customer's name, the note, the payout account."""
     if order.is_buy:
-        return {"customer_name": vault.decrypt(order.customer_name) if order.customer_name else ""}
+        name, note = vault.decrypt(order.customer_name) if order.customer_name else "", note_of(order)
+        return {"customer_name": name} | ({"note": note} if note else {})
     details = account_details(order)
     nested = {
         f"{outer}.{name}": value

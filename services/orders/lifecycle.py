@@ -17,10 +17,11 @@ log = logging.getLogger(__name__)
 ANSWERED = "answered"  # the resolution of an exception about a channel's silence
 
 
-def begin(orders: list[Order], who: str, why: Reason) -> None:
-    """Write the first line of history of orders that were just inserted."""
+def begin(orders: list[Order], who: list[str], why: Reason) -> None:
+    """Write the first line of history of orders that were just inserted; `who` has the actor of each."""
+    lines = zip(orders, who, strict=True)
     History.add_all(
-        [{"order": order.id, "after": PENDING, "who": who, "at": order.createtime, **why.columns} for order in orders]
+        [{"order": order.id, "after": PENDING, "who": by, "at": order.createtime, **why.columns} for order, by in lines]
     )
 
 

@@ -34,6 +34,7 @@ def _email(text: str) -> str:
 
 FIELDS: dict[str, Callable[[str], str]] = {
     "customer_name": _first,
+    "note": str,  # on the payment page
     "bank": str,
     "sub_bank": str,
     "card_number": ending,

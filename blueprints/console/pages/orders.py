@@ -10,6 +10,7 @@ from blueprints.console import labels
 from blueprints.console.columns import Column, channel_link, marked, merchant_columns, order_link, status_of
 from blueprints.console.filters import CHANNEL, MERCHANT, SINCE, TYPE, UNTIL, Choice, Filter, choices
 from blueprints.console.list_page import ListPage
+from blueprints.console.pages import new_order
 from models.tables.order import STATUSES
 from services.console import order_list, record_lists
 from services.orders.reasons import reason_of
@@ -68,6 +69,7 @@ ORDERS = ListPage(
     "orders",
     lazy_gettext("Orders"),
     browse=order_list.orders,
+    new=new_order.NEW,
     empty=lazy_gettext("No orders yet."),
     filters=(
         Filter("text", lazy_gettext("Order number, or part of the merchant order number"), "search"),

@@ -1,0 +1,192 @@
+"""A new payment link (in demo mode a test order): its form, the order that it creates, and the page with the link."""
+
+import html
+
+import pytest
+
+from models.tables.channel import Channel
+from models.tables.order import History, Order, OrderNote
+from models.tables.replay import IdempotencyKey
+from tests.blueprints.console.reading import Shown
+from tests.blueprints.console.setting_up.filling import Page
+from tests.upstreams.alipay import Alipay
+
+FORM = "new-order/?merchant=demo"
+LINK = {"amount": "88.00", "way": "2:wxpay"}
+
+
+def newest():
+    return Order.select().order_by(Order.id.desc()).get()
+
+
+@pytest.fixture
+def create(fill):
+    """`create(amount="88.00")`: the order that the form creates."""
+
+    def send(path=FORM, **typed):
+        answer = fill(path, **LINK | typed)
+        assert answer.status_code == 303, Page(answer.text).problems
+        return Order.get(order_no=answer.headers["Location"].rsplit("/", 1)[1])
+
+    return send
+
+
+def test_a_payment_link_is_an_order_like_one_of_the_api(create, api, app):
+    made, by_api = create(merchant_order_no="A-7"), api.buy("88.00", merchant_order_no="A-7").data
+    seen = api.detail(order_no=made.order_no).data
+    same = {"merchant_order_no", "order_type", "cny_amount", "merchant_actual_amount", "service_rate", "service_amount"}
+    theirs = api.detail(order_no=by_api["order_no"]).data
+    assert {name: seen[name] for name in same} == {name: theirs[name] for name in same}
+    assert seen["status"] == "pending"
+
+
+def test_the_history_and_the_audit_log_name_the_operator(create, audited):
+    made = create()
+    assert [line.who for line in History.select().where(History.order == made)] == ["operator demo"]
+    assert f"demo create payment link order {made.order_no} merchant: demo; amount: 88.00; channel" in audited()[-1]
+
+
+def test_a_link_expires_after_a_day_unless_another_time_is_chosen(create):
+    assert create().expires_at - newest().createtime == pytest.approx(86_400, abs=2)
+    assert create(expiry="900").expires_at - newest().createtime == pytest.approx(900, abs=2)
+
+
+def test_the_page_shows_the_link_to_copy_and_as_a_qr_code(create, console, visit):
+    made = create(note="Sofa <b>", merchant_order_no="A-8")
+    text = console.get(f"/console/new-order/{made.order_no}").text
+    assert not Shown(text).inline
+    assert "Payment link created" in text
+    assert "88.00" in text
+    assert "A-8" in text
+    assert f'<code id="pay-url">http://127.0.0.1:8000/addons/paychannel/pay/index?order_no={made.order_no}<' in text
+    assert 'src="data:image/svg+xml' in text
+    assert 'data-copy="pay-url"' in text
+    assert "Sofa <b>" not in text
+    assert html.escape("Sofa <b>") in text
+
+
+def test_the_payer_reads_the_note(create, visit):
+    text = visit(create(note="Sofa, two seats").order_no).text
+    assert "Sofa, two seats" in text
+    assert "<dt>Note</dt>" not in visit(create().order_no).text
+
+
+def test_the_note_is_on_the_orders_page_and_erased_with_its_personal_data(create, page, api, flask):
+    flask("merchant", "set", "demo", "--callback-url", "")
+    made = create(note="For Zhang San")
+    assert "For Zhang San" in page(f"order/{made.order_no}").text
+    api.play(made.order_no, "fail")
+    flask("privacy", "erase", made.order_no, "--yes")
+    assert not OrderNote.select().exists()
+    assert "For Zhang San" not in page(f"order/{made.order_no}").text
+
+
+def test_a_form_that_is_sent_twice_creates_one_order(console, app):
+    form = Page(console.get(f"/console/{FORM}").text).form().fill(LINK)
+    answers = [console.post(f"/console/{FORM}", data=form) for _ in range(2)]
+    assert [answer.status_code for answer in answers] == [303, 303]
+    assert answers[0].headers["Location"] == answers[1].headers["Location"]
+    assert Order.select().count() == 1
+
+
+def test_a_used_form_with_other_values_asks_before_it_creates_another_order(console, app):
+    form = Page(console.get(f"/console/{FORM}").text).form().fill(LINK)
+    console.post(f"/console/{FORM}", data=form)
+    answer = console.post(f"/console/{FORM}", data={**form, "amount": "89.00"})
+    assert answer.status_code == 422
+    assert "already created an order with other values" in answer.text
+    again = Page(answer.text).form().sent
+    assert console.post(f"/console/{FORM}", data=again).status_code == 303
+    assert [order.amount for order in Order.select().order_by(Order.id)] == [8_800, 8_900]
+
+
+def test_a_form_that_is_still_in_progress_creates_no_second_order(console, app):
+    form = Page(console.get(f"/console/{FORM}").text).form().fill(LINK)
+    console.post(f"/console/{FORM}", data=form)
+    IdempotencyKey.update(outcome=None).execute()
+    answer = console.post(f"/console/{FORM}", data=form)
+    assert "The order is being created" in answer.text
+    assert Order.select().count() == 1
+
+
+@pytest.mark.parametrize("token", ["", "1-a", "99999999999-a", "x" * 90])
+def test_a_form_without_a_recent_token_is_shown_again(token, fill):
+    answer = fill(FORM, **LINK, token=token)
+    assert answer.status_code == 422
+    assert "open for too long" in answer.text
+    assert not Order.select().exists()
+
+
+@pytest.mark.parametrize(
+    ("typed", "field"),
+    [
+        ({"amount": "0"}, "amount"),
+        ({"amount": "1.001"}, "amount"),
+        ({"amount": "1000000.01"}, "amount"),
+        ({"way": "2:cash"}, "way"),
+        ({"way": "99:wxpay"}, "way"),
+        ({"expiry": "86401"}, "expiry"),
+        ({"note": "x" * 201}, "note"),
+        ({"note": "a\x00b"}, "note"),
+        ({"merchant_order_no": "x" * 256}, "merchant_order_no"),
+        ({"merchant_order_no": "a\x1bb"}, "merchant_order_no"),
+    ],
+)
+def test_an_invalid_value_is_shown_at_its_field(typed, field, wrong):
+    assert list(wrong(FORM, **LINK | typed)) == [field]
+    assert not Order.select().exists()
+
+
+def test_a_channel_that_refuses_leaves_a_cancelled_order_with_the_reason(fill, flask, console):
+    flask("channel", "set", "2", "--config", "open=refuse")
+    answer = fill(FORM, **LINK)
+    made = newest()
+    assert made.status == "cancelled"
+    assert answer.headers["Location"].endswith(f"/order/{made.order_no}")
+    assert "The channel rejected the order" in console.get(answer.headers["Location"]).text
+
+
+def test_a_longer_time_than_the_channel_allows_is_limited_and_said(create, fill, console, web_server):
+    config = {f"config_{name}": value for name, value in Alipay(web_server).config("key").items()}
+    fill("channel/new?driver=alipay", name="Own Alipay", category="gateway_b", merchants=["1"], **config)
+    channel = Channel.get(name="Own Alipay")
+    assert "Alipay (OpenAPI): at most 2 hours." in console.get(f"/console/{FORM}").text
+    made = create(way=f"{channel.id}:alipay", expiry="604800")
+    assert made.expires_at - made.createtime == pytest.approx(7_200, abs=2)
+    assert "accepts payments for at most 2 hours" in console.get(f"/console/new-order/{made.order_no}").text
+
+
+def test_only_merchants_with_a_channel_are_offered(page, flask):
+    assert {"demo", "other"} <= set(page("new-order/").html.split('"'))
+    flask("merchant", "set", "other", "--disabled")
+    assert 'value="other"' not in page("new-order/").html
+    page("new-order/?merchant=other", status=404)
+
+
+def test_a_viewer_cannot_create_and_an_operator_can(sign_in, viewer, page, send, flask):
+    assert "New payment link" not in page("orders/", client=viewer).text
+    page("new-order/", client=viewer, status=403)
+    assert send(FORM, client=viewer, **LINK).status_code == 403
+    flask("operator", "set", "demo", "--role", "operator")
+    assert "New payment link" in page("orders/", client=sign_in("demo")).text
+
+
+def test_production_creates_no_withdrawals(create):
+    assert create().order_type == 1
+
+
+def test_the_demo_prefills_a_test_order(demo, create, typed):
+    assert typed(FORM)["amount"] == "100.00"
+    assert create().order_type == 1
+    assert create(order_type="2", way="2:bank").order_type == 2
+
+
+def test_the_demo_makes_a_withdrawal_through_gateway_a_with_example_data(demo, create, console):
+    made = create(order_type="2", way="1:bank")
+    assert (made.order_type, made.status) == (2, "pending")
+    assert "Open simulator" in console.get(f"/console/new-order/{made.order_no}").text
+
+
+def test_a_test_order_by_an_operator_is_named_so(demo, create, audited):
+    made = create()
+    assert f"demo create test order order {made.order_no}" in audited()[-1]

@@ -1,0 +1,42 @@
+"""Orders that an operator creates, and the setup of channels and merchants, in a browser."""
+
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support.ui import Select
+
+from tests.browser import NEEDS_CHROMIUM
+from tests.console_browser.operator import SIZES
+from tests.support import until
+
+pytestmark = NEEDS_CHROMIUM
+
+
+@SIZES
+def test_a_test_order_is_created_and_its_link_opens_the_payment_page(size, operator, running):
+    operator.sits_at(size, "en")
+    operator.goes_to("orders/")
+    operator.presses("New test order")
+    Select(operator.find("#merchant")).select_by_value("demo")
+    operator.presses("Continue")
+    operator.find("#note").send_keys("Two chairs")
+    Select(operator.find("#way")).select_by_value("2:alipay")
+    operator.presses("Create test order")
+    operator.is_at("Test order created")
+    assert not operator.scrolls_sideways
+    order_no = operator.find("#pay-url").text.partition("order_no=")[2]
+    assert operator.find("img.qr").size["width"] > 100
+    operator.opens(operator.find("#pay-url").text)
+    operator.waits_for(lambda: "Two chairs" in operator.chrome.find_element(By.TAG_NAME, "main").text)
+    running.api.play(order_no, "success")
+    until(lambda: running.api.status(order_no) == "completed")
+
+
+def test_a_test_withdrawal_is_created(operator, running):
+    operator.goes_to("new-order/?merchant=demo")
+    operator.find("input[name=order_type][value='2']").click()
+    amount = operator.find("#amount")
+    amount.clear()
+    amount.send_keys("12.34")
+    operator.presses("Create test order")
+    operator.is_at("Test order created")
+    operator.reads("12.34")
+    assert "Open simulator" in operator.text

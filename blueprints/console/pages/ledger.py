@@ -66,7 +66,7 @@ def verify() -> Any:
     except OperatorError as refusal:
         flash(gettext("Action failed: %(why)s", why=message_of(refusal)), "bad")
     else:
-        flash(gettext("Ledger check started. Reload the page to see the result."), "good")
+        flash(gettext("Ledger check started."), "good")
     return redirect(url_for(".index"), 303)
 
 

@@ -16,6 +16,7 @@ from models.tables.order import (
     CANCELLED,
     COMPLETED,
     CONFIRMED,
+    MONEY_IN,
     PAID,
     PENDING,
     SELL,
@@ -28,6 +29,7 @@ from services.callbacks import delivery, http
 from services.errors import OperatorError
 from services.orders import claims, create
 from services.orders.lifecycle import settled
+from services.orders.positions import CREDIT, REFUND
 from services.orders.reasons import Reason, Why, reason_of
 from services.security import audit, masking
 
@@ -59,6 +61,20 @@ class Event:
     after: str = ""
     exception: PaymentException | None = None
     settled: bool = False
+
+
+EVENT, POSTING, CALLBACK, AUDIT = "event", "posting", "callback", "audit"
+# Audit entries whose actions the order's history has, too.
+IN_HISTORY = {"accept order", "reject order", "mark paid", "report not received", "settle exception", "approve payout"}
+
+
+@dataclass(frozen=True)
+class Moment:
+    """One line of the whole timeline: an EVENT, a POSTING with its entries, a CALLBACK or an AUDIT entry."""
+
+    at: int
+    kind: str
+    what: Any
 
 
 @dataclass(frozen=True)
@@ -117,6 +133,29 @@ class OrderTimeline:
             if exception.resolution:
                 _settle(events, exception)
         return sorted(events, key=lambda event: event.at)
+
+    @property
+    def moments(self) -> list[Moment]:
+        """Return payment, ledger, callbacks and operator actions as one timeline."""
+        acts = [each for each in self.audit if each.action not in IN_HISTORY or each.detail.startswith("not done")]
+        moments = [
+            *(Moment(event.at, EVENT, event) for event in self.timeline),
+            *(Moment(posting.createtime, POSTING, (posting, entries)) for posting, entries in self.postings),
+            *(Moment(callback.createtime, CALLBACK, callback) for callback in self.callbacks),
+            *(Moment(entry.at, AUDIT, entry) for entry in acts),
+        ]
+        return sorted(moments, key=lambda moment: moment.at)
+
+    @property
+    def received(self) -> int:
+        """The money received for a deposit, in fen: confirmed, in open exceptions, and credited or sent back later."""
+        own = self.order.received if self.order.status in (CONFIRMED, COMPLETED) else 0
+        others = (each for each in self.exceptions if each.kind in MONEY_IN)
+        return own + sum(each.amount for each in others if each.resolution in (None, CREDIT, REFUND))
+
+    def balance(self, kind: str) -> int:
+        """The sum of the order's entries on accounts of this kind, in fen."""
+        return sum(entry.amount for entry in self.entries if entry.account.kind == kind)
 
 
 def _settle(events: list[Event], exception: PaymentException) -> None:

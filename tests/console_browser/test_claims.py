@@ -3,6 +3,7 @@
 from selenium.webdriver.common.by import By
 
 from tests.browser import NEEDS_CHROMIUM
+from tests.console_browser.operator import SIZES
 from tests.services import walks
 
 pytestmark = NEEDS_CHROMIUM
@@ -65,6 +66,7 @@ def test_a_statement_confirms_the_claims_that_it_matches(operator, running, tmp_
 def test_a_claim_is_reported_as_not_received_on_its_page(operator, running):
     order_no = claimed(running, "36.00")
     operator.goes_to(f"order/{order_no}")
+    operator.presses("More actions")
     operator.presses("Payment not received")
     assert "order.cancelled" in operator.dialog.text
     operator.confirms("Cancel deposit")
@@ -80,3 +82,37 @@ def test_a_late_payment_is_sent_back(operator, running):
     operator.confirms("Mark ¥37.00 as sent back")
     operator.reads("Sent back")
     assert not operator.chrome.find_elements(By.CSS_SELECTOR, ".decide")
+
+
+def test_the_next_action_confirms_a_claim_and_the_timeline_tells_everything(operator, running):
+    order_no = claimed(running, "38.00")
+    operator.goes_to(f"order/{order_no}")
+    operator.presses("Confirm received")
+    operator.find(":popover-open [name=reference]").send_keys("BANK-38")
+    operator.confirms("Confirm received")
+    operator.reads("Order status: Completed")
+    figures = operator.find(".figures").text
+    assert "¥38.00" in figures
+    assert "¥37.77" in figures
+    timeline = operator.find("#moments").text
+    for text in ("The payer says they paid", "Deposit credited", "order.completed", "operator demo"):
+        assert text in timeline
+    assert not operator.find("table").is_displayed()  # the postings
+    operator.presses("Postings")
+    operator.waits_for(lambda: operator.find("table").is_displayed())
+
+
+@SIZES
+def test_a_deposit_that_can_be_paid_shows_its_link_as_text_and_qr_code(size, operator, running):
+    operator.sits_at(size, "en")
+    order_no = running.api.buy("39.00", MANUAL).data["order_no"]
+    operator.goes_to(f"order/{order_no}")
+    assert operator.find("#pay-url").text.endswith(f"/pay/index?order_no={order_no}")
+    assert operator.find(".qr svg").is_displayed()
+    operator.presses("Copy payment link")
+    operator.waits_for(lambda: operator.find("[data-copy=pay-url]").text == "Copied")
+    assert not operator.scrolls_sideways
+    claim = f"order_no={order_no}".encode()
+    running.api.send("POST", "/addons/paychannel/pay/paid", claim, walks.FORM)
+    operator.goes_to(f"order/{order_no}")
+    assert not operator.chrome.find_elements(By.CSS_SELECTOR, "#pay-url")

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
+import segno
 from flask import flash, redirect, render_template, request, url_for
+from flask_login import current_user
+from markupsafe import Markup
 
 from blueprints.console import access, action_labels
 from blueprints.console.forms import find_or_404, message_of
 from blueprints.console.list_page import pages_of_one
-from models.tables.order import CONFIRMED, Order
+from models.tables.order import CANCELLED, COMPLETED, CONFIRMED, PENDING, Order
 from runtime import current
 from schemas.views import hundredths
-from services.channels.calls import driver_of
+from services.channels.calls import driver_of, pay_url
 from services.console import available_actions, perform, timeline
+from services.console.available_actions import Action
 from services.errors import OperatorError
+from services.orders.positions import COMPLETE
 from services.security import sandbox_guard, second_operator
 
 pages = pages_of_one("order", "orders")
@@ -89,13 +94,58 @@ def send(order_no: str) -> Any:
     return _page(order, timeline.reveal(order, access.actor()), revealed=True)
 
 
+# Actions that lead an order on, the first of which is the next one, with the cases in which they do.
+NEXT: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("approve", ("accept", "paid")),
+    ("accept", ("manual", "at the channel", "request")),
+    ("paid", ("credit", "credit later", "spend", "request")),
+    ("ask", ("deposit", "withdrawal")),
+)
+
+
+# The other actions on the whole order, in the order of their buttons.
+OTHERS = ("approve", "accept", "paid", "withdraw-request", "ask", "reject", "not-received", "redeliver-all")
+
+
+def _place(action: Action) -> int:
+    return OTHERS.index(action.name)
+
+
+def _next(order: Order, possible: list[Action], own_request: bool) -> Action | None:
+    """Return the action that leads the order on; None if there is none, or an exception must be decided on first."""
+    if order.status in (COMPLETED, CANCELLED) or any(action.exception for action in possible):
+        return None
+    fitting = (action for name, cases in NEXT for action in possible if action.name == name and action.case in cases)
+    return next((action for action in fitting if not (own_request and action.name == "approve")), None)
+
+
+def _decisions(possible: list[Action]) -> list[Action]:
+    """Return the actions on exceptions; completing the order comes first."""
+    return sorted((each for each in possible if each.exception), key=lambda each: each.resolution != COMPLETE)
+
+
+def _payment_link(order: Order) -> dict[str, str]:
+    """Return the payment page's address and its QR code while the deposit can be paid."""
+    if not order.is_buy or order.status != PENDING:
+        return {}
+    url = pay_url(order.order_no)
+    picture = segno.make(url, error="m").svg_inline(scale=4, border=2, dark="#000", light="#fff", omitsize=True)
+    return {"url": url, "qr": Markup(picture)}
+
+
 def _page(order: Order, sensitive: dict[str, str], revealed: bool = False) -> str:
     possible = available_actions.possible(order)
+    request_of = second_operator.waiting(order)
+    is_own = request_of is not None and request_of.who == current_user.name
+    following = _next(order, possible, is_own)
+    rest = sorted((each for each in possible if each.name in OTHERS and each != following), key=_place)
+    folded = [each for each in rest if not (is_own and each.name == "approve")]
     return render_template(
         "console/order.html",
         **{"order": order, "timeline": timeline.order_timeline(order)},
         **{"sensitive": sensitive, "revealed": revealed, "account": timeline.account_ending(order)},
-        **{"actions": possible, "decisions": [action for action in possible if action.exception]},
-        **{"payout_request": second_operator.waiting(order), "withheld": sandbox_guard.withholds(order)},
+        **{"actions": possible, "decisions": _decisions(possible)},
+        **{"payout_request": request_of, "withheld": sandbox_guard.withholds(order)},
+        **{"next_action": following, "folded": folded, "payment_link": _payment_link(order)},
         **{"by_hand": driver_of(order.channel).by_hand, "plain_amount": hundredths(order.amount)},
     )

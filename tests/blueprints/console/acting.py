@@ -73,8 +73,13 @@ class Desk:
 
 def flashed(html):
     """The one message on top of a page: its category, and its text."""
-    ((category, text),) = re.findall(r'<p class="notice (\w+)" role="status">(.*?)</p>', html)
+    ((category, text),) = messages(html)
     return category, text
+
+
+def messages(html):
+    """All messages on top of a page, as (category, text)."""
+    return re.findall(r'<p class="notice (\w+)" role="status">.*?<span>(.*?)</span></p>', html)
 
 
 def main_form(html, **more):

@@ -1,7 +1,6 @@
 """The list of claims, deciding on many of them at once, and matching them with an uploaded statement."""
 
 import io
-import re
 
 import pytest
 
@@ -9,6 +8,7 @@ from models.tables.ledger import Posting
 from models.tables.operator import AuditEntry
 from models.tables.order import Order
 from services.claims import bulk
+from tests.blueprints.console import acting
 from tests.blueprints.console.acting import Forms, main_form
 from tests.services import walks
 
@@ -23,7 +23,7 @@ def settings_of_app():
 def messages(client, answer):
     """The messages after a form, as (category, text)."""
     assert answer.status_code == 303, answer.text
-    return re.findall(r'<p class="notice (\w+)" role="status">(.*?)</p>', client.get(answer.headers["Location"]).text)
+    return acting.messages(client.get(answer.headers["Location"]).text)
 
 
 @pytest.fixture

@@ -100,3 +100,72 @@ def test_an_unknown_amount_is_not_shown_as_zero(world, desk):
     order_no = walks.deposit_of_no_amount(world)
     (key,) = [key for key in decisions(order_no) if key.endswith("refund")]
     assert "Amount received unknown" in dialog(desk, order_no, key)
+
+
+def between(html, start, end):
+    return Shown(html[html.index(start) : html.index(end, html.index(start))]).text
+
+
+@pytest.mark.parametrize(
+    ("walk", "primary"),
+    [
+        (walks.buy_claimed, "Confirm received"),
+        (walks.buy_pending, "Check status"),
+        (walks.sell_pending, "Approve"),
+        (walks.deposit_too_small, None),  # decide on the exception first
+        (walks.buy_paid, None),
+    ],
+    ids=lambda value: getattr(value, "__name__", value),
+)
+def test_the_next_action_is_the_only_primary_button_and_the_others_are_folded(world, desk, walk, primary):
+    header = re.search(r'<header class="order-head">.*?</header>', desk.order(walk(world)).html, re.S)[0]
+    buttons = re.findall(r'<button type="button" class="([\w ]*)" popovertarget="[^"]+">(.*?)</button>', header)
+    assert [label for style, label in buttons if style == "primary"] == ([primary] if primary else [])
+    shown = header.partition('<details class="more">')[0]
+    assert [label for style, label in buttons if f">{label}</button>" in shown] == ([primary] if primary else [])
+
+
+def test_received_expected_and_credited_are_at_the_top(world, desk):
+    def figures(order_no):
+        return between(desk.order(order_no).html, '<dl class="figures">', "</dl>")
+
+    order_no = walks.deposit_too_small(world)
+    assert figures(order_no) == "Amount received ¥99.99 Amount expected ¥100.00 Credited ¥0.00"
+    (key,) = [key for key in decisions(order_no) if key.endswith("credit")]
+    desk.act(order_no, key)
+    assert figures(order_no) == "Amount received ¥99.99 Amount expected ¥100.00 Credited ¥99.39"
+    order_no = walks.deposit_claimed_and_paid_more(world)
+    (key,) = [key for key in decisions(order_no) if key.endswith("complete")]
+    desk.act(order_no, key)
+    assert figures(order_no) == "Amount received ¥101.00 Amount expected ¥100.00 Credited ¥100.39"
+    assert figures(walks.sell_pending(world)) == "Payout amount ¥50.00 Reserved ¥50.10 Deducted ¥0.00"
+    assert figures(walks.sell_paid_by_hand(world)) == "Payout amount ¥50.00 Reserved ¥0.00 Deducted ¥50.15"
+
+
+def test_one_timeline_has_payment_ledger_callbacks_and_operator_actions(world, desk):
+    order_no = walks.buy_claimed(world)
+    desk.act(order_no, "paid", reference="BANK-1")
+    (key,) = [key for key in desk.order(order_no).actions if key.startswith("redeliver-")]
+    desk.act(order_no, key)
+    told = between(desk.order(order_no).html, '<ol class="timeline" id="moments"', "</ol>")
+    texts = [
+        "Order created · merchant",
+        "The payer says they paid · payer",
+        "· operator demo",
+        "Deposit credited · Available +99.40 , Channel clearing -100.00 , Fees +0.60",
+        "Callback order.completed",
+        "redelivered callback",
+    ]
+    places = [told.find(text) for text in texts]
+    assert -1 not in places, told
+    assert places == sorted(places)
+
+
+def test_the_payment_link_is_shown_while_the_deposit_can_be_paid(world, desk):
+    order_no = walks.buy_pending(world)
+    html = desk.order(order_no).html
+    assert f"/addons/paychannel/pay/index?order_no={order_no}" in html
+    assert re.search(r'<div class="qr" [^>]*><svg [^>]*viewBox', html)
+    assert " style=" not in html
+    for walk in (walks.buy_paid, walks.buy_claimed, walks.buy_expired, walks.sell_pending):
+        assert 'id="pay-url"' not in desk.order(walk(world)).html

@@ -108,7 +108,7 @@ def test_a_withdrawal_is_approved_revealed_and_marked_paid(desk, api, balances, 
     shown = desk.client.post(reveal.url, data=reveal).text
     assert "6222020000000000017" in shown
     assert "50.00" in shown
-    assert 'name="reference"' in shown[shown.index('id="payee"') : shown.index('id="channel-said"')]
+    assert 'name="reference"' in shown[shown.index('id="payee"') : shown.index('id="facts"')]
     assert desk.act(order_no, "paid", reference="BANK-1") == ("good", "Done. Order status: Completed.")
     assert (api.status(order_no), balances()) == ("completed", (1_000_000 - 5_015, 0))
     assert audited() == [
@@ -202,7 +202,7 @@ def test_one_callback_or_all_of_an_order_are_redelivered(desk, api, flask, due, 
     api.play(order_no, "success")
     due()
     sent = len(shop.got)
-    one, *_ = [key for key in desk.order(order_no).actions if key.startswith("redeliver-")]
+    one, *_ = [key for key in desk.order(order_no).actions if key.startswith("redeliver-") and key != "redeliver-all"]
     assert desk.act(order_no, one)[0] == "good"
     due()
     assert desk.act(order_no, "redeliver-all")[1] == "3 callbacks queued for redelivery."
@@ -340,7 +340,7 @@ def test_others_texts_are_escaped(desk, api, shop, due, flask):
     for order_no in (deposit, payout):
         for html in (desk.order(order_no).html, reveal(desk, order_no).text):
             assert SCRIPT not in html
-            assert len(re.findall(r"<script\b", html)) == 1  # the console's own
+            assert len(re.findall(r"<script\b", html)) == html.count("<script src=")  # the console's own
     assert desk.order(deposit).text.count(SCRIPT) > 3
     assert SCRIPT in desk.order(payout).text
 

@@ -304,7 +304,8 @@ def test_an_impossible_adjustment_is_reported_at_its_field(wrong, balances, fiel
 def test_a_merchants_name_is_escaped_on_every_page(fill, page):
     fill("merchant/demo", name=HOSTILE, callback_url="/" + HOSTILE.replace(" ", ""))
     for path in ("merchant/demo", "merchant/demo/adjust", "merchant/demo/account", "channel/2"):
-        assert page(path).tags.count("script") == 1  # the console's own
+        shown = page(path)
+        assert shown.tags.count("script") == shown.html.count("<script src=")  # the console's own
 
 
 @pytest.mark.parametrize("path", ["merchant/nobody", "merchant/nobody/adjust", "merchant/nobody/account"])

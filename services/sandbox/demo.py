@@ -66,7 +66,7 @@ def banner(url: str, api_prefix: str) -> str:
     name, password, _ = OPERATORS[0]
     keys = "\n".join(f"  {merchant['key']:<6} secret {merchant['secret']}" for merchant in MERCHANTS)
     return f"""
-Merchant order service, demo mode: no real money is moved.
+Tillbook, demo mode: no real money is moved.
 
   Tour       {url}/                (begin here: an order from start to finish)
   API        {url}{api_prefix}/merchant/...

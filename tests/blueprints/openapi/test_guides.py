@@ -149,7 +149,7 @@ def test_the_command_of_the_tour_creates_an_order(demo, api, http):
 def test_the_landing_page_has_only_the_name_of_the_service_in_production(http):
     response = http("GET", "/", headers={"Accept-Language": "en"})
     words = " ".join(" ".join(Page(response.text).words).split())
-    assert (response.status, words) == (200, "Merchant order service Merchant order service")
+    assert (response.status, words) == (200, "Tillbook Tillbook")
     assert Page(response.text).links == []
 
 

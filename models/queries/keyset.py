@@ -178,7 +178,8 @@ def summary(lines: list[Line], column: Any, most: int, looks: int) -> Summary:
         condition = [] if line.condition is None else [line.condition]
         rows = line.table.select(column.alias("summed")).where(*line.part, *bounds, *condition)
         rows = rows.limit(most + 1 - count).alias("counted")
-        found, added = line.table.select(fn.COUNT(), fn.COALESCE(fn.SUM(rows.c.summed), 0)).from_(rows).tuples().get()
+        sums = (fn.COUNT(rows.c.summed), fn.COALESCE(fn.SUM(rows.c.summed), 0))
+        found, added = line.table.select(*sums).from_(rows).tuples().get()
         count, total = count + found, total + int(added)
         if count > most:
             return Summary(most, total, more=True)

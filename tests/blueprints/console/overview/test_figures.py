@@ -291,8 +291,16 @@ def test_an_empty_shop_shows_the_first_steps(overview, empty):
 
 
 def test_completed_first_steps_are_marked(overview, app):
-    begin = card(overview(), "Get started")
-    assert begin.count("done") == 3
+    shown = overview()
+    assert card(shown, "Get started").count("done") == 3
+    assert '<a class="button primary" href="/console/new-order/">New payment link</a>' in shown.html
+
+
+def test_only_the_next_step_has_a_button(overview, empty):
+    shown = overview()
+    assert re.findall(r'<a class="button primary" href="[^"]+">([^<]+)', shown.html) == ["Add a channel"]
+    assert {"Add a merchant", "Merchants", "New payment link"} <= set(shown.links)
+    assert "New payment link" not in overview(name="viewer").links
 
 
 # For all readers, at any size

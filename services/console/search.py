@@ -16,7 +16,7 @@ from services.console.lists import mark_open_exceptions, merchants, name_owners
 from services.console.order_list import Orders
 
 MOST = 10  # rows of each kind
-RECENT = 20_000  # orders that are searched for an amount: amounts have no index
+RECENT = 100_000  # orders that are searched for an amount: amounts have no index
 
 
 @dataclass(frozen=True)

@@ -13,19 +13,22 @@ from marshmallow import ValidationError
 from blueprints.console.columns import channel_link, merchant_link
 from blueprints.console.filters import LONGEST
 from blueprints.console.locale import LANGUAGES
+from blueprints.console.pages import new_order
+from models.tables.operator import ADMINISTRATOR, OPERATOR, VIEWER
 from schemas.fields import Yuan
 from schemas.views import hundredths
 from services.console import search
 
 pages = Blueprint("search", __name__, url_prefix="/search")
 
-# Pages that are not in the menu: endpoint, label, icon, and whether only administrators can use it.
+# Pages that are not in the menu: endpoint, label, icon, and the role that it needs.
 OTHER_PAGES = (
-    ("merchant.new", lazy_gettext("New merchant"), "plus", True),
-    ("channel.new", lazy_gettext("New channel"), "plus", True),
-    ("sign_in.password", lazy_gettext("Change password"), "key", False),
-    ("second_factor.index", lazy_gettext("Two-factor authentication"), "lock", False),
-    ("sign_in.own_sessions", lazy_gettext("Sessions"), "devices", False),
+    (*new_order.NEW, "plus", OPERATOR),
+    ("merchant.new", lazy_gettext("New merchant"), "plus", ADMINISTRATOR),
+    ("channel.new", lazy_gettext("New channel"), "plus", ADMINISTRATOR),
+    ("sign_in.password", lazy_gettext("Change password"), "key", VIEWER),
+    ("second_factor.index", lazy_gettext("Two-factor authentication"), "lock", VIEWER),
+    ("sign_in.own_sessions", lazy_gettext("Sessions"), "devices", VIEWER),
 )
 
 
@@ -43,29 +46,28 @@ def _is_in(text: str, name: str) -> bool:
     return f" {text}" in f" {name}" if text.isascii() else text in name
 
 
+def _names(label: Any) -> list[str]:
+    """Return a label in all languages, in lower case."""
+    names = []
+    for locale in LANGUAGES.values():
+        with force_locale(locale):
+            names.append(str(label).casefold())
+    return names
+
+
 def _pages(text: str) -> list[tuple[str, Any, str, str]]:
     """Return address, label, no note, and icon of the pages whose name has the text, in any language."""
-    known: Iterable[tuple[str, Any, str, bool]] = (
-        *(
-            (f"{item.blueprint}.index", item.label, item.icon, False)
-            for _, items in current_app.config["MENU"]
-            for item in items
-        ),
+    menu = current_app.config["MENU"]
+    known: Iterable[tuple[str, Any, str, str]] = (
+        *((f"{item.blueprint}.index", item.label, item.icon, VIEWER) for _, items in menu for item in items),
         *OTHER_PAGES,
     )
-
-    def names(label: Any) -> list[str]:
-        every = []
-        for locale in LANGUAGES.values():
-            with force_locale(locale):
-                every.append(str(label).casefold())
-        return every
 
     wanted = text.casefold()
     return [
         (url_for(endpoint), label, "", icon)
-        for endpoint, label, icon, restricted in known
-        if (not restricted or current_user.may_administer) and any(_is_in(wanted, name) for name in names(label))
+        for endpoint, label, icon, role in known
+        if current_user.has(role) and any(_is_in(wanted, name) for name in _names(label))
     ]
 
 

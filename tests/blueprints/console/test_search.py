@@ -60,7 +60,7 @@ def test_an_amount_shows_its_orders_and_says_how_far_it_searched(api, found, tex
     shown = found(text)
     assert order_no in shown.text
     assert none not in shown.text
-    assert "Among the latest 20,000 orders" in shown.text
+    assert "Among the latest 100,000 orders" in shown.text
     assert shown.links["Search all orders of ¥77.50"] == "/console/orders/?flt_least=77.50&flt_most=77.50"
     monkeypatch.setattr(search, "RECENT", 1)
     assert order_no not in found(text).text
@@ -100,6 +100,10 @@ def test_merchants_and_channels_are_found_by_name(found):
 @pytest.mark.parametrize(("text", "url"), [("balan", "/console/ledger/"), ("余额", "/console/ledger/")])
 def test_pages_are_found_in_both_languages(found, text, url):
     assert url in found(text).links.values()
+
+
+def test_a_page_that_is_not_in_the_menu_is_found(found):
+    assert found("payment link").links["New payment link"] == "/console/new-order/"
 
 
 def test_only_administrators_find_pages_that_only_they_can_use(found, page, viewer):

@@ -97,9 +97,9 @@ def test_the_next_action_confirms_a_claim_and_the_timeline_tells_everything(oper
     timeline = operator.find("#moments").text
     for text in ("The payer says they paid", "Deposit credited", "order.completed", "operator demo"):
         assert text in timeline
-    assert not operator.find("table").is_displayed()  # the postings
-    operator.presses("Postings")
-    operator.waits_for(lambda: operator.find("table").is_displayed())
+    assert not operator.find(".fold table").is_displayed()
+    operator.find(".fold summary").click()
+    operator.waits_for(lambda: operator.find(".fold table").is_displayed())
 
 
 @SIZES

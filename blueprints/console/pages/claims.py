@@ -52,7 +52,7 @@ CLAIMS = ListPage(
             lambda order: order.merchant_order_no,
             on="export",
         ),
-        Column("createtime", lazy_gettext("Created"), lambda order: order.createtime, "time"),
+        Column("createtime", lazy_gettext("Created"), lambda order: order.createtime, "time", on="export"),
         Column("claimed", lazy_gettext("Claimed at"), lambda order: order.updatetime, "time"),
         *merchant_columns(),
         Column(
@@ -62,7 +62,8 @@ CLAIMS = ListPage(
             link=lambda order: channel_link(order.channel),
         ),
         Column("amount", lazy_gettext("Amount (¥)"), lambda order: order.amount, "money"),
-        Column("status", lazy_gettext("Status"), lambda order: marked(order, status_of(order)), "states"),
+        Column("status", lazy_gettext("Status"), status_of, "state", on="export"),
+        Column("mark", "", lambda order: marked(order, status_of(order))[1:], "states", on="page"),
     ),
     bulk=(
         BulkAction("claims.confirm", lazy_gettext("Confirm received"), "primary"),

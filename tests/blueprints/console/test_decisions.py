@@ -121,7 +121,7 @@ def test_the_next_action_is_the_only_primary_button_and_the_others_are_folded(wo
     header = re.search(r'<header class="order-head">.*?</header>', desk.order(walk(world)).html, re.S)[0]
     buttons = re.findall(r'<button type="button" class="([\w ]*)" popovertarget="[^"]+">(.*?)</button>', header)
     assert [label for style, label in buttons if style == "primary"] == ([primary] if primary else [])
-    shown = header.partition('<details class="more">')[0]
+    shown = header.partition('<details class="others">')[0]
     assert [label for style, label in buttons if f">{label}</button>" in shown] == ([primary] if primary else [])
 
 

@@ -1,9 +1,11 @@
 """A page updates itself, unless it is hidden or in use."""
 
 import pytest
+from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 
 from tests.browser import NEEDS_CHROMIUM
+from tests.console_browser.operator import order_page
 
 pytestmark = NEEDS_CHROMIUM
 FAST = "document.body.dataset.poll = 0.2; document.dispatchEvent(new Event('visibilitychange'));"
@@ -65,6 +67,32 @@ def test_a_part_with_a_checked_box_stays_as_it_is(operator, running):
     operator.find("#box").click()
     operator.waits_for(lambda: badge(operator) != before)
     assert not operator.chrome.find_elements(By.ID, "box")
+
+
+def test_a_list_shows_a_new_row_and_the_focus_stays_on_its_row(operator, running):
+    running.api.buy("64.00")
+    operator.goes_to("orders/")
+    ActionChains(operator.chrome).send_keys("j").perform()
+    row = operator.chrome.switch_to.active_element.get_attribute("data-href")
+    assert row
+    operator.chrome.execute_script(FAST)
+    newest = running.api.buy("65.00").data["order_no"]
+    operator.waits_for(lambda: newest in operator.find("#rows tr").get_attribute("data-href"))
+    assert operator.chrome.switch_to.active_element.get_attribute("data-href") == row
+
+
+def test_an_open_dialog_stays(operator, running):
+    placed = running.api.sell("66.00").data
+    operator.goes_to(order_page(placed))
+    operator.presses("Approve")
+    operator.chrome.execute_script(FAST)
+    before = fetches(operator)
+    running.flask("order", "reject", placed["order_no"], "--reason", "elsewhere")
+    operator.waits_for(lambda: fetches(operator) > before + 3)
+    assert "66.00" in operator.dialog.text
+    operator.presses("Cancel", ":popover-open")
+    operator.reads("Cancelled")
+    assert operator.has_not_reloaded
 
 
 def test_the_end_of_the_session_is_shown(operator, running, polls):

@@ -167,7 +167,7 @@ def read(filters: Sequence[Filter]) -> Wanted:
             continue
         try:
             wanted.values[each.key], shown = _CLEAN[each.kind](each, text)
-            if each.kind not in ("tab", "sort"):
+            if each.kind != "sort":
                 wanted.shown.append((each, shown))
         except ValueError as wrong:
             wanted.wrong[each.key] = str(wrong)

@@ -20,9 +20,10 @@ from werkzeug.exceptions import UnprocessableEntity
 from blueprints.console import filters
 from blueprints.console.access import actor
 from blueprints.console.columns import Column
-from blueprints.console.filters import Filter
+from blueprints.console.filters import SINCE, UNTIL, Filter
 from blueprints.console.forms import message_of
 from blueprints.console.locale import zone
+from blueprints.console.time_ranges import quick_ranges
 from models.db.base import LARGEST_ID
 from runtime import Part
 from services.console import lists, saved_views
@@ -54,6 +55,7 @@ class ListPage:
         template: of the page; it extends `console/list.html`.
         facts: returns further variables of the template, for the rows of the page.
         bulk: the actions on selected rows, which are orders.
+        counts: returns how many rows each choice of the tabs has, by its text ("" for all), for the wanted values.
         limit: the most rows of a page.
         oldest_first: whether the list begins with the oldest row.
     """
@@ -68,6 +70,7 @@ class ListPage:
     template: str = "console/list.html"
     facts: Callable[[list[Any]], dict[str, Any]] = lambda rows: {}
     bulk: Sequence[BulkAction] = ()
+    counts: Callable[[dict[str, Any]], dict[str, int]] = lambda wanted: {}
     limit: int = 50
     oldest_first: bool = False
 
@@ -93,7 +96,9 @@ class ListPage:
             self.template,
             **{"page": self, "wanted": wanted, "found": found, "list_url": self._url, "sort": sort},
             **{"views": self._views(), "may_save": bool(self._given()) and not wanted.wrong},
-            **{"bulk": self.bulk if current_user.may_act else (), **self.facts(found.rows)},
+            **{"counts": {} if wanted.wrong else self.counts(wanted.values)}
+            | {"bulk": self.bulk if current_user.may_act else (), **self.facts(found.rows)},
+            ranges=quick_ranges() if {SINCE, UNTIL} <= set(self.filters) else (),
             columns=[column for column in self.columns if column.on != "export"],
             empty=gettext("No results. Change or clear the filters.") if narrowed else self.empty,
         )

@@ -13,6 +13,7 @@ from flask import Flask, Response, redirect, request
 from flask_babel import format_datetime, gettext
 from markupsafe import Markup
 
+import business_clock
 import settings
 from blueprints.api import envelope
 from runtime import current
@@ -59,12 +60,17 @@ def local_time(timestamp: int | None) -> datetime | None:
 
 
 def time_tag(timestamp: int | None) -> Markup:
-    """Format a Unix time as a `<time>` element in the reader's zone; empty for none."""
+    """Format a Unix time as a `<time>` element in the reader's zone; empty for none.
+
+    Narrow lists show `data-short` instead: without the present year and without seconds.
+    """
     at = local_time(timestamp)
     if at is None:
         return Markup("")
-    return Markup('<time datetime="{}" title="{}">{}</time>').format(
-        at.isoformat(), f"{at:%Y-%m-%d %H:%M:%S} {at.tzname()}", f"{at:%Y-%m-%d %H:%M:%S}"
+    year = datetime.fromtimestamp(business_clock.now(), zone()).year
+    short = f"{at:%m-%d %H:%M}" if at.year == year else f"{at:%Y-%m-%d}"
+    return Markup('<time datetime="{}" title="{}" data-short="{}">{}</time>').format(
+        at.isoformat(), f"{at:%Y-%m-%d %H:%M:%S} {at.tzname()}", short, f"{at:%Y-%m-%d %H:%M:%S}"
     )
 
 

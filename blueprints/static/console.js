@@ -10,11 +10,6 @@
     if (document.querySelector("time") || document.querySelector("input[type=datetime-local]")) location.reload();
   }
 
-  // Wide screens always show the filters.
-  if (matchMedia("(min-width: 44rem)").matches) {
-    for (const box of document.querySelectorAll(".filterbox")) box.open = true;
-  }
-
   document.addEventListener("submit", (event) => {
     if (event.target.method !== "post") return;
     if (event.target.dataset.sent) event.preventDefault();
@@ -25,7 +20,7 @@
   });
 
   // A click outside a menu or Escape closes it.
-  const menus = [...document.querySelectorAll("header.bar details")];
+  const menus = [...document.querySelectorAll("header.bar details, .filterbox:not(:has(.wrong))")];
   document.addEventListener("click", (event) => {
     for (const menu of menus) if (!menu.contains(event.target)) menu.open = false;
   });

@@ -79,10 +79,15 @@ def in_buckets(span: OrderRange, cells: Cells, top: int, skip: int, limit: int) 
     Args:
         top: the highest `seq` of the page; the end of the span if `skip` is not 0.
     """
-    total = _tallied(span, cells, span.low // BUCKET, span.high // BUCKET)
+    total = counted(span, cells)
     high, left = (top, skip) if skip < BUCKET else _start(span, cells, skip)
     found = _cells_below(cells).run(merchant=span.merchant, low=span.low, high=high, limit=limit, skip=left)
     return [row[0] for row in found.fetchall()], total
+
+
+def counted(span: OrderRange, cells: Cells) -> int:
+    """Return the number of orders of these types and statuses in the span."""
+    return _tallied(span, cells, span.low // BUCKET, span.high // BUCKET)
 
 
 def _tallied(span: OrderRange, cells: Cells, first: int, last: int) -> int:

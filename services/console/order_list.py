@@ -8,9 +8,10 @@ from typing import Any
 from peewee import fn
 
 from gateways.registry import DRIVERS
-from models.queries import keyset, search, time_bisect
+from models.queries import keyset, order_range, search, time_bisect
+from models.queries.count_buckets import counted
 from models.queries.keyset import Key, Line
-from models.queries.order_range import EVERY_CELL, Cells
+from models.queries.order_range import EVERY_CELL, Cells, OrderRange
 from models.tables.order import (
     BUY,
     COMPLETED,
@@ -31,6 +32,9 @@ from services.ledger import accounts
 
 # States of payouts: to approve, to send manually, both, in progress.
 APPROVE, SEND, WAITING, UNDER_WAY = "approve", "send", "waiting", "under_way"
+
+COUNTED_BY = {"merchant", "type", "since", "until"}  # the filters with which orders are counted without reading them
+MOST_SPANS = 10  # merchants whose orders are counted by status in a time range; each costs several queries
 
 
 class Orders(Browse):
@@ -122,16 +126,30 @@ class Orders(Browse):
         """The total by the database's counts, or by the merchants' numbering."""
         if self.condition() is not None:
             return None
+        if self.cells == EVERY_CELL and self.wanted.keys() & {"since", "until"}:
+            return sum(high - low for low, high in self._ranges().values())
+        counts = self.counts()
+        return None if counts is None else sum(counts.values())
+
+    def counts(self) -> dict[str, int] | None:
+        """Return the number of orders of each wanted status by merchant, type and time; None if that would be slow."""
         types, statuses = self.cells
         if self.wanted.keys() & {"since", "until"}:
-            return self._in_range() if self.cells == EVERY_CELL else None
+            spans = [(merchant, low, high - 1) for merchant, (low, high) in self._ranges().items()]
+            if len(spans) > MOST_SPANS:
+                return None
+            ranges = [OrderRange(*span, order_range.newest(span[0])[0]) for span in spans]
+            return {each: sum(counted(span, (types, (each,))) for span in ranges) for each in statuses}
+        every = OrderCount.select(OrderCount.status, fn.SUM(OrderCount.count)).group_by(OrderCount.status)
         cells = (OrderCount.order_type.in_(types), OrderCount.status.in_(statuses))
-        counted = OrderCount.select(fn.COALESCE(fn.SUM(OrderCount.count), 0))
-        return int(counted.where(OrderCount.merchant.in_(merchants(self.wanted)), *cells).scalar())
+        found = every.where(OrderCount.merchant.in_(merchants(self.wanted)), *cells).tuples()
+        return dict.fromkeys(statuses, 0) | {status: int(count) for status, count in found}
 
-    def _in_range(self) -> int:
+    def _ranges(self) -> dict[int, tuple[int, int]]:
+        """Return the first number in the wanted time range, and the first one after it, of merchants with orders."""
         lows, highs = self._numbers((0, 0), None)[0] or {}, self._numbers(None, (2**62, 0))[1] or {}
-        return sum(max(0, highs[merchant] - lows[merchant]) for merchant in merchants(self.wanted))
+        ends = {merchant: (lows[merchant], highs[merchant]) for merchant in merchants(self.wanted)}
+        return {merchant: (low, high) for merchant, (low, high) in ends.items() if low < high}
 
     def rows(self, ids: list[int]) -> list[Any]:
         """The rows with merchant and channel, each with `needs_review`."""
@@ -188,6 +206,18 @@ def orders(wanted: dict[str, Any]) -> Orders:
     """Return all orders, in the order that the wanted `sort` and the other filters need."""
     by_completion = "completed" in wanted.get("sort", "") or wanted.keys() & set(CompletedOrders.span)
     return (CompletedOrders if by_completion else Orders)(wanted)
+
+
+def counts_by_status(wanted: dict[str, Any]) -> dict[str, int]:
+    """Return the number of orders of each status, and with the key "" of all; empty if counting them would be slow.
+
+    Args:
+        wanted: the filters of `orders`; the status is ignored.
+    """
+    others = {name: value for name, value in wanted.items() if name not in ("status", "sort")}
+    is_slow = isinstance(orders(wanted), CompletedOrders) or not others.keys() <= COUNTED_BY
+    counts = None if is_slow else Orders(others).counts()
+    return {"": sum(counts.values()), **counts} if counts else {}
 
 
 def open_exceptions() -> dict[int, list[str]]:

@@ -7,7 +7,6 @@ from pathlib import Path
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
-from selenium.webdriver.support.ui import Select
 
 from tests.browser import NEEDS_CHROMIUM
 from tests.console_browser.operator import SIZES, order_page
@@ -107,17 +106,6 @@ def test_a_withdrawal_is_approved_by_the_keyboard_alone(operator, running):
             break
     keys.send_keys(Keys.ENTER).perform()
     until(lambda: running.api.status(placed["order_no"]) == "completed")
-
-
-def test_filters_narrow_a_list(operator, running):
-    placed, other = running.api.buy("55.01").data, running.api.buy("55.02").data
-    operator.goes_to("orders/")
-    operator.find("[name=flt_least]").send_keys("55.01")
-    operator.find("[name=flt_most]").send_keys("55.01")
-    Select(operator.find("[name=flt_type]")).select_by_value("buy")
-    operator.presses("Apply")
-    operator.waits_for(lambda: other["order_no"] not in operator.text)
-    assert placed["order_no"] in operator.text
 
 
 def test_an_operator_completes_a_late_payment_and_sees_the_callback_first(operator, running):

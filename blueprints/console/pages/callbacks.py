@@ -33,7 +33,7 @@ CALLBACKS = ListPage(
     browse=record_lists.Callbacks,
     empty=lazy_gettext("No callbacks yet."),
     filters=(
-        Filter("state", lazy_gettext("Status"), choices=choices(labels.CALLBACKS)),
+        Filter("state", lazy_gettext("Status"), "tab", choices=choices(labels.CALLBACKS)),
         Filter("event", lazy_gettext("Event"), choices=choices(EVENTS)),
         MERCHANT,
         Filter("order", lazy_gettext("Order number"), "text"),

@@ -24,7 +24,7 @@ def _statuses() -> list[Choice]:
     ]
 
 
-STATUS = Filter("status", lazy_gettext("Status"), choices=_statuses)
+STATUS = Filter("status", lazy_gettext("Status"), "tab", choices=_statuses)
 # The orders of the rows that an index has.
 SORT = Filter(
     "sort",
@@ -105,6 +105,7 @@ ORDERS = ListPage(
         Column("updatetime", lazy_gettext("Updated"), lambda order: order.updatetime, "time", on="export"),
         Column("reference", lazy_gettext("Channel transaction ID"), lambda order: order.channel_reference, on="export"),
     ),
+    counts=order_list.counts_by_status,
 )
 
 orders = ORDERS.blueprint()
@@ -131,7 +132,11 @@ EXCEPTIONS = ListPage(
     filters=(
         Filter("text", lazy_gettext("Order number, or part of the bank transaction ID"), "search"),
         Filter("amount", lazy_gettext("Amount"), "amount"),
-        Filter("state", lazy_gettext("Exceptions"), choices=choices(EXCEPTION_STATES), default=record_lists.OPEN),
+        Filter(
+            *("state", lazy_gettext("Exceptions"), "tab"),
+            choices=choices(EXCEPTION_STATES),
+            default=record_lists.OPEN,
+        ),
         Filter("kind", lazy_gettext("Kind"), choices=choices(labels.EXCEPTIONS)),
         TYPE,
         MERCHANT,

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Any
+from urllib.parse import urlencode
 
 from babel.dates import format_skeleton
 from babel.numbers import format_compact_decimal
@@ -63,9 +64,10 @@ class Volume:
         return self.inward.commission + self.outward.commission
 
 
-def orders_url(**filters: Any) -> str:
-    """Return the address of the list of orders with these filters."""
-    return url_for("orders.index", **{f"flt_{name}": value for name, value in filters.items()})
+def orders_url(base: str = "", **filters: Any) -> str:
+    """Return the address of the list of orders with these filters; `base` is that of the list, if it is known."""
+    query = urlencode({f"flt_{name}": value for name, value in filters.items()})
+    return f"{base or url_for('orders.index')}?{query}"
 
 
 def between(start: datetime, end: datetime) -> dict[str, str]:
@@ -79,19 +81,21 @@ def span_of(shown: Statistics, length: int) -> dict[str, str]:
     return between(midnight - timedelta(length - 1), midnight + timedelta(1))
 
 
-def _volume(sums: Sums, start: datetime, span: dict[str, str]) -> Volume:
+def _volume(base: str, sums: Sums, start: datetime, span: dict[str, str]) -> Volume:
     urls = {
-        "in": orders_url(type=alert_texts.TYPES[BUY], status=COMPLETED, **span),
-        "out": orders_url(type=alert_texts.TYPES[SELL], status=COMPLETED, **span),
-        "orders": orders_url(**span),
+        "in": orders_url(base, type=alert_texts.TYPES[BUY], status=COMPLETED, **span),
+        "out": orders_url(base, type=alert_texts.TYPES[SELL], status=COMPLETED, **span),
+        "orders": orders_url(base, **span),
     }
     return Volume(start, sums.get(BUY, Sum()), sums.get(SELL, Sum()), urls)
 
 
 def volumes(shown: Statistics, length: int) -> list[Volume]:
     """Return the volumes of a range by day, or of a single day by hour."""
-    apart = timedelta(hours=1) if length == 1 else timedelta(1)
-    return [_volume(slot.sums, slot.start, between(slot.start, slot.start + apart)) for slot in shown.series(length)]
+    apart, base = timedelta(hours=1) if length == 1 else timedelta(1), url_for("orders.index")
+    return [
+        _volume(base, slot.sums, slot.start, between(slot.start, slot.start + apart)) for slot in shown.series(length)
+    ]
 
 
 def compact(number: float) -> str:
@@ -217,7 +221,7 @@ def key_figures(shown: Statistics, length: int) -> list[Figure]:
     slots = shown.series(length)
     slots = slots[: shown.hour + 1] if length == 1 else slots
     compared = shown.comparison(length)
-    urls = _volume(sums, datetime.min, span_of(shown, length)).urls
+    urls = _volume("", sums, datetime.min, span_of(shown, length)).urls
     links = {"deposits": urls["in"], "withdrawals": urls["out"], "orders": urls["orders"]}
     found = []
     for name, (label, take, short, full) in FIGURES.items():

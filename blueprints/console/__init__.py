@@ -15,7 +15,7 @@ from werkzeug.exceptions import HTTPException
 
 import settings
 from blueprints.api import envelope, rate_limits
-from blueprints.console import access, action_labels, icons, labels, locale
+from blueprints.console import access, action_labels, browsers, icons, labels, locale
 from blueprints.console.pages import BLUEPRINTS, MENU, confirm, menu_counts
 from runtime import current
 from services.errors import ERRORS, ApiError
@@ -143,7 +143,7 @@ def create() -> Flask:
     for blueprint in BLUEPRINTS:
         app.register_blueprint(blueprint)
     app.config["MENU"] = MENU
-    app.jinja_env.globals.update(menu=MENU, menu_counts=menu_counts, drawn=icons.drawn)
+    app.jinja_env.globals.update(menu=MENU, menu_counts=menu_counts, drawn=icons.drawn, short_name=browsers.short_name)
     app.jinja_env.globals.update(labels=labels, describe=action_labels.describe)
     return app
 

@@ -7,6 +7,7 @@ import zlib
 
 import pytest
 
+from blueprints.console.browsers import short_name
 from models.tables.operator import AuditEntry, Session
 from tests.blueprints.console.reading import Shown
 
@@ -97,6 +98,21 @@ def test_nobody_ends_a_session_of_another_account_by_its_number(sign_in, end, is
     viewer, demo = sign_in("viewer"), sign_in("demo")
     assert end(viewer, f"{ids()[-1]}/end").status_code == 404
     assert is_in(demo)
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 Chrome/150.0 Safari/537.36", "Chrome, Windows"),
+        ("Mozilla/5.0 (Windows NT 10.0) AppleWebKit/537.36 Chrome/150.0 Safari/537.36 Edg/150.0", "Edge, Windows"),
+        ("Mozilla/5.0 (iPhone; CPU iPhone OS 19_0 like Mac OS X) Version/19.0 Safari/604.1", "Safari, iPhone"),
+        ("Mozilla/5.0 (Linux; Android 16) Chrome/150.0 Mobile Safari/537.36 MicroMessenger/8.0", "WeChat, Android"),
+        ("curl/8.5.0", "curl/8.5.0"),
+        ("", ""),
+    ],
+)
+def test_a_browser_has_a_short_name(text, name):
+    assert short_name(text) == name
 
 
 def test_ending_sessions_is_in_the_audit_log(console, end):

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import sys
-from datetime import date, datetime, timedelta
+from datetime import datetime
 from typing import Any, BinaryIO
 
 import click
 
 from cli.orders import TYPES
 from cli.output import PERCENT, ROW_ID, Command, facts, json_option, show, table
-from gateways import registry
-from gateways.base import CHINA
-from gateways.statement import Layout
 from schemas.views import hundredths
 from services.channels import channel_setup
-from services.errors import OperatorError
-from services.statements import parse
-from services.statements import reconcile as comparison
-from services.statements.book_side import Days
-from services.statements.parse import Line
-from services.statements.reconcile import Comparison
+from services.statements import compare_file, parse
+from services.statements.compare_file import Choices, Result
+from services.statements.reconcile import Difference
 
 DAY = click.DateTime(["%Y-%m-%d"])
 DIFFERENT = 3  # exit status; 1 and 2 mean that nothing was compared
@@ -34,28 +28,6 @@ def _given(pairs: tuple[str, ...]) -> dict[str, list[str]]:
             raise click.UsageError(f"--column {pair}: write NAME=VALUE, such as number=商户单号")
         given.setdefault(name, []).append(value)
     return given
-
-
-def _lines(layout: Layout, file: BinaryIO, given: dict[str, list[str]], with_fees: bool) -> list[Line]:
-    raw = file.read(parse.MOST_BYTES + 1)
-    layout = parse.overridden(layout, given)
-    return parse.read(raw, layout, {*given, *(["fee"] if with_fees else [])})
-
-
-def _days(lines: list[Line], since: datetime | None, until: datetime | None) -> tuple[date, date]:
-    """Return the first and last day of the statement, in China."""
-    times = [time for line in lines if (time := line.created or line.time) is not None]
-    if since is None and not times:
-        raise OperatorError("the statement has no times: specify its days with --since and --until")
-    first = since.date() if since else datetime.fromtimestamp(min(times), CHINA).date()
-    last = until.date() if until else datetime.fromtimestamp(max(times), CHINA).date() if times else first
-    if last < first:
-        raise OperatorError(f"the last day ({last}) is before the first ({first})")
-    return first, last
-
-
-def _begins(day: date) -> int:
-    return int(datetime(day.year, day.month, day.day, tzinfo=CHINA).timestamp())
 
 
 def _tell(view: dict[str, Any]) -> None:
@@ -86,15 +58,21 @@ def _row(difference: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _view(channel_id: int, first: date, last: date, found: Comparison) -> dict[str, Any]:
+def _shown(difference: Difference) -> dict[str, Any]:
+    facts = {name: fact for name, fact in vars(difference).items() if name not in ("notes", "exceptions")}
+    return facts | {"detail": difference.detail}
+
+
+def _view(channel_id: int, result: Result) -> dict[str, Any]:
+    found = result.comparison
     return {
         "channel": channel_id,
-        "since": str(first),
-        "until": str(last),
+        "since": str(result.since),
+        "until": str(result.until),
         "lines": found.lines,
         "matched": found.matched,
         "sums": {side: {name: hundredths(fen) for name, fen in sums.items()} for side, sums in found.sums.items()},
-        "differences": [vars(difference) for difference in found.differences],
+        "differences": [_shown(difference) for difference in found.differences],
     }
 
 
@@ -145,12 +123,13 @@ def reconcile(
     Exits with status 0 if both agree, 3 if they differ.
     """
     channel = channel_setup.find_channel(channel_id)
-    layout = registry.DRIVERS[channel.driver].statement
-    lines = _lines(layout, statement, _given(pairs), with_fees=fee_rate is not None)
-    first, last = _days(lines, since, until)
-    types = (TYPES[kind],) if kind else layout.types
-    by_creation = any(line.created for line in lines) if lines else bool(layout.created)
-    days = Days(_begins(first), _begins(last + timedelta(days=1)), by_creation)
-    found = comparison.compare(channel, lines, days, types, fee_rate)
-    show(_view(channel_id, first, last, found), as_json, _tell)
-    sys.exit(DIFFERENT if found.differences else 0)
+    chosen = Choices(
+        since=since and since.date(),
+        until=until and until.date(),
+        order_type=TYPES[kind] if kind else None,
+        fee_rate=fee_rate,
+        columns=_given(pairs),
+    )
+    result = compare_file.compare(channel, statement.read(parse.MOST_BYTES + 1), chosen)
+    show(_view(channel_id, result), as_json, _tell)
+    sys.exit(DIFFERENT if result.comparison.differences else 0)

@@ -32,6 +32,7 @@ from models.tables.order import Attempt, History, Order, OrderNote, PaymentExcep
 from models.tables.order_counts import TRIGGERS, OrderCount
 from models.tables.outbox import Callback, CallbackAttempt, WebhookKey
 from models.tables.payout_account import PayoutAccount
+from models.tables.reconciliation import Reconciliation
 from models.tables.replay import IdempotencyKey, Nonce
 from models.tables.setup_version import OF_TABLES, REVISED, SetupVersion
 from models.tables.unknown_notice import UnknownNotice
@@ -73,6 +74,7 @@ TABLES = [
     Notification,
     BalanceWarning,
     LedgerDay,
+    Reconciliation,
     SavedView,
     OrderNote,
     ChannelPicture,

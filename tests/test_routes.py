@@ -50,6 +50,7 @@ DEMO = """
 LISTS = (
     *("accounts", "audit", "callbacks", "channels", "claims", "entries", "exceptions", "merchants", "orders"),
     *("failed_sign_ins", "payouts"),
+    *("payouts", "reconciliations"),
 )
 CONSOLE = """
 / GET
@@ -100,6 +101,9 @@ CONSOLE = """
 /payouts/reject GET POST
 /payouts/reveal GET POST
 /payouts/sent GET POST
+/reconciliation/ GET
+/reconciliation/<int:row_id> GET
+/reconciliation/upload GET POST
 /sessions/ GET
 /sessions/<int:session_id>/end POST
 /sessions/others POST

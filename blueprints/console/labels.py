@@ -149,6 +149,7 @@ ACTIONS = {
     "redeliver callbacks": lazy_gettext("redelivered all callbacks of %(subject)s"),
     "reveal": lazy_gettext("viewed the personal data of %(subject)s"),
     "export": lazy_gettext("exported %(subject)s"),
+    "reconcile": lazy_gettext("compared a statement of %(subject)s"),
     "export statement": lazy_gettext("downloaded a statement of %(subject)s"),
     "verify ledger": lazy_gettext("started a ledger check"),
     "adjust balance": lazy_gettext("adjusted the balance of %(subject)s"),

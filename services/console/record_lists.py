@@ -14,6 +14,7 @@ from models.tables.ledger import AVAILABLE, CLEARING, HELD, Entry, LedgerAccount
 from models.tables.merchant import Merchant
 from models.tables.order import Order, PaymentException
 from models.tables.outbox import CALLBACK_STATES, DEAD, Callback, CallbackAttempt
+from models.tables.reconciliation import Reconciliation
 from services.console import to_do
 from services.console.lists import Browse, capped, merchants, name_owners
 
@@ -224,3 +225,18 @@ def callbacks_failing() -> int:
     recent = Callback.createtime >= business_clock.now() - to_do.RECENT
     dead = (Callback.state == DEAD) & Callback.merchant.in_(merchants({}))
     return capped(Callback.select(Callback.createtime).where(dead, recent))
+
+
+class Reconciliations(Browse):
+    """Compared statements, by `channel`."""
+
+    table = Reconciliation
+    timed = False
+
+    def conditions(self) -> list[Any]:
+        """The condition on the channel."""
+        return self.equal(channel=Reconciliation.channel)
+
+    def rows(self, ids: list[int]) -> list[Any]:
+        """The rows with their channels."""
+        return name_owners(super().rows(ids))

@@ -38,6 +38,15 @@ _AMOUNT = re.compile(r"([+-]?)([0-9]+|[0-9]{1,3}(?:,[0-9]{3})+)(\.[0-9]{1,8})?",
 _TIME = re.compile(r"(\d{4})[-/](\d{1,2})[-/](\d{1,2})(?:[ T]+(\d{1,2}):(\d{2})(?::(\d{2}))?)?", re.ASCII)
 SHORTENED = re.compile(r"[0-9](\.[0-9]+)?E\+[0-9]+", re.ASCII | re.IGNORECASE)
 
+
+class _Unreadable(ValueError):
+    """A value that can't be read: the text of the refusal and its values, without the line and the column."""
+
+    def __init__(self, text: str, /, **values: str):
+        super().__init__(text)
+        self.text, self.values = text, values
+
+
 Row = tuple[int, list[str]]  # the file's line on which the row ends, and the row's values
 
 
@@ -80,13 +89,14 @@ def read(raw: bytes, layout: Layout, needed: Collection[str] = ()) -> list[Line]
         OperatorError: it can't be read; the text names the line and the column.
     """
     if len(raw) > MOST_BYTES:
-        raise OperatorError("the statement is larger than 64 MiB: compare fewer days at a time")
+        raise OperatorError(N_("the statement is larger than 64 MiB: compare fewer days at a time"))
     rows = rows_of(decoded(raw))
     header = _header(rows, layout)
     names = {name: next((each for each in getattr(layout, name) if each in header), None) for name in COLUMNS}
     for name in needed:
         if name in names and names[name] is None:
-            raise OperatorError(f"the statement has no column {' or '.join(getattr(layout, name)) or name}")
+            column = " or ".join(getattr(layout, name)) or name
+            raise OperatorError(N_("the statement has no column %(column)s"), column=column)
     reader = _Reader(layout, header, {name: column for name, column in names.items() if column is not None})
     return [line for row in _data(rows, header, header.index(str(names["number"]))) for line in reader.lines(*row)]
 
@@ -122,8 +132,12 @@ def _header(rows: Iterator[Row], layout: Layout) -> list[str]:
             return cells
     number, amount = " or ".join(layout.number), " or ".join(layout.amount)
     raise OperatorError(
-        f"the statement has no line with the columns {number} and {amount}: "
-        "specify them with --column number=... --column amount=..."
+        N_(
+            "the statement has no line with the columns %(number)s and %(amount)s: "
+            "specify them with --column number=... --column amount=..."
+        ),
+        number=number,
+        amount=amount,
     )
 
 
@@ -197,21 +211,36 @@ class _Reader:
         try:
             return self._reads[name](cells[self._places[name]])
         except IndexError:
-            why = "the line ends before it"
+            text, values = N_("line %(line)s, column %(column)s: the line ends before it"), {}
+        except _Unreadable as error:
+            text, values = error.text, error.values
         except ValueError as error:
-            why = str(error)
-        raise OperatorError(f"line {at}, column {self._names[name]}: {why}")
+            text, values = "line %(line)s, column %(column)s: %(why)s", {"why": str(error)}
+        raise OperatorError(text, line=str(at), column=self._names[name], **values)
 
     def _state(self, text: str) -> str:
         if text.casefold() not in self._states:
             known = ", ".join(sorted(self._states))
-            raise ValueError(f"{text[:40]!r} is none of {known}: say what it is by --column paid=...")
+            raise _Unreadable(
+                N_(
+                    "line %(line)s, column %(column)s: %(value)s is none of %(known)s: "
+                    "say what it is by --column paid=..."
+                ),
+                value=repr(text[:40]),
+                known=known,
+            )
         return self._states[text.casefold()]
 
 
 def _number(text: str) -> str:
     if SHORTENED.fullmatch(text):
-        raise ValueError(f"a spreadsheet shortened it to {text}: take the file as it was downloaded")
+        raise _Unreadable(
+            N_(
+                "line %(line)s, column %(column)s: a spreadsheet shortened it to %(value)s: "
+                "take the file as it was downloaded"
+            ),
+            value=text,
+        )
     return text
 
 
@@ -219,7 +248,8 @@ def _split(text: str) -> tuple[bool, str]:
     """Return whether it is negative, and the text without sign and separators."""
     found = _AMOUNT.fullmatch(text)
     if not found:
-        raise ValueError(f"not an amount in yuan: {text[:40]!r}")
+        wrong = N_("line %(line)s, column %(column)s: not an amount in yuan: %(value)s")
+        raise _Unreadable(wrong, value=repr(text[:40]))
     return found[1] == "-", found[2].replace(",", "") + (found[3] or "")
 
 
@@ -240,5 +270,6 @@ def _fee(text: str) -> int:
 def _time(text: str) -> int | None:
     found = _TIME.fullmatch(text)
     if text and not found:
-        raise ValueError(f"no time such as 2026-05-01 12:00:00: {text[:40]!r}")
+        wrong = N_("line %(line)s, column %(column)s: no time such as 2026-05-01 12:00:00: %(value)s")
+        raise _Unreadable(wrong, value=repr(text[:40]))
     return int(datetime(*(int(part or 0) for part in found.groups()), tzinfo=CHINA).timestamp()) if found else None  # type: ignore[misc,arg-type]

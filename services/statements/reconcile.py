@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from itertools import chain
 
-from gateways.base import CHINA
 from models.tables.channel import Channel
 from models.tables.order import MONEY_IN, PAYOUT_CONFLICT, REVERSED
 from schemas.views import hundredths
@@ -17,25 +16,32 @@ from services.orders.verdicts import Books
 from services.statements.book_side import Days, Record, Recorded, fee_of, recorded
 from services.statements.line_verdicts import agrees, gross_of, is_booked
 from services.statements.matching import Payment, day_of, is_of_another_day, meaning_of, payments_of
+from services.statements.notes import Note, Remark, note, time_of
 from services.statements.parse import FAILED, PAID, REFUNDED, Line
 
 MISSING_HERE, MISSING_THERE, AMOUNT, STATUS, FEE = ("missing_here", "missing_there", "amount", "status", "fee")
-IS_FROZEN = "the channel holds the money back: ask its staff why, and until when"
-IS_UNSIZED = "some of it went back there, and the statement does not say how much; here nothing did"
-NOT_BOOKED = "the money moved there and is not booked here"
+OPEN = "open"
 MONEY = (*MONEY_IN, PAYOUT_CONFLICT)
 # Positions in which the ledger counts the money, for an order of any status.
 BOOKED = (Books.TO_CREDIT, Books.CREDITED, Books.SENT_BACK, Books.SPENT, Books.SPENT_TWICE)
-# The state of money here that is not booked.
-HERE = {
-    **dict.fromkeys((Books.QUESTIONED, Books.OPEN), "in an open exception"),
-    **dict.fromkeys((Books.IN_FLIGHT, Books.HELD_AGAIN), "held"),
+# Money that went back at the channel, or did not move there, by its state here. Otherwise it is booked here.
+WENT_BACK = {
+    **dict.fromkeys((Books.QUESTIONED, Books.OPEN), Remark.BACK_OPEN),
+    **dict.fromkeys((Books.IN_FLIGHT, Books.HELD_AGAIN), Remark.BACK_HELD),
+}
+DID_NOT_MOVE = {
+    **dict.fromkeys((Books.QUESTIONED, Books.OPEN), Remark.FAILED_OPEN),
+    **dict.fromkeys((Books.IN_FLIGHT, Books.HELD_AGAIN), Remark.FAILED_HELD),
 }
 
 
 @dataclass(frozen=True)
 class Difference:
-    """One difference between the statement and the orders; `here` and `there` are texts by kind of fact."""
+    """One difference between the statement and the orders; `here` and `there` are texts by kind of fact.
+
+    `order_no` is the number in the statement if no order has it. `exceptions` are those of the order: kind, and
+    resolution or "open".
+    """
 
     kind: str
     order_no: str
@@ -43,7 +49,23 @@ class Difference:
     line: int | None
     here: dict[str, str]
     there: dict[str, str]
-    detail: str = ""
+    notes: tuple[Note, ...] = ()
+    exceptions: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def detail(self) -> str:
+        """The notes and the exceptions in English."""
+        exceptions = ", ".join(f"{kind} ({resolution})" for kind, resolution in self.exceptions)
+        return "; ".join([*map(str, self.notes), *([f"exceptions: {exceptions}"] if exceptions else [])])
+
+    @property
+    def fen(self) -> int:
+        """The amount that differs; the whole amount if only one side has it, or if the statuses differ."""
+        facts = [side.get("amount") or side.get("fee") for side in (self.here, self.there)]
+        here, there = (int(fact.replace(".", "")) if fact else None for fact in facts)
+        if here is None or there is None or self.kind == STATUS:
+            return abs(there if there is not None else here or 0)
+        return abs(there - here)
 
 
 @dataclass(frozen=True)
@@ -96,50 +118,52 @@ def _on_record(payment: Payment) -> dict[str, str]:
     return {"status": order.status, "amount": hundredths(payment.received or order.amount)}
 
 
-def _difference(kind: str, payment: Payment, line: Line, detail: str) -> Difference:
+def _difference(kind: str, payment: Payment, line: Line, *notes: Note) -> Difference:
     here, there = _on_record(payment), _in_statement(line)
-    detail = _with_exceptions(payment.record, detail)
-    return Difference(kind, payment.record.order.order_no, line.reference, line.at, here, there, detail)
+    order_no, exceptions = payment.record.order.order_no, _exceptions(payment.record)
+    return Difference(kind, order_no, line.reference, line.at, here, there, notes, exceptions)
 
 
-def _with_exceptions(record: Record, *details: str) -> str:
-    named = [f"{each.kind} ({each.resolution or 'open'})" for each in record.exceptions if each.resolution != ANSWERED]
-    exceptions = f"exceptions: {', '.join(named)}" if named else ""
-    return "; ".join(filter(None, (*details, exceptions)))
+def _exceptions(record: Record) -> tuple[tuple[str, str], ...]:
+    told = [each for each in record.exceptions if each.resolution != ANSWERED]
+    return tuple((str(each.kind), str(each.resolution or OPEN)) for each in told)
 
 
 def _unknown(line: Line, elsewhere: int | None) -> Difference:
-    detail = f"an order of channel {elsewhere}" if elsewhere else "" if line.number else "no order number"
-    return Difference(MISSING_HERE, line.number, line.reference, line.at, {}, _in_statement(line), detail)
+    notes = [note(Remark.OTHER_CHANNEL, channel=str(elsewhere))] if elsewhere else []
+    if not elsewhere and not line.number:
+        notes.append(note(Remark.NO_NUMBER))
+    return Difference(MISSING_HERE, line.number, line.reference, line.at, {}, _in_statement(line), tuple(notes))
 
 
 def _missing_there(payment: Payment, days: Days) -> Iterator[Difference]:
     """Report money of these days that the channel must have, without a line."""
     if payment.paid or payment.back:
         return
-    record, (what, at) = payment.record, _moved(payment)
-    if not at or not days.have(record.order, at):
+    record, (event, at) = payment.record, _moved(payment)
+    if event is None or not days.have(record.order, at):
         return
-    details = [f"{what} at {datetime.fromtimestamp(at, CHINA):%Y-%m-%d %H:%M:%S}"]
+    notes = [event]
     if step := days.neighbour(record.order, at):
         neighbour = day_of(days.moment(record.order, at)) + timedelta(days=step)
-        details.append(f"at the edge of the day: it may stand in the statement of {neighbour}")
-    detail = _with_exceptions(record, *details)
-    yield Difference(MISSING_THERE, record.order.order_no, payment.reference, None, _on_record(payment), {}, detail)
+        notes.append(note(Remark.AT_EDGE, day=str(neighbour)))
+    order_no, here = record.order.order_no, _on_record(payment)
+    yield Difference(MISSING_THERE, order_no, payment.reference, None, here, {}, tuple(notes), _exceptions(record))
 
 
-def _moved(payment: Payment) -> tuple[str, int]:
-    """Return the event that should have a line, in words, and its time; 0 if there was none."""
+def _moved(payment: Payment) -> tuple[Note | None, int]:
+    """Return a note on the event that should have a line, and its time; None if there was none."""
     for each in payment.position.open:
         if each.kind == REVERSED:
-            return "reported here as reversed", int(each.createtime)
+            return note(Remark.REVERSED, time=time_of(each.createtime)), int(each.createtime)
     books, exception = payment.position.books, payment.exception
     if not (payment.least if payment.record.order.is_buy else books in (Books.SPENT, Books.SPENT_TWICE)):
-        return "", 0
+        return None, 0
     if exception is not None and (not payment.is_own or exception.resolution == COMPLETE):
-        way = "credited as" if exception.resolution == CREDIT else "completed with"
-        return f"{way} {exception.kind}; told of here", int(exception.createtime)
-    return "moved here", (payment.is_own and payment.record.moved_at) or 0
+        code = Remark.CREDITED_AS if exception.resolution == CREDIT else Remark.COMPLETED_WITH
+        return note(code, kind=exception.kind, time=time_of(exception.createtime)), int(exception.createtime)
+    at = (payment.is_own and payment.record.moved_at) or 0
+    return (note(Remark.MOVED, time=time_of(at)) if at else None), at
 
 
 def _judged(payment: Payment, fee_rate: int | None) -> Iterator[Difference]:
@@ -147,19 +171,19 @@ def _judged(payment: Payment, fee_rate: int | None) -> Iterator[Difference]:
     for line in payment.paid:
         expected = fee_of(payment.record.order, abs(line.amount), fee_rate)
         if line.fee is not None and expected is not None and line.fee != expected:
-            found = _difference(FEE, payment, line, "")
+            found = _difference(FEE, payment, line)
             yield replace(found, here={"fee": hundredths(expected)}, there={"fee": hundredths(line.fee)})
     for line in [line for line in payment.paid if is_of_another_day(payment, line)]:
         booked = day_of(payment.record.moved_elsewhen or 0)
-        yield _difference(AMOUNT, payment, line, f"paid more than once, or booked on another day: {booked}")
+        yield _difference(AMOUNT, payment, line, note(Remark.OTHER_DAY, day=str(booked)))
         payment.paid.remove(line)
     differs = list(_difference_of_sums(payment)) if payment.paid or payment.back else []
     yield from differs
     for line in payment.paid:
         if line.is_frozen:
-            yield _difference(STATUS, payment, line, IS_FROZEN)
+            yield _difference(STATUS, payment, line, note(Remark.FROZEN))
         if line.is_unsized and not differs and not _knows_of_refund(payment):
-            yield _difference(STATUS, payment, line, IS_UNSIZED)
+            yield _difference(STATUS, payment, line, note(Remark.UNSIZED))
 
 
 def _difference_of_sums(payment: Payment) -> Iterator[Difference]:
@@ -167,20 +191,22 @@ def _difference_of_sums(payment: Payment) -> Iterator[Difference]:
     record, position = payment.record, payment.position
     paid, last = payment.paid[-1:], [*payment.paid, *payment.back][-1]
     if agrees(payment):
-        if detail := _open(payment):
-            yield _difference(STATUS, payment, last, detail)
+        if code := _open(payment):
+            yield _difference(STATUS, payment, last, note(code))
     elif payment.back and (not paid or gross_of(payment) == payment.received):
-        did = "did not move" if last.state == FAILED else "went back"
-        yield _difference(
-            STATUS, payment, last, f"the money {did} there and is {HERE.get(position.books, 'booked')} here"
-        )
+        if last.state == FAILED:
+            code = DID_NOT_MOVE.get(position.books, Remark.FAILED_BOOKED)
+        else:
+            code = WENT_BACK.get(position.books, Remark.BACK_BOOKED)
+        yield _difference(STATUS, payment, last, note(code))
     elif position.books not in BOOKED and not record.is_booked:
-        yield _difference(STATUS, payment, paid[0], NOT_BOOKED)
+        yield _difference(STATUS, payment, paid[0], note(Remark.NOT_BOOKED))
     elif not payment.received:
-        yield _difference(AMOUNT, payment, paid[0], "paid more than once")
+        yield _difference(AMOUNT, payment, paid[0], note(Remark.PAID_TWICE))
     else:
         kinds = " and ".join(dict.fromkeys(each.kind for each in position.exceptions if each.kind in MONEY))
-        yield _difference(AMOUNT, payment, paid[0], f"compared with what {kinds} recorded" if kinds else "")
+        notes = [note(Remark.COMPARED_WITH, kind=kinds)] if kinds else []
+        yield _difference(AMOUNT, payment, paid[0], *notes)
 
 
 def _knows_of_refund(payment: Payment) -> bool:
@@ -188,11 +214,11 @@ def _knows_of_refund(payment: Payment) -> bool:
     return payment.least < payment.received or any(each.kind == REVERSED for each in payment.position.exceptions)
 
 
-def _open(payment: Payment) -> str:
-    """Return the open point of a payment whose amount matches the ledger; "" if there is none."""
+def _open(payment: Payment) -> Remark | None:
+    """Return the open point of a payment whose amount matches the ledger; None if there is none."""
     if any(each.kind == REVERSED or not each.amount for each in payment.position.open):
-        return "the exception about what went back is open"
-    return NOT_BOOKED if payment.position.open and payment.paid and not is_booked(payment) else ""
+        return Remark.REFUND_OPEN
+    return Remark.NOT_BOOKED if payment.position.open and payment.paid and not is_booked(payment) else None
 
 
 def _sums(lines: list[Line], here: Recorded) -> dict[str, int]:

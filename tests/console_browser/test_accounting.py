@@ -60,3 +60,20 @@ def test_the_page_of_a_merchant_downloads_the_last_month(operator, running, down
     name, rows = downloads()
     assert name == f"statement-demo-{month}.csv"
     assert rows[0]["Type"] == "Opening balance"
+
+
+def test_a_statement_is_uploaded_and_its_differences_lead_to_the_orders(operator, running, tmp_path):
+    order_no = completed(running.api)
+    file = tmp_path / "alipay.csv"
+    file.write_text(f"order_no,amount,status,time\n{order_no},99.00,paid,{datetime.now(CHINA):%Y-%m-%d %H:%M:%S}\n")
+    operator.goes_to("reconciliations/")
+    operator.presses("Upload statement")
+    Select(operator.find("#channel")).select_by_value("2")
+    operator.find("#file").send_keys(str(file))
+    operator.presses("Compare")
+    operator.reads("Amount differs")
+    operator.reads("paid ¥99.00")
+    operator.goes_to("reconciliations/")
+    operator.presses("alipay.csv")
+    operator.presses(order_no)
+    operator.waits_for(lambda: operator.chrome.current_url.endswith(f"/order/{order_no}"))

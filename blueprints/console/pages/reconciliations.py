@@ -1,0 +1,260 @@
+"""Reconciliation: upload a channel's statement, and see the differences with the orders."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+from flask import flash, redirect, render_template, request, url_for
+from flask_babel import gettext, lazy_gettext
+from flask_login import current_user
+from flask_wtf import FlaskForm
+from marshmallow import ValidationError
+from marshmallow.fields import Field
+from wtforms import SelectChoice, SelectField, TextAreaField
+from wtforms.validators import DataRequired
+
+from blueprints.console import access, labels, uploads
+from blueprints.console.columns import Column, channel_link
+from blueprints.console.filters import CHANNEL
+from blueprints.console.forms import SchemaField, find_or_404, form_page, message_of
+from blueprints.console.list_page import ListPage, pages_of_one
+from models.tables.order import BUY, SELL, Order
+from models.tables.reconciliation import Reconciliation
+from schemas.fields import Percent
+from services.channels import channel_setup
+from services.console import record_lists
+from services.errors import N_, OperatorError
+from services.security import audit
+from services.statements import kept_results, reconcile
+from services.statements.compare_file import Choices
+from services.statements.kept_results import Kept
+from services.statements.notes import Note, Remark
+from services.statements.reconcile import Difference
+
+SHOWN = 100  # differences of a page
+
+pages = pages_of_one("reconciliation", "reconciliations")
+
+
+def _url(row: Reconciliation) -> str:
+    return url_for("reconciliation.show", row_id=row.id)
+
+
+def _differences(row: Reconciliation) -> tuple[str, str]:
+    return ("pending", f"{row.differences:,}") if row.differences else ("good", gettext("None"))
+
+
+RECONCILIATIONS = ListPage(
+    "reconciliations",
+    lazy_gettext("Reconciliation"),
+    browse=record_lists.Reconciliations,
+    new=("reconciliation.upload", lazy_gettext("Upload statement")),
+    empty=lazy_gettext("No statements compared yet."),
+    filters=(CHANNEL,),
+    columns=(
+        Column("file", lazy_gettext("File"), lambda row: row.file, link=_url),
+        Column(
+            "channel",
+            lazy_gettext("Channel"),
+            lambda row: row.channel.name,
+            link=lambda row: channel_link(row.channel),
+        ),
+        Column("since", lazy_gettext("First day"), lambda row: row.since),
+        Column("until", lazy_gettext("Last day"), lambda row: row.until),
+        Column("lines", lazy_gettext("Lines"), lambda row: row.lines, "number"),
+        Column("matched", lazy_gettext("Matched"), lambda row: row.matched, "number"),
+        Column("differences", lazy_gettext("Differences"), _differences, "state"),
+        Column("updatetime", lazy_gettext("Compared"), lambda row: row.updatetime, "time"),
+        Column("who", lazy_gettext("By"), lambda row: labels.who(row.who)),
+    ),
+)
+
+KINDS = {
+    reconcile.AMOUNT: lazy_gettext("Amount differs"),
+    reconcile.STATUS: lazy_gettext("Status differs"),
+    reconcile.MISSING_HERE: lazy_gettext("Only in the statement"),
+    reconcile.MISSING_THERE: lazy_gettext("Missing in the statement"),
+    reconcile.FEE: lazy_gettext("Fee differs"),
+}
+SUMS = {"in": lazy_gettext("Received"), "out": lazy_gettext("Paid out"), "fees": lazy_gettext("Fees")}
+THERE = {
+    "paid": lazy_gettext("paid"),
+    "failed": lazy_gettext("failed"),
+    "refunded": lazy_gettext("refunded"),
+}
+
+
+class _Day(Field[Any]):
+    """A day such as 2026-05-01; None if it is empty."""
+
+    def _deserialize(self, value: Any, attr: Any, data: Any, **named: Any) -> Any:
+        try:
+            return date.fromisoformat(value) if value else None
+        except ValueError:
+            raise ValidationError(N_("Enter a day, such as 2026-05-01.")) from None
+
+
+class _Rate(Percent):
+    """A rate in basis points; None if it is empty."""
+
+    def _deserialize(self, value: Any, attr: Any, data: Any, **named: Any) -> Any:
+        return super()._deserialize(value, attr, data, **named) if value else None
+
+
+class UploadForm(FlaskForm):
+    """The channel and how to compare the file."""
+
+    channel = SelectField(lazy_gettext("Channel"), [DataRequired()])
+    kind = SelectField(lazy_gettext("Orders in the statement"), coerce=int)
+    since = SchemaField(lazy_gettext("First day"), _Day())
+    until = SchemaField(lazy_gettext("Last day"), _Day())
+    fee_rate = SchemaField(lazy_gettext("Contractual fee on deposits"), _Rate())
+    columns = TextAreaField(lazy_gettext("Column names in this file"))
+
+    def __init__(self, **options: Any):
+        super().__init__(**options)
+        each = [SelectChoice(str(row.id), f"{row.id} · {row.name}") for row in channel_setup.every()]
+        self.channel.choices = [SelectChoice("", gettext("Choose…")), *each]
+        self.kind.choices = [
+            SelectChoice(0, gettext("as usual for this channel")),
+            SelectChoice(BUY, gettext("only deposits")),
+            SelectChoice(SELL, gettext("only withdrawals")),
+        ]
+
+    def choices(self) -> Choices:
+        """Return how to compare the file. Raises OperatorError."""
+        return Choices(
+            since=self.since.value,
+            until=self.until.value,
+            order_type=self.kind.data or None,
+            fee_rate=self.fee_rate.value,
+            columns=_columns(self.columns.data or ""),
+            longest=kept_results.MOST_DAYS,
+        )
+
+
+def _columns(text: str) -> dict[str, list[str]]:
+    """Return the names of columns, one `name=value` a line. Raises OperatorError."""
+    found: dict[str, list[str]] = {}
+    for line in filter(None, map(str.strip, text.splitlines())):
+        name, equals, value = line.partition("=")
+        if not equals or not value:
+            raise OperatorError(N_("Column names: write one name=value on each line, such as number=商户单号."))
+        found.setdefault(name.strip(), []).append(value.strip())
+    return found
+
+
+@pages.route("/upload", methods=["GET", "POST"])
+def upload() -> Any:
+    """Show the form for a statement, or compare the file and show the result. The file is not stored."""
+    access.must_act()
+    form, problem = UploadForm(data={"channel": request.args.get("channel")}), ""
+    if form.validate_on_submit():
+        try:
+            return _compared(form)
+        except OperatorError as refusal:
+            problem = message_of(refusal)
+    page, status = form_page("console/reconciliations/upload.html", form, problem=problem)
+    return page, 422 if problem else status
+
+
+def _compared(form: UploadForm) -> Any:
+    channel = channel_setup.find_channel(int(form.channel.data))
+    name, raw = uploads.received("file")
+    chosen, actor = form.choices(), access.actor()
+    row = kept_results.compare(channel, name, raw, chosen, actor.who)
+    detail = f"{row.since} to {row.until}, differences: {row.differences}"
+    audit.record(actor, "reconcile", "channel", str(channel.id), detail)
+    flash(gettext("Statement compared."), "good")
+    return redirect(_url(row), 303)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A difference as texts. `action` is the label and the address of the next step, if the console has it."""
+
+    kind: Any
+    line: int | None
+    name: str
+    url: str
+    here: str
+    there: str
+    notes: list[str]
+    action: tuple[str, str]
+
+
+@pages.get("/<int:row_id>")
+def show(row_id: int) -> str:
+    """Show a result: what matched, and the differences by kind."""
+    kept = kept_results.of(find_or_404(kept_results.find, row_id))
+    kind = request.args.get("kind", "")
+    chosen = [each for each in kept.differences if kind in ("", each.kind)]
+    first = min(max(request.args.get("from", 0, type=int), 0), len(chosen))
+    shown = chosen[first : first + SHOWN]
+    orders = kept_results.orders_of(shown)
+    return render_template(
+        "console/reconciliations/result.html",
+        **{"kept": kept, "row": kept.row, "channel": kept.row.channel, "kind": kind, "kinds": KINDS, "sums": SUMS},
+        **{"rows": [_row(each, kept, *orders.get(each.order_no, (None, False))) for each in shown]},
+        **{"first": first, "size": SHOWN, "more": len(chosen) > first + SHOWN},
+        left_out=kept.row.differences - len(kept.differences),
+    )
+
+
+def _row(each: Difference, kept: Kept, order: Order | None, is_open: bool) -> Row:
+    return Row(
+        KINDS[each.kind],
+        each.line,
+        each.order_no or each.reference,
+        url_for("order.show", order_no=each.order_no) if order else "",
+        _side(each.here, lambda name: labels.status(order.order_type, name) if order else name),
+        _side(each.there, lambda name: labels.name_of(THERE, name)),
+        [*map(_note, each.notes), *_exceptions(each)],
+        _action(each, kept, order, is_open),
+    )
+
+
+def _side(facts: dict[str, str], status: Callable[[str], str]) -> str:
+    """Return one side of a difference: status and amount, or the fee."""
+    if "fee" in facts:
+        return f"¥{facts['fee']}"
+    return f"{status(facts['status'])} ¥{facts['amount']}" if facts else ""
+
+
+def _note(each: Note) -> str:
+    values = dict(each.values)
+    if "kind" in values:
+        values["kind"] = labels.name_of(labels.EXCEPTIONS, values["kind"])
+    return gettext(each.code.template, **values)
+
+
+def _exceptions(each: Difference) -> Iterator[str]:
+    for kind, resolution in each.exceptions:
+        ended = gettext("Open") if resolution == reconcile.OPEN else labels.name_of(labels.RESOLUTIONS, resolution)
+        yield f"{labels.name_of(labels.EXCEPTIONS, kind)}: {ended}"
+
+
+def _action(each: Difference, kept: Kept, order: Order | None, is_open: bool) -> tuple[str, str]:
+    """Return the next step for a difference: its label and address, empty if the console has none."""
+    codes = {note.code: note.values for note in each.notes}
+    if Remark.OTHER_CHANNEL in codes:
+        other = codes[Remark.OTHER_CHANNEL]["channel"]
+        return gettext("Check channel %(channel)s", channel=other), url_for("channel.show", channel_id=other)
+    if order is None:
+        return "", ""
+    page = url_for("order.show", order_no=order.order_no)
+    if each.kind == reconcile.FEE:
+        return gettext("Check the channel's fees"), url_for("channel.show", channel_id=kept.row.channel_id)
+    if is_open:
+        return gettext("Resolve exception"), page
+    if Remark.NOT_BOOKED in codes:
+        return gettext("Check the payment"), page
+    if Remark.AT_EDGE in codes:
+        upload = url_for("reconciliation.upload", channel=kept.row.channel_id)
+        return gettext("Compare the statement of %(day)s", day=codes[Remark.AT_EDGE]["day"]), upload
+    if current_user.may_administer and each.kind == reconcile.MISSING_THERE:
+        return gettext("Adjust balance"), url_for("merchant.adjust", key=order.merchant.key)
+    return gettext("Check the order"), page

@@ -1,0 +1,80 @@
+"""Compare a statement file with the orders of a channel: its columns, its days, and the result."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
+
+from gateways import registry
+from gateways.base import CHINA
+from models.tables.channel import Channel
+from services.errors import N_, OperatorError
+from services.statements import parse, reconcile
+from services.statements.book_side import Days
+from services.statements.parse import Line
+from services.statements.reconcile import Comparison
+
+
+@dataclass(frozen=True)
+class Choices:
+    """How to compare a file.
+
+    Args:
+        since, until: the days of the statement in China; None for those of its lines.
+        order_type: the only type that the statement lists; None for all types of the channel's statements.
+        fee_rate: the channel's contractual fee on deposits, in basis points; None to skip the comparison.
+        columns: names of columns in this file, by the field of `Layout`.
+        longest: the most days; None for any number.
+    """
+
+    since: date | None = None
+    until: date | None = None
+    order_type: int | None = None
+    fee_rate: int | None = None
+    columns: dict[str, list[str]] = field(default_factory=dict)
+    longest: int | None = None
+
+
+@dataclass(frozen=True)
+class Result:
+    """A comparison, and the first and last day of the statement."""
+
+    since: date
+    until: date
+    comparison: Comparison
+
+
+def compare(channel: Channel, raw: bytes, chosen: Choices) -> Result:
+    """Compare a file with the orders; nothing is changed.
+
+    Raises:
+        OperatorError: the file can't be read, or its days are unknown, in a wrong order or too many.
+    """
+    layout = parse.overridden(registry.DRIVERS[channel.driver].statement, chosen.columns)
+    needed = {*chosen.columns, *(["fee"] if chosen.fee_rate is not None else [])}
+    lines = parse.read(raw, layout, needed)
+    first, last = _days(lines, chosen)
+    types = (chosen.order_type,) if chosen.order_type else layout.types
+    by_creation = any(line.created for line in lines) if lines else bool(layout.created)
+    days = Days(_begins(first), _begins(last + timedelta(days=1)), by_creation)
+    return Result(first, last, reconcile.compare(channel, lines, days, types, chosen.fee_rate))
+
+
+def _days(lines: list[Line], chosen: Choices) -> tuple[date, date]:
+    """Return the first and last day of the statement, in China."""
+    times = [time for line in lines if (time := line.created or line.time) is not None]
+    if chosen.since is None and not times:
+        raise OperatorError(N_("the statement has no times: specify its days with --since and --until"))
+    first = chosen.since or datetime.fromtimestamp(min(times), CHINA).date()
+    last = chosen.until or (datetime.fromtimestamp(max(times), CHINA).date() if times else first)
+    if last < first:
+        text = N_("the last day (%(last)s) is before the first (%(first)s)")
+        raise OperatorError(text, last=str(last), first=str(first))
+    if chosen.longest is not None and (last - first).days >= chosen.longest:
+        text = N_("The statement has more than %(most)s days. Compare fewer days, or use the command.")
+        raise OperatorError(text, most=str(chosen.longest))
+    return first, last
+
+
+def _begins(day: date) -> int:
+    return int(datetime(day.year, day.month, day.day, tzinfo=CHINA).timestamp())

@@ -1,0 +1,124 @@
+"""Results of comparisons, kept for the console: one for each file of a channel."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import business_clock
+from models.db.base import database
+from models.db.writer import transaction
+from models.tables.channel import Channel
+from models.tables.merchant import Merchant
+from models.tables.order import Order, PaymentException
+from models.tables.reconciliation import Reconciliation
+from runtime import Part
+from services.errors import N_, OperatorError
+from services.platform import cpu_affinity
+from services.statements import compare_file
+from services.statements.compare_file import Choices, Result
+from services.statements.notes import Note, Remark
+from services.statements.reconcile import Difference
+
+MOST_DAYS = 31
+MOST_DIFFERENCES = 500  # that are kept of one result
+LONGEST = 100  # characters of a text from the file
+_comparing = Part(threading.Lock)
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A stored result. `sums` are in fen by side, `kinds` the number and amount of all differences by kind.
+
+    `differences` are the first MOST_DIFFERENCES.
+    """
+
+    row: Reconciliation
+    sums: dict[str, dict[str, int]]
+    kinds: dict[str, tuple[int, int]]
+    differences: list[Difference]
+
+
+def compare(channel: Channel, name: str, raw: bytes, chosen: Choices, who: str) -> Reconciliation:
+    """Compare a file with the channel's orders and store the result; an earlier result of the same file is replaced.
+
+    One comparison runs at a time in a process.
+
+    Raises:
+        OperatorError: another comparison is running, or the file can't be compared.
+    """
+    if not _comparing().acquire(blocking=False):
+        raise OperatorError(N_("Another statement is being compared. Try again in a moment."))
+    try:
+        result = cpu_affinity.do(compare_file.compare, channel, raw, chosen)
+    finally:
+        _comparing().release()
+    return _store(channel, hashlib.sha256(raw).hexdigest(), name[-LONGEST:], result, who)
+
+
+@transaction
+def _store(channel: Channel, digest: str, name: str, result: Result, who: str) -> Reconciliation:
+    database.advisory_lock("reconciliation", channel.id)
+    found, now = result.comparison, business_clock.now()
+    facts = {
+        **{"file": name, "since": str(result.since), "until": str(result.until), "lines": found.lines},
+        **{"matched": found.matched, "differences": len(found.differences), "result": _text(result)},
+        **{"who": who, "updatetime": now},
+    }
+    same = (Reconciliation.channel == channel.id, Reconciliation.hash == digest)
+    if not Reconciliation.update(facts).where(*same).execute():
+        Reconciliation.add(channel=channel.id, hash=digest, createtime=now, **facts)
+    return Reconciliation.get(*same)
+
+
+def _text(result: Result) -> str:
+    found = result.comparison
+    counts = Counter(each.kind for each in found.differences)
+    amounts: Counter[str] = Counter()
+    for each in found.differences:
+        amounts[each.kind] += each.fen
+    kinds = {kind: [count, amounts[kind]] for kind, count in counts.items()}
+    kept = [_facts(each) for each in found.differences[:MOST_DIFFERENCES]]
+    return json.dumps({"sums": found.sums, "kinds": kinds, "differences": kept}, ensure_ascii=False)
+
+
+def _facts(each: Difference) -> dict[str, Any]:
+    texts = {"order_no": each.order_no[:LONGEST], "reference": each.reference[:LONGEST]}
+    notes = [[note.code.value, note.values] for note in each.notes]
+    return vars(each) | texts | {"notes": notes}
+
+
+def of(row: Reconciliation) -> Kept:
+    """Return a stored result."""
+    found = json.loads(row.result)
+    kinds = {kind: (count, fen) for kind, (count, fen) in found["kinds"].items()}
+    return Kept(row, found["sums"], kinds, [_difference(**each) for each in found["differences"]])
+
+
+def _difference(notes: list[Any], exceptions: list[Any], **facts: Any) -> Difference:
+    told = tuple(Note(Remark(code), values) for code, values in notes)
+    return Difference(**facts, notes=told, exceptions=tuple((kind, ended) for kind, ended in exceptions))
+
+
+def find(row_id: int) -> Reconciliation:
+    """Return the result with this id. Raises OperatorError."""
+    row = Reconciliation.get_or_none(Reconciliation.id == row_id)
+    if row is None:
+        raise OperatorError(N_("There is no such result."))
+    return row
+
+
+def orders_of(differences: list[Difference]) -> dict[str, tuple[Order, bool]]:
+    """Return the orders of differences by number, each with whether it has an open exception now."""
+    numbers = {each.order_no for each in differences}
+    rows = Order.select(Order, Merchant).join(Merchant).where(Order.order_no.in_(numbers))
+    orders = {order.order_no: order for order in rows}
+    unresolved = PaymentException.select(PaymentException.order).where(
+        PaymentException.resolution.is_null(), PaymentException.order.in_([order.id for order in orders.values()])
+    )
+    is_open = {row_id for (row_id,) in unresolved.tuples()}
+    return {order_no: (order, order.id in is_open) for order_no, order in orders.items()}

@@ -1,0 +1,230 @@
+"""Reconciliation: a channel's statement is uploaded and compared, and its result is kept."""
+
+import io
+import json
+from datetime import datetime, timedelta, timezone
+
+import pytest
+
+from models.tables.ledger import Posting
+from models.tables.order import History, Order, PaymentException
+from models.tables.outbox import Callback
+from models.tables.reconciliation import Reconciliation
+from services.statements import kept_results
+from tests.support import completed
+
+CHINA = timezone(timedelta(hours=8))
+HEADER = "order_no,amount,fee,status,time,reference"
+NOW = "2026-05-01 12:00:00"
+
+
+@pytest.fixture(autouse=True)
+def noon(time_machine):
+    """Noon on 1 May 2026 in China."""
+    time_machine.move_to(datetime(2026, 5, 1, 12, tzinfo=CHINA))
+
+
+def line(order_no, amount="100.00", fee="0.00", status="paid", time=NOW, reference=""):
+    return f"{order_no},{amount},{fee},{status},{time},{reference}"
+
+
+def csv_of(*lines):
+    return "\n".join((HEADER, *lines, "")).encode()
+
+
+@pytest.fixture
+def upload(console, page):
+    """`upload(content, kind=1)`: the response to the form."""
+
+    def post(content, name="statement.csv", client=console, channel=2, **fields):
+        token = page(client=client).fields["csrf_token"]
+        data = {"csrf_token": token, "channel": channel, "kind": 0, "file": (io.BytesIO(content), name), **fields}
+        return client.post("/console/reconciliation/upload", data=data, content_type="multipart/form-data")
+
+    return post
+
+
+@pytest.fixture
+def result(upload, page):
+    """`result(content)`: the page with the result."""
+
+    def read(content, **fields):
+        answer = upload(content, **fields)
+        assert answer.status_code == 303, answer.text
+        return page(answer.headers["Location"].removeprefix("/console/"))
+
+    return read
+
+
+@pytest.fixture
+def differences(result):
+    """`differences(content)`: the rows of differences."""
+    return lambda content, **fields: [row for row in result(content, **fields).rows if "Next step" in row]
+
+
+def test_a_statement_that_agrees(result, api):
+    shown = result(csv_of(line(completed(api))))
+    assert "The statement agrees with the orders." in shown.html
+    assert "1 of 1 match an order" in shown.html
+    (received,) = [row for row in shown.rows if row.get("Sum (¥)") == "Received"]
+    assert (received["Channel statement"], received["Orders"], received["Difference"]) == ("100.00", "100.00", "")
+
+
+def test_each_difference_has_its_amounts_and_its_next_step(differences, api, flask, page):
+    paid, missing = completed(api), completed(api)
+    pending = api.buy().data["order_no"]
+    late = api.buy().data["order_no"]
+    api.notice(late, 9_900, reference="R-9")
+    content = csv_of(
+        line(paid, "99.00"), line("20260501000", "12.50"), line(pending), line(late, "99.00", reference="R-9")
+    )
+    rows = {row["Order number"]: row for row in differences(content)}
+    assert {
+        number: (row["Kind of difference"], row["Orders"], row["Channel statement"]) for number, row in rows.items()
+    } == {
+        paid: ("Amount differs", "Completed ¥100.00", "paid ¥99.00"),
+        "20260501000": ("Only in the statement", "", "paid ¥12.50"),
+        pending: ("Status differs", "Awaiting payment ¥100.00", "paid ¥100.00"),
+        late: ("Status differs", "Awaiting payment ¥99.00", "paid ¥99.00"),
+        missing: ("Missing in the statement", "Completed ¥100.00", ""),
+    }
+    assert {number: row["Next step"] for number, row in rows.items()} == {
+        paid: "Check the order",
+        "20260501000": "",
+        pending: "Check the payment",
+        late: "Resolve exception",
+        missing: "Adjust balance",
+    }
+    assert "Wrong amount: Open" in rows[late]["Details"]
+    flask("order", "settle", late, "--credit")
+    again = page("reconciliation/1").rows
+    assert [row["Next step"] for row in again if row.get("Order number") == late] == ["Check the payment"]
+
+
+def test_the_result_is_that_of_the_command(result, api, flask, tmp_path):
+    completed(api)
+    content = csv_of(line(completed(api), "99.00"), line("20260501000", "12.50"))
+    result(content)
+    file = tmp_path / "statement.csv"
+    file.write_bytes(content)
+    told = json.loads(flask("reconcile", 2, file, "--json", fails=True).stdout)
+    kept = kept_results.of(Reconciliation.get())
+    assert [(each.kind, each.order_no, each.detail) for each in kept.differences] == [
+        (each["kind"], each["order_no"], each["detail"]) for each in told["differences"]
+    ]
+    assert (kept.row.since, kept.row.until, kept.row.lines, kept.row.matched) == ("2026-05-01", "2026-05-01", 2, 1)
+    assert kept.kinds == {"amount": (1, 100), "missing_here": (1, 1_250), "missing_there": (1, 10_000)}
+
+
+def test_a_kind_can_be_chosen(result, page, api):
+    result(csv_of(line(completed(api), "99.00"), line("20260501000", "12.50")))
+    shown = page("reconciliation/1?kind=missing_here")
+    assert [row["Order number"] for row in shown.rows if "Next step" in row] == ["20260501000"]
+
+
+def test_orders_and_ledger_stay_as_they_are_and_the_audit_log_records_it(result, page, api):
+    content = csv_of(line(completed(api), "99.00"))
+    tables = (Order, History, PaymentException, Posting, Callback)
+    before = [list(table.select().dicts()) for table in tables]
+    result(content)
+    assert [list(table.select().dicts()) for table in tables] == before
+    assert "compared a statement of" in page("audit/").html
+
+
+def test_the_same_file_is_kept_once_and_compared_again(upload, page, api, flask):
+    order_no = api.buy().data["order_no"]
+    content = csv_of(line(order_no))
+    first = upload(content).headers["Location"]
+    assert Reconciliation.get().differences == 1
+    api.play(order_no, "success")
+    assert upload(content, name="renamed.csv").headers["Location"] == first
+    (row,) = [row for row in page("reconciliations/").rows if row]
+    assert (row["File"], row["Differences"], row["Matched"]) == ("renamed.csv", "None", "1")
+    upload(content, channel=3)
+    assert Reconciliation.select().count() == 2
+
+
+def test_results_are_listed_newest_first(upload, page, api):
+    for number in range(3):
+        upload(csv_of(line(f"2026050100{number}")), name=f"{number}.csv")
+    assert page("reconciliations/").column("File") == ["2.csv", "1.csv", "0.csv"]
+    assert page("reconciliations/?flt_channel=3").column("File") == []
+    assert page("reconciliations/").links["2.csv"] == "/console/reconciliation/3"
+
+
+def test_options_are_those_of_the_command(differences, api):
+    deposit = completed(api)
+    content = "商户单号,金额,状态\n".encode() + f"{deposit},100.00,成功\n".encode()
+    columns = "number=商户单号\namount=金额\nstatus=状态\npaid=成功"
+    assert differences(content, columns=columns, since="2026-05-01", kind=1) == []
+    fees = differences(csv_of(line(deposit, fee="0.10")), fee_rate="0.38")
+    assert [(row["Kind of difference"], row["Orders"], row["Channel statement"]) for row in fees] == [
+        ("Fee differs", "¥0.38", "¥0.10")
+    ]
+    assert fees[0]["Next step"] == "Check the channel's fees"
+
+
+@pytest.mark.parametrize(
+    ("content", "fields", "problem"),
+    [
+        (b"", {}, "The file is empty."),
+        (b"PK\x03\x04", {}, "unpack it, or save it as CSV"),
+        (b"a,b\n1,2\n", {}, "no line with the columns order_no or out_trade_no"),
+        (csv_of(line("1", "x")), {}, "line 2, column amount: not an amount in yuan: &#39;x&#39;"),
+        (csv_of(line("1", time="")), {}, "the statement has no times"),
+        (csv_of(line("1")), {"channel": ""}, "This field is required."),
+        (csv_of(line("1")), {"columns": "number"}, "write one name=value on each line"),
+        (csv_of(line("1"), line("2", time="2026-06-01 12:00:00")), {}, "more than 31 days"),
+        (csv_of(line("1")), {"since": "yesterday"}, "Enter a day, such as 2026-05-01."),
+        (csv_of(line("1")), {"fee_rate": "x"}, "percent"),
+    ],
+)
+def test_a_file_that_can_not_be_compared_is_refused_in_one_sentence(upload, content, fields, problem):
+    answer = upload(content, **fields)
+    assert answer.status_code == 422
+    assert problem in answer.text
+    assert Reconciliation.select().count() == 0
+
+
+def test_a_viewer_reads_results_and_uploads_none(upload, page, viewer, api):
+    upload(csv_of(line("1")))
+    assert "Upload statement" not in page("reconciliation/1", client=viewer).links
+    page("reconciliation/upload", client=viewer, status=403)
+    assert upload(csv_of(line("2")), client=viewer).status_code == 403
+
+
+def test_a_large_file_is_compared_and_a_larger_one_refused(upload):
+    row = line("20260501000", reference="x" * 60)
+    content = csv_of(*[row] * 5_000)
+    assert upload(content).status_code == 303
+    kept = kept_results.of(Reconciliation.get())
+    assert (kept.row.differences, len(kept.differences)) == (5_000, 500)
+    assert len(kept.row.result) < 200_000
+    assert upload(content * 12).status_code == 413
+
+
+def test_the_first_differences_are_kept_and_shown_page_by_page(result, page):
+    shown = result(csv_of(*[line(f"2026050{number:04d}") for number in range(501)]))
+    assert "The first 500 differences are kept." in shown.html
+    assert len([row for row in shown.rows if "Next step" in row]) == 100
+    last = page("reconciliation/1?from=400")
+    assert last.rows[-1]["Order number"] == "20260500499"
+    assert "Next" not in last.links
+
+
+def test_one_comparison_runs_at_a_time(upload):
+    with kept_results._comparing():
+        assert "Another statement is being compared." in upload(csv_of(line("1"))).text
+    assert upload(csv_of(line("1"))).status_code == 303
+
+
+def test_texts_of_the_file_are_escaped_and_shortened(result):
+    shown = result(csv_of(line("<script>alert(1)</script>" * 9, reference="r" * 300)), name="<img>.csv")
+    assert "<script>alert" not in shown.html
+    assert "<img>" not in shown.html
+    (difference,) = kept_results.of(Reconciliation.get()).differences
+    assert (len(difference.order_no), len(difference.reference)) == (100, 100)
+
+
+def test_an_unknown_result_is_not_found(page):
+    page("reconciliation/99", status=404)

@@ -179,7 +179,7 @@ class AlipayConfig(UpstreamConfig):
     )
     base_url = Address(
         load_default=GATEWAY,
-        metadata=texts(N_("Address"), N_("Change it only for Alipay's sandbox or your own relay.")),
+        metadata=texts(N_("Address"), N_("Change it only for Alipay's sandbox or your own relay."), more=True),
     )
 
     @validates_schema

@@ -32,14 +32,17 @@ _PEM = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----(.*?)-----END \1-----", re.DOTAL
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
-def texts(label: str, hint: str = "", *, secret: bool = False, when: tuple[str, str] | None = None) -> dict[str, Any]:
+def texts(
+    label: str, hint: str = "", *, secret: bool = False, when: tuple[str, str] | None = None, more: bool = False
+) -> dict[str, Any]:
     """Return a field's texts as its metadata: its name and how to fill it in, in English for translation.
 
     Args:
         secret: the value is never shown. A field without metadata is never shown either.
         when: `(name, value)` of the choice to which the field belongs; it has no effect with other choices.
+        more: rarely changed, so the form folds the field.
     """
-    return {"label": label, "hint": hint, "secret": secret, "when": when}
+    return {"label": label, "hint": hint, "secret": secret, "when": when, "more": more}
 
 
 def is_secret(field: fields.Field[Any]) -> bool:
@@ -203,6 +206,7 @@ class UpstreamConfig(Schema):
                 "Usually empty."
             ),
             secret=True,
+            more=True,
         ),
     )
     ask_again = fields.Boolean(
@@ -210,6 +214,7 @@ class UpstreamConfig(Schema):
         metadata=texts(
             N_("Check status after notices"),
             N_("A notice alone credits nothing. The service checks the status at the channel and applies that result."),
+            more=True,
         ),
     )
     open_on_view = fields.Boolean(
@@ -221,5 +226,6 @@ class UpstreamConfig(Schema):
                 "address, and not when the order is created. If the channel rejects it, the page shows the "
                 "reason."
             ),
+            more=True,
         ),
     )

@@ -115,13 +115,17 @@ class EpayConfig(UpstreamConfig):
     )
     redirect = fields.Boolean(
         load_default=False,
-        metadata=texts(N_("Redirect"), N_("Sends the payer to the platform's page instead of showing its QR code.")),
+        metadata=texts(
+            N_("Redirect"), N_("Sends the payer to the platform's page instead of showing its QR code."), more=True
+        ),
     )
     device = fields.String(
         load_default="pc",
         validate=validate.OneOf(["pc", "mobile", "qq", "wechat", "alipay", "jump"]),
         metadata=texts(
-            N_("Device"), N_("Device type sent to the platform. Some platforms return a QR code for pc only.")
+            N_("Device"),
+            N_("Device type sent to the platform. Some platforms return a QR code for pc only."),
+            more=True,
         ),
     )
     clientip = fields.String(
@@ -130,6 +134,7 @@ class EpayConfig(UpstreamConfig):
         metadata=texts(
             N_("Payer IP"),
             N_("Payer IP sent to the platform. Some platforms reject certain addresses."),
+            more=True,
         ),
     )
 

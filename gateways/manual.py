@@ -11,8 +11,8 @@ from gateways.config import N_, texts
 LABELS = {"payee": N_("Payee"), "bank": N_("Bank"), "account": N_("Account number"), "note": N_("Note")}
 
 
-def _shown(most: int, label: str, hint: str = "") -> fields.String:
-    return fields.String(load_default="", validate=validate.Length(max=most), metadata=texts(label, hint))
+def _shown(most: int, label: str, hint: str = "", more: bool = False) -> fields.String:
+    return fields.String(load_default="", validate=validate.Length(max=most), metadata=texts(label, hint, more=more))
 
 
 class ManualConfig(Schema):
@@ -24,8 +24,18 @@ class ManualConfig(Schema):
     note = _shown(
         300, N_("Note"), N_("Instructions for the payer, for example to enter the order number as the remark.")
     )
-    qr_wxpay = _shown(500, N_("WeChat QR code text"), N_("The text encoded in your own static WeChat QR code."))
-    qr_alipay = _shown(500, N_("Alipay QR code text"), N_("The text encoded in your own static Alipay QR code."))
+    qr_wxpay = _shown(
+        500,
+        N_("WeChat QR code text"),
+        N_("The text encoded in your own static WeChat QR code. An uploaded image has priority."),
+        more=True,
+    )
+    qr_alipay = _shown(
+        500,
+        N_("Alipay QR code text"),
+        N_("The text encoded in your own static Alipay QR code. An uploaded image has priority."),
+        more=True,
+    )
 
 
 class ManualDriver(Driver):

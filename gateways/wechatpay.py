@@ -135,11 +135,15 @@ class WechatpayConfig(UpstreamConfig):
         several=True,
         load_default="",
         validate=_rsa_only,
-        metadata=texts(N_("Platform certificates"), N_("For older accounts: 平台证书, one or more in one PEM file.")),
+        metadata=texts(
+            N_("Platform certificates"), N_("For older accounts: 平台证书, one or more in one PEM file."), more=True
+        ),
     )
     base_url = Address(
         load_default="https://api.mch.weixin.qq.com",
-        metadata=texts(N_("Address"), N_("Change it only for a different WeChat Pay host or your own relay.")),
+        metadata=texts(
+            N_("Address"), N_("Change it only for a different WeChat Pay host or your own relay."), more=True
+        ),
     )
 
     @validates_schema

@@ -13,6 +13,7 @@ API = """
 /addons/paychannel/pay/index GET
 /addons/paychannel/pay/open POST
 /addons/paychannel/pay/paid POST
+/addons/paychannel/pay/qr-image GET
 /addons/paychannel/pay/status GET
 /addons/paychannel/static/<path:filename> GET
 /docs GET
@@ -59,6 +60,9 @@ CONSOLE = """
 /callback/<webhook_id>/act POST
 /channel/ GET
 /channel/<int:channel_id> GET POST
+/channel/<int:channel_id>/picture/<any(wxpay, alipay, bank):method> GET
+/channel/<int:channel_id>/picture/<any(wxpay, alipay, bank):method>/remove POST
+/channel/<int:channel_id>/picture/<any(wxpay, alipay, bank):method>/upload POST
 /channel/<int:channel_id>/try POST
 /channel/new GET POST
 /claims/confirm GET POST

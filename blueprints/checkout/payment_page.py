@@ -17,6 +17,7 @@ from gateways.base import ChannelError, Opened, Payer, Report, State
 from models.tables.order import BUY, PENDING, Order
 from runtime import Part, current
 from schemas.views import PAY_METHOD_TEXTS, hundredths
+from services.channels import pictures
 from services.channels.calls import driver_of, pay_url
 from services.errors import N_, ApiError, Code
 from services.orders import attempts, settle
@@ -140,6 +141,7 @@ def index() -> Response | tuple[str, int] | str:
     shown, driver = _shown(order), driver_of(order.channel)
     opened, by_hand = shown.opened or Opened(), driver.by_hand
     sandbox = driver.simulated
+    picture = _picture_url(order) if by_hand else ""
     only_an_app = opened.scheme and not (opened.qr or opened.redirect)
     return render_template(
         "cashier.html",
@@ -150,7 +152,8 @@ def index() -> Response | tuple[str, int] | str:
         method=order.payment_method,
         method_text=gettext(PAY_METHOD_TEXTS[order.payment_method]),
         expires_at=order.expires_at,
-        qr=_qr(opened.qr),
+        picture=picture,
+        qr="" if picture else _qr(opened.qr),
         page_qr=_qr(pay_url(order.order_no)) if only_an_app else "",
         redirect=url_for("pages.go", order_no=order.order_no) if opened.fields else opened.redirect,
         scheme=opened.scheme,
@@ -169,6 +172,25 @@ def index() -> Response | tuple[str, int] | str:
         outcomes=[(value, gettext(label), gettext(what)) for value, label, what in OUTCOMES] if sandbox else [],
         **_live(order, shown.is_ready),
     )
+
+
+def _picture_url(order: Order) -> str:
+    """Return the address of the image of the payee's QR code for this order; empty without one."""
+    digest = pictures.digests(order.channel).get(order.payment_method)
+    return url_for("pages.qr_image", order_no=order.order_no, v=digest) if digest else ""
+
+
+@pages.get("/addons/paychannel/pay/qr-image")
+def qr_image() -> Response:
+    """Return the image of the payee's QR code on a manual channel."""
+    order = _deposit(request.args.get("order_no"))
+    found = pictures.find(order.channel, order.payment_method) if driver_of(order.channel).by_hand else None
+    if found is None:
+        raise ApiError(Code.ORDER_NOT_FOUND)
+    response = Response(found.content, content_type=found.content_type)
+    response.headers["X-Content-Type-Options"] = "nosniff"
+    response.headers["Cache-Control"] = "private, max-age=86400"  # another image has another address
+    return response
 
 
 @pages.post("/addons/paychannel/pay/open")

@@ -60,7 +60,8 @@ KINDS: tuple[tuple[Callable[[fields.Field[Any]], Any], type[Field]], ...] = (
 class Row:
     """One config field on the page, with its hint and its controls for a file and for removal.
 
-    `is_set`: a secret is stored. `when`: show the field only if the choice with this id has this value.
+    `is_set`: a secret is stored. `when`: show the field only if the choice with this id has this value. `more`: rarely
+    changed, so the field is folded, unless its value `is_changed` or invalid.
     """
 
     entry: Field
@@ -69,6 +70,8 @@ class Row:
     remove: Field | None
     is_set: bool
     when: tuple[str, str] | None
+    more: bool
+    is_changed: bool
 
 
 Source = str | type[Schema]  # a driver's name, or the schema of another config
@@ -121,14 +124,17 @@ def rows(form: FlaskForm, driver: Source, present: dict[str, Any]) -> list[Row]:
 
     def row(name: str, spec: fields.Field[Any]) -> Row:
         file, remove = (form._fields.get(f"{PREFIX}{name}_{part}") for part in ("file", "remove"))
-        when, hint = spec.metadata.get("when"), translate(spec.metadata.get("hint", ""))
+        when, entry = spec.metadata.get("when"), form[PREFIX + name]
+        is_set = is_secret(spec) and bool(present.get(name))
         return Row(
-            form[PREFIX + name],
-            hint,
+            entry,
+            translate(spec.metadata.get("hint", "")),
             file,
             remove,
-            is_secret(spec) and bool(present.get(name)),
+            is_set,
             (PREFIX + when[0], when[1]) if when else None,
+            bool(spec.metadata.get("more")),
+            is_set or bool(entry.errors) or (entry.data or "") != (_default(spec) or ""),
         )
 
     return [row(name, spec) for name, spec in _schema_fields(driver).items()]

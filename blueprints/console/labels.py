@@ -162,6 +162,8 @@ ACTIONS = {
     "test callback": lazy_gettext("sent a test callback to %(subject)s"),
     "add channel": lazy_gettext("added channel %(subject)s"),
     "set channel": lazy_gettext("changed channel %(subject)s"),
+    "set QR code image": lazy_gettext("uploaded a QR code image for channel %(subject)s"),
+    "remove QR code image": lazy_gettext("removed a QR code image of channel %(subject)s"),
     "try channel": lazy_gettext("tested the connection of channel %(subject)s"),
     "add destination": lazy_gettext("added notification destination %(subject)s"),
     "set destination": lazy_gettext("changed notification destination %(subject)s"),

@@ -38,7 +38,7 @@ TAGS = {
 }
 
 # How the routes begin that are not part of the API: files of pages, the documentation, and tools of demo mode.
-LEFT_OUT = ("pages.static", "guides", "sandbox")
+LEFT_OUT = ("pages.static", "pages.qr_image", "guides", "sandbox")
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """Orders that an operator creates, and the setup of channels and merchants, in a browser."""
 
+import segno
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import Select
 
@@ -40,3 +41,28 @@ def test_a_test_withdrawal_is_created(operator, running):
     operator.is_at("Test order created")
     operator.reads("12.34")
     assert "Open simulator" in operator.text
+
+
+def test_a_qr_code_image_is_uploaded_shown_to_the_payer_and_removed(operator, running, tmp_path):
+    file, form = tmp_path / "code.png", "#pictures form[action$='bank/upload']"
+    segno.make("wxp://own-static-code").save(str(file), scale=8)
+
+    def uploads():
+        operator.find(f"{form} input[type=file]").send_keys(str(file))
+        operator.presses("Upload image", form)
+
+    operator.goes_to("channel/3")
+    uploads()
+    operator.waits_for(lambda: operator.find("#confirm-answer")).send_keys("demo-password")
+    operator.find("main form button").click()
+    operator.reads("Choose a file.")  # the confirmation cannot repeat an upload
+    operator.complaints()  # the browser reports the status 403 of the confirmation
+    uploads()
+    operator.reads("The payment page shows the image.")
+    placed = running.api.buy("15.00", channel=3, paychannel_paymethod="bank").data
+    operator.opens(placed["pay_url"])
+    picture = operator.find("img.picture")
+    operator.waits_for(lambda: operator.chrome.execute_script("return arguments[0].naturalWidth > 0", picture))
+    operator.goes_to("channel/3")
+    operator.presses("Remove image")
+    operator.reads("Image removed.")

@@ -6,13 +6,13 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from flask import flash, redirect, render_template, request, url_for
+from flask import Response, abort, flash, redirect, render_template, request, url_for
 from flask_babel import gettext, lazy_gettext
 from flask_wtf import FlaskForm
 from wtforms import BooleanField, HiddenField, SelectChoice, SelectField, StringField
 from wtforms.validators import DataRequired, Length
 
-from blueprints.console import access, driver_form, labels
+from blueprints.console import access, driver_form, labels, uploads
 from blueprints.console.columns import ENABLED_COLUMN, Column, channel_link
 from blueprints.console.filters import ENABLED, Filter, choices
 from blueprints.console.forms import (
@@ -20,6 +20,7 @@ from blueprints.console.forms import (
     SchemaField,
     find_or_404,
     form_page,
+    message_of,
     show_errors,
     show_refusal,
     texts,
@@ -28,19 +29,26 @@ from blueprints.console.forms import (
 from blueprints.console.list_page import ListPage, pages_of_one
 from gateways import registry
 from models.db.base import LARGEST_ID
-from models.tables.channel import LARGEST_AMOUNT, Channel
+from models.tables.channel import LARGEST_AMOUNT, PAY_METHODS, Channel
 from schemas.fields import Percent, Sum, Whole, Yuan
 from schemas.views import hundredths
-from services.channels import channel_setup
+from services.channels import channel_setup, pictures
 from services.console import setup_lists
 from services.errors import N_, OperatorError
 from services.merchants import edit_conflicts, links, merchant_setup
 from services.security import audit, sandbox_guard
 
 CHANNEL = f"/<int(max={LARGEST_ID}):channel_id>"
+PICTURE = f"{CHANNEL}/picture/<any({', '.join(PAY_METHODS)}):method>"
 AMOUNTS = ("min_amount", "max_amount", "passage_rate", "commission_rate", "deposit_rate", "auto_accept_max")
 NUMBERS = (*AMOUNTS, "settlement_days")
 FIELDS = ("name", "pay_method", *NUMBERS, "enabled", "merchants")
+# What a category means for withdrawals. Deposits are the same in all of them.
+CATEGORY_EFFECTS = {
+    "gateway_a": lazy_gettext("withdrawals to a card in each request, with the holder’s identity data"),
+    "gateway_b": lazy_gettext("withdrawals to the merchant’s payout account"),
+    "gateway_c": lazy_gettext("withdrawals to the merchant’s payout account, as gateway_b"),
+}
 ONLY_IN_DEMO = N_("The sandbox is available in demo mode only. This channel accepts no orders and cannot be enabled.")
 
 pages = pages_of_one("channel", "channels")
@@ -117,9 +125,10 @@ class NewChannelForm(ChannelForm):
         lazy_gettext("Category"),
         [DataRequired()],
         choices=[
-            SelectChoice("", lazy_gettext("Select")),
-            *(SelectChoice(*each) for each in labels.CATEGORIES.items()),
+            SelectChoice(name, lazy_gettext("%(category)s: %(effect)s", category=name, effect=effect))
+            for name, effect in CATEGORY_EFFECTS.items()
         ],
+        default="gateway_b",
     )
 
     def facts(self) -> dict[str, Any]:
@@ -165,6 +174,8 @@ def new() -> Any:
     form = driver_form.form_class(NewChannelForm, driver, {})(driver)
     if not form.is_submitted():
         form.pay_method.data = list(registry.DRIVERS[driver].methods)
+        if len(form.merchants.choices) == 1:
+            form.merchants.data = [form.merchants.choices[0].value]
     elif _is_valid(form, driver, {}):
         try:
             return _added(form, driver)
@@ -181,7 +192,13 @@ def _added(form: NewChannelForm, driver: str) -> Any:
     detail = audit.changes({}, {"driver": driver, **texts(form, ("category", *FIELDS)), **config})
     add = partial(channel_setup.add_channel, driver=driver, config=given, **facts)
     made = access.act("add channel", "channel", facts["name"], add, detail)
-    flash(gettext("Channel added. Test the connection before merchants use it."), "good")
+    by_hand = registry.DRIVERS[driver].by_hand
+    flash(
+        gettext("Channel added. You can upload images of your QR codes on this page.")
+        if by_hand
+        else gettext("Channel added. Test the connection before merchants use it."),
+        "good",
+    )
     return redirect(url_for("channel.show", channel_id=made.id), 303)
 
 
@@ -206,7 +223,8 @@ def show(channel_id: int) -> Any:
         title=labels.name_of(labels.DRIVERS, row.driver),
         warning=gettext(ONLY_IN_DEMO) if sandbox_guard.is_barred(row) else "",
         category=labels.name_of(labels.CATEGORIES, row.category),
-        by_hand=registry.DRIVERS[row.driver].by_hand,
+        category_effect=CATEGORY_EFFECTS[row.category],
+        **_pictures(row),
     )
 
 
@@ -223,6 +241,50 @@ def _changed(row: Channel, form: ChannelForm, present: dict[str, Any]) -> Any:
         )
     flash(gettext("Saved.") if detail else gettext("No changes."), "good")
     return redirect(url_for("channel.show", channel_id=row.id), 303)
+
+
+def _pictures(row: Channel) -> dict[str, Any]:
+    """Return what the page shows of the QR code images: of manual channels, one for each payment method."""
+    by_hand, found = registry.DRIVERS[row.driver].by_hand, pictures.digests(row)
+    methods = [(each, labels.name_of(labels.METHODS, each), found.get(each, "")) for each in row.pay_methods]
+    return {"by_hand": by_hand, "pictures": methods if by_hand else [], "most_kb": pictures.LARGEST // 1024}
+
+
+def _manual_channel(channel_id: int) -> Channel:
+    row = find_or_404(channel_setup.find_channel, channel_id)
+    if not registry.DRIVERS[row.driver].by_hand:
+        abort(404)
+    return row
+
+
+@pages.get(PICTURE)
+def picture(channel_id: int, method: str) -> Response:
+    """Return the image of a QR code."""
+    found = pictures.find(_manual_channel(channel_id), method)
+    return Response(found.content, content_type=found.content_type) if found else abort(404)
+
+
+@pages.post(f"{PICTURE}/upload")
+def upload(channel_id: int, method: str) -> Any:
+    """Store an uploaded image of a QR code."""
+    row = _manual_channel(channel_id)
+    try:
+        _, content = uploads.received("picture", pictures.LARGEST)
+        store = partial(pictures.put, row, method, content)
+        access.act("set QR code image", "channel", str(row.id), store, method)
+        flash(gettext("Saved. The payment page shows the image."), "good")
+    except OperatorError as refusal:
+        flash(message_of(refusal), "bad")
+    return redirect(url_for("channel.show", channel_id=row.id, _anchor="pictures"), 303)
+
+
+@pages.post(f"{PICTURE}/remove")
+def remove_picture(channel_id: int, method: str) -> Any:
+    """Delete the image of a QR code."""
+    row = _manual_channel(channel_id)
+    access.act("remove QR code image", "channel", str(row.id), partial(pictures.remove, row, method), method)
+    flash(gettext("Image removed."), "good")
+    return redirect(url_for("channel.show", channel_id=row.id, _anchor="pictures"), 303)
 
 
 @pages.post(f"{CHANNEL}/try")

@@ -24,7 +24,9 @@ from services.security import audit, passwords, second_factor, sessions
 # account could be used to avoid the confirmation; those for channels, because their keys decide where money goes.
 NEEDED = {
     "channel.new",
+    "channel.remove_picture",
     "channel.show",
+    "channel.upload",
     "second_factor.remove",
     "second_factor.renew",
     "merchant.account",

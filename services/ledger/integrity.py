@@ -13,7 +13,7 @@ from peewee import JOIN, fn
 
 from models.db.base import LARGEST_ID, Statement, database
 from models.db.hash_chain import Chain, Facts
-from models.tables.ledger import AVAILABLE, HELD, Entry, LedgerAccount, Posting
+from models.tables.ledger import AVAILABLE, HELD, Entry, LedgerAccount, LedgerDay, Posting
 from models.tables.order import BUY, CANCELLED, COMPLETED, SELL, Order
 from services.errors import N_, OperatorError
 from services.ledger.postings import HOLD_AGAIN, RELEASE_AGAIN, SPEND_AGAIN, Account
@@ -243,6 +243,17 @@ def _wrong_holds() -> Found:
             yield f"{there}, but the open withdrawals sum to {expected[account.owner]}"
 
 
+def _wrong_day_sums() -> Found:
+    for account in LedgerAccount.select().where(LedgerAccount.kind.in_([AVAILABLE, HELD])).order_by(LedgerAccount.id):
+        rows = LedgerDay.select(fn.COALESCE(fn.SUM(LedgerDay.amount), 0), fn.COALESCE(fn.SUM(LedgerDay.entries), 0))
+        fen, entries = map(int, rows.where(LedgerDay.account == account.id).tuples().get())
+        summed = Entry.select(fn.COALESCE(fn.SUM(Entry.amount), 0))
+        total = int(summed.where(Entry.account == account.id, Entry.number <= entries).scalar())
+        if fen != total:
+            there = f"account {account.kind} {account.owner}: its sums by day are {fen} fen"
+            yield f"{there}, but its first {entries} entries sum to {total}"
+
+
 CHECKS: dict[str, Check] = {
     N_("every entry has a posting and an account"): _orphans,
     N_("entries are chained without gaps up to the account's checkpoint"): _broken_chains,
@@ -250,6 +261,7 @@ CHECKS: dict[str, Check] = {
     N_("balances equal their entries"): _wrong_balances,
     N_("postings match their orders"): _wrong_moves,
     N_("reserved balances equal the open withdrawals"): _wrong_holds,
+    N_("sums by day equal their entries"): _wrong_day_sums,
     N_("completed deposits are credited, no others"): _orders_off("credited", BUY, "credit", COMPLETED),
     N_("completed withdrawals are spent, no others"): _orders_off("spent", SELL, "spend", COMPLETED),
     N_("cancelled withdrawals are released, no others"): _orders_off("released", SELL, "release", CANCELLED),

@@ -8,7 +8,7 @@ from models.tables.ledger import LedgerDay
 from models.tables.merchant import Merchant
 from models.tables.order import Order
 from services.errors import OperatorError
-from services.ledger import day_sums
+from services.ledger import day_sums, integrity
 from services.ledger import monthly_statement as statement
 from services.sandbox import seeded_orders
 from tests import month_statements
@@ -140,3 +140,13 @@ def test_a_statement_waits_for_the_sums_of_many_entries(api, merchant, monkeypat
         statement.of(merchant, statement.this_month())
     day_sums.complete()
     month_statements.check(merchant)
+
+
+@pytest.mark.breaks_the_ledger
+def test_the_integrity_check_finds_a_changed_sum(api, merchant):
+    completed(api)
+    day_sums.complete()
+    assert not {name: lines for name, lines in integrity.verify() if lines}
+    LedgerDay.update(amount=LedgerDay.amount + 1).where(LedgerDay.kind == "credit").execute()
+    (lines,) = [lines for _, lines in integrity.verify() if lines]
+    assert lines == ["account available 1: its sums by day are 1009941 fen, but its first 2 entries sum to 1009940"]

@@ -32,6 +32,7 @@ from models.tables.order import Attempt, History, Order, OrderNote, PaymentExcep
 from models.tables.order_counts import TRIGGERS, OrderCount
 from models.tables.outbox import Callback, CallbackAttempt, WebhookKey
 from models.tables.payout_account import PayoutAccount
+from models.tables.payout_batch import PayoutBatch, PayoutBatchLine
 from models.tables.reconciliation import Reconciliation
 from models.tables.replay import IdempotencyKey, Nonce
 from models.tables.setup_version import OF_TABLES, REVISED, SetupVersion
@@ -78,6 +79,8 @@ TABLES = [
     SavedView,
     OrderNote,
     ChannelPicture,
+    PayoutBatch,
+    PayoutBatchLine,
 ]
 # Conditions that find a row that must not change or be deleted, not even by REPLACE, which fires no DELETE trigger.
 APPEND_ONLY = {

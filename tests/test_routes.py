@@ -52,9 +52,17 @@ LISTS = (
     *("accounts", "audit", "callbacks", "channels", "claims", "entries", "exceptions", "merchants", "orders"),
     *("failed_sign_ins", "payouts"),
     *("payouts", "reconciliations"),
+    *("accounts", "audit", "batches", "callbacks", "channels", "claims", "entries", "exceptions", "merchants"),
+    *("failed_sign_ins", "orders", "payouts"),
 )
 CONSOLE = """
 / GET
+/batch/ GET
+/batch/<int:number> GET
+/batch/<int:number>/discard POST
+/batch/<int:number>/file POST
+/batch/<int:number>/result/upload POST
+/batch/<int:number>/upload POST
 /callback/ GET
 /callback/<webhook_id> GET
 /callback/<webhook_id>/act POST
@@ -101,6 +109,7 @@ CONSOLE = """
 /operators/<int:operator_id>/password GET POST
 /search/ GET
 /payouts/approve GET POST
+/payouts/batch GET POST
 /payouts/next GET
 /payouts/reject GET POST
 /payouts/reveal GET POST

@@ -137,6 +137,10 @@ ACTIONS = {
     "approve payouts": lazy_gettext("approved several payouts at once"),
     "reject payouts": lazy_gettext("rejected several payouts at once"),
     "mark payouts paid": lazy_gettext("marked several payouts as paid out at once"),
+    "create batch": lazy_gettext("created bank file %(subject)s"),
+    "download batch": lazy_gettext("downloaded bank file %(subject)s"),
+    "discard batch": lazy_gettext("discarded bank file %(subject)s"),
+    "import batch result": lazy_gettext("imported the bank's result of file %(subject)s"),
     "withdraw payout request": lazy_gettext("withdrew the payout request for %(subject)s"),
     "remove sandbox": lazy_gettext("removed the sandbox money of %(subject)s"),
     "report not received": lazy_gettext("reported that the payment of %(subject)s was not received"),
@@ -195,6 +199,7 @@ ABOUT = {
     "database": lazy_gettext("database"),
     "orders": lazy_gettext("orders"),
     "payouts": lazy_gettext("payouts"),
+    "batch": lazy_gettext("bank file"),
     "account": lazy_gettext("payout account"),
     "destination": lazy_gettext("notification destination"),
 }

@@ -26,6 +26,7 @@ from models.tables.order import (
 )
 from models.tables.order_counts import OrderCount
 from models.tables.payout_account import PayoutAccount
+from models.tables.payout_batch import PayoutBatchLine
 from services.console.lists import Browse, capped, mark_open_exceptions, merchants, name_owners
 from services.console.to_do import MOST, by_hand
 from services.ledger import accounts
@@ -269,15 +270,26 @@ class Payouts(Orders):
         return [conditions[state], *others]
 
     def rows(self, ids: list[int]) -> list[Any]:
-        """The rows with their payout accounts, each with `waits`: the operator's action, APPROVE or SEND, or empty."""
+        """The rows with their payout accounts, each with `waits` and `batch`.
+
+        `waits` is the operator's action, APPROVE or SEND, or empty; `batch` the number of its open bank file, or None.
+        """
         rows = super().rows(ids)
         wanted = PayoutAccount.id.in_([row.account_id for row in rows if row.account_id])
         accounts = {account.id: account for account in PayoutAccount.select().where(wanted)}
+        listed = open_batches(ids)
         for row in rows:
             sends = row.status == CONFIRMED and DRIVERS[row.channel.driver].by_hand
             row.waits = APPROVE if row.status == PENDING else SEND if sends else ""
             row.account = accounts.get(row.account_id)
+            row.batch = listed.get(row.id)
         return rows
+
+
+def open_batches(order_ids: list[int]) -> dict[int, int]:
+    """Return the number of the open batch of each order that is in one, by the order's id."""
+    lines = PayoutBatchLine.select(PayoutBatchLine.order, PayoutBatchLine.batch)
+    return dict(lines.where(PayoutBatchLine.order.in_(order_ids), PayoutBatchLine.result.is_null()).tuples())
 
 
 class Claims(Orders):

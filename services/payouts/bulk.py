@@ -174,6 +174,11 @@ def _one(kind: str, order: Order, seal: str, given: Given, actor: Actor) -> Outc
     return _performed(row, given, actor)
 
 
+def mark_now(order: Order, given: Given, actor: Actor) -> Outcome:
+    """Mark one locked payout as sent, in the caller's transaction. Raises OperatorError."""
+    return _one(SENT, order, _row(SENT, order, actor.name).seal, given, actor)
+
+
 def _reject(order: Order, seal: str, given: Given, actor: Actor) -> Outcome:
     """Reject one payout, outside any transaction, because it may check the status at the channel."""
     return _one(REJECT, order, seal, given, actor)

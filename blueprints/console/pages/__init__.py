@@ -11,6 +11,7 @@ from flask_babel import lazy_gettext
 
 from blueprints.console.pages import (
     audit,
+    batches,
     callbacks,
     channels,
     claims,
@@ -34,6 +35,7 @@ from blueprints.console.pages import (
 from services.console import order_list, record_lists
 
 LISTS = (
+    batches.BATCHES,
     orders.EXCEPTIONS,
     callbacks.CALLBACKS,
     ledger.ENTRIES,
@@ -51,6 +53,7 @@ BLUEPRINTS = (
     *(each.blueprint() for each in LISTS),
     order.pages,
     payouts.pages,
+    batches.pages,
     callbacks.pages,
     ledger.pages,
     statements.pages,

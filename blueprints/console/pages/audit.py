@@ -31,6 +31,7 @@ PAGES = {
     "callback": ("callback.show", "webhook_id"),
     "merchant": ("merchant.show", "key"),
     "channel": ("channel.show", "channel_id"),
+    "batch": ("batch.show", "number"),
 }
 UNITS = {Percent: " %", Yuan: " ¥"}
 
@@ -50,7 +51,7 @@ def _fields() -> dict[str, tuple[Any, str, bool]]:
 
 
 def _link(row: Any) -> str:
-    known = row.about in PAGES and row.key and (row.about != "channel" or row.key.isdecimal())
+    known = row.about in PAGES and row.key and (row.about not in ("channel", "batch") or row.key.isdecimal())
     if not known:
         return ""
     endpoint, argument = PAGES[row.about]

@@ -14,7 +14,7 @@ from wtforms.validators import InputRequired, Length
 from blueprints.console import access, sign_in_limits
 from blueprints.console.forms import message_of
 from blueprints.console.locale import internal_url
-from blueprints.console.pages import bulk_payouts, order
+from blueprints.console.pages import batches, bulk_payouts, order
 from blueprints.console.pages import second_factor as code_page
 from models.tables.operator import Operator
 from services.errors import ApiError, OperatorError
@@ -23,6 +23,7 @@ from services.security import audit, passwords, second_factor, sessions
 # Forms that need a confirmation from the last five minutes. Those for console accounts are included because another
 # account could be used to avoid the confirmation; those for channels, because their keys decide where money goes.
 NEEDED = {
+    "batch.file",
     "channel.new",
     "channel.remove_picture",
     "channel.show",
@@ -99,6 +100,8 @@ def _is_needed() -> bool:
         return False
     if request.endpoint == "order.act":
         return order.is_large_payout(str((request.view_args or {})["order_no"]))
+    if request.endpoint == "batch.apply":
+        return batches.is_large(int((request.view_args or {})["number"]))
     return request.endpoint in NEEDED or bulk_payouts.is_large(str(request.endpoint))
 
 

@@ -14,7 +14,7 @@ from blueprints.console import access
 from blueprints.console.columns import Column, marked, merchant_columns, status_of
 from blueprints.console.filters import CHANNEL, MERCHANT, SINCE, UNTIL, Filter, choices
 from blueprints.console.list_page import BulkAction, ListPage
-from blueprints.console.pages import bulk_payouts
+from blueprints.console.pages import batches, bulk_payouts
 from blueprints.console.pages.orders import CHANNEL_COLUMNS, ORDER_COLUMNS
 from schemas.views import hundredths
 from services.console import order_list, timeline
@@ -50,6 +50,10 @@ def _to_do(order: Any) -> tuple[str, str]:
     return texts.get(order.waits, ("under-way", under_way))
 
 
+def _batch(order: Any) -> str:
+    return gettext("Batch %(batch)s", batch=order.batch) if order.batch and order.waits else ""
+
+
 class _PayeeColumn(Column):
     """The payee of a payout that waits, masked; in full with buttons to copy it after *Reveal payees*."""
 
@@ -70,6 +74,7 @@ BULK = {
     ),
     SEND: (
         BulkAction("payouts.sent", lazy_gettext("Mark as paid out"), "primary"),
+        BulkAction("payouts.batch", lazy_gettext("Create bank file")),
         BulkAction("payouts.reject", lazy_gettext("Reject"), "danger"),
     ),
 }
@@ -112,7 +117,7 @@ PAYOUTS = ListPage(
         ),
         _PayeeColumn("payee", lazy_gettext("Payee"), lambda order: "", on="page"),
         Column("status", lazy_gettext("Status"), status_of, "state", on="export"),
-        Column("to_do", lazy_gettext("To do"), lambda order: marked(order, _to_do(order)), "states"),
+        Column("to_do", lazy_gettext("To do"), lambda order: marked(order, _to_do(order)), "states", note=_batch),
     ),
     template="console/payouts/list.html",
     facts=_facts,
@@ -147,3 +152,4 @@ def following() -> Any:
 
 
 bulk_payouts.add_to(pages)
+pages.add_url_rule("/batch", "batch", batches.new, methods=["GET", "POST"])

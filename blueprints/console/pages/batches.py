@@ -1,0 +1,198 @@
+"""Batch files of payouts for a bank: make one from selected payouts, download it, import the bank's result."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import Any
+
+from flask import Response, abort, flash, redirect, render_template, request, url_for
+from flask_babel import gettext, lazy_gettext, ngettext
+
+from blueprints.console import access, uploads
+from blueprints.console.columns import Column, channel_link, neutral
+from blueprints.console.filters import SINCE, UNTIL
+from blueprints.console.forms import find_or_404, message_of, translate
+from blueprints.console.list_page import ListPage, pages_of_one
+from models.tables.payout_batch import PayoutBatch
+from runtime import current
+from services.errors import OperatorError
+from services.payouts import batch_results, batches, bulk
+from services.payouts.batch_templates import TEMPLATES
+
+
+def _title(batch: PayoutBatch) -> str:
+    return translate(TEMPLATES[batch.template].title)
+
+
+BATCHES = ListPage(
+    "batches",
+    lazy_gettext("Bank files"),
+    browse=batches.Batches,
+    empty=lazy_gettext("No bank files yet."),
+    filters=(SINCE, UNTIL),
+    columns=(
+        Column(
+            "id",
+            lazy_gettext("Batch"),
+            lambda row: row.id,
+            "number",
+            link=lambda row: url_for("batch.show", number=row.id),
+        ),
+        Column("createtime", lazy_gettext("Created"), lambda row: row.createtime, "time"),
+        Column("template", lazy_gettext("Template"), _title),
+        Column(
+            "channel", lazy_gettext("Channel"), lambda row: row.channel.name, link=lambda row: channel_link(row.channel)
+        ),
+        Column("count", lazy_gettext("Payouts"), lambda row: row.count, "number"),
+        Column("total", lazy_gettext("Amount (¥)"), lambda row: row.total, "money"),
+        Column("open", lazy_gettext("Without result"), lambda row: row.open, "number"),
+        Column("who", lazy_gettext("By"), lambda row: row.who),
+    ),
+)
+
+pages = pages_of_one("batch", "batches")
+
+# The labels of what a row of the bank's file means.
+VERDICTS = {
+    batch_results.PAID: lazy_gettext("Paid out"),
+    batch_results.REFUSED: lazy_gettext("Failed"),
+    batch_results.UNKNOWN: lazy_gettext("Result unclear"),
+    batch_results.OTHER_AMOUNT: lazy_gettext("Different amount"),
+    batch_results.ENDED: lazy_gettext("Already recorded"),
+    batch_results.FOREIGN: lazy_gettext("Not in this batch"),
+}
+RESULTS = {
+    batches.SENT: lazy_gettext("Paid out"),
+    batches.FAILED: lazy_gettext("Failed"),
+    batches.DISCARDED: lazy_gettext("Taken out of the file"),
+}
+
+
+def _find(number: int) -> PayoutBatch:
+    return find_or_404(batches.find, number)
+
+
+def new() -> Any:
+    """Show the selected payouts with a choice of templates, and make a batch of them."""
+    access.must_act()
+    if request.method == "POST":
+        numbers = request.form.getlist("order_no")[: bulk.MOST]
+        try:
+            batch = batches.create(request.form.get("template", ""), numbers, access.actor())
+        except OperatorError as refusal:
+            flash(message_of(refusal), "bad")
+            return redirect(url_for("payouts.batch", order_no=numbers), 303)
+        return redirect(url_for("batch.show", number=batch.id), 303)
+    orders = bulk.find(list(dict.fromkeys(request.args.getlist("order_no")))[: bulk.MOST])
+    refused = batches.why_not(orders)
+    chosen = [order for order in orders if order.id not in refused]
+    return render_template(
+        "console/payouts/batch_new.html",
+        **{"orders": chosen, "refused": [(order, refused[order.id]) for order in orders if order.id in refused]},
+        **{"channels": bulk.subtotals(chosen, "channel"), "total": bulk.total(chosen), "message_of": message_of},
+        templates={name: translate(template.title) for name, template in TEMPLATES.items()},
+    )
+
+
+def _page(batch: PayoutBatch, **facts: Any) -> str:
+    lines = batches.lines_of(batch)
+    return render_template(
+        "console/payouts/batch.html",
+        **{"batch": batch, "lines": lines, "open": [line for line in lines if batches.is_open(line)]},
+        **{"title": _title(batch), "results": RESULTS, "message_of": message_of, "bulk": bulk},
+        **facts,
+    )
+
+
+@pages.get("/<int:number>")
+def show(number: int) -> str:
+    """Show a batch with its payouts and their results."""
+    return _page(_find(number))
+
+
+@pages.post("/<int:number>/file")
+def file(number: int) -> Any:
+    """Send the file with the open payouts of a batch."""
+    batch = _find(number)
+    try:
+        rows = batches.contents(batch, access.actor())
+    except OperatorError as refusal:
+        flash(message_of(refusal), "bad")
+        return redirect(url_for(".show", number=number), 303)
+    text = io.StringIO()
+    csv.writer(text).writerows([[neutral(cell) for cell in row] for row in rows])
+    encoding = TEMPLATES[batch.template].encoding
+    return Response(
+        text.getvalue().encode(encoding),
+        content_type=f"text/csv; charset={'utf-8' if encoding == 'utf-8-sig' else 'gbk'}",
+        headers={"Content-Disposition": f'attachment; filename="P{batch.id}-{batch.template}.csv"'},
+    )
+
+
+@pages.post("/<int:number>/discard")
+def discard(number: int) -> Any:
+    """Take the open payouts out of a batch."""
+    count = batches.discard(_find(number), access.actor())
+    text = ngettext("%(num)s payout was taken out of the file.", "%(num)s payouts were taken out of the file.", count)
+    flash(text, "good")
+    return redirect(url_for(".show", number=number), 303)
+
+
+@pages.post("/<int:number>/upload")
+def result(number: int) -> Any:
+    """Show what the bank's file would change. Nothing is recorded yet."""
+    batch = _find(number)
+    try:
+        _, content = uploads.received("file")
+        matches = batch_results.compare(batch, batch_results.read(content))
+    except OperatorError as refusal:
+        flash(message_of(refusal), "bad")
+        return redirect(url_for(".show", number=number), 303)
+    found = {verdict: [each for each in matches if each.verdict == verdict] for verdict in batch_results.VERDICTS}
+    paid = [each.line.order for each in found[batch_results.PAID] if each.line]
+    return render_template(
+        "console/payouts/batch_result.html",
+        **{"batch": batch, "found": found, "verdicts": VERDICTS, "total": bulk.total(paid)},
+        rows=[_row(each) for each in matches if each.verdict in (batch_results.PAID, batch_results.REFUSED)],
+    )
+
+
+def _row(match: batch_results.Match) -> str:
+    is_paid = match.verdict == batch_results.PAID
+    text = match.reported.reference if is_paid else match.reported.reason[: batch_results.LONGEST]
+    return json.dumps([match.line.line if match.line else 0, is_paid, text], ensure_ascii=False)
+
+
+def _confirmed(batch: PayoutBatch) -> list[batch_results.Result]:
+    """Return the results in the form. Raises BadRequest if they are not of this batch."""
+    try:
+        rows = [json.loads(each) for each in request.form.getlist("row")[: batch.count]]
+        results = [batch_results.Result(int(line), bool(paid), str(text)) for line, paid, text in rows]
+    except (ValueError, TypeError):
+        abort(400)
+    if any(not 1 <= each.line <= batch.count for each in results):
+        abort(400)
+    return results
+
+
+def is_large(number: int) -> bool:
+    """Return whether the confirmed results pay out more than `confirm_above` in total. Raises NotFound."""
+    limit, batch = current().settings.confirm_above, _find(number)
+    paid = {each.line for each in _confirmed(batch) if each.paid} if limit else set()
+    return bool(paid) and bulk.total(line.order for line in batches.lines_of(batch) if line.line in paid) > limit
+
+
+@pages.post("/<int:number>/result/upload")
+def apply(number: int) -> Any:
+    """Record the confirmed results of a bank's file."""
+    batch = _find(number)
+    outcomes = batch_results.record(batch, _confirmed(batch), access.actor())
+    refused = [each for each in outcomes if each.state == bulk.REFUSED]
+    requested = [each for each in outcomes if each.state == bulk.REQUESTED]
+    done = len(outcomes) - len(refused) - len(requested)
+    flash(ngettext("%(num)s result recorded.", "%(num)s results recorded.", done), "good")
+    if requested:
+        flash(gettext("Large payouts wait for a second operator: %(count)s.", count=len(requested)), "warn")
+    return _page(batch, refused=refused)

@@ -25,6 +25,7 @@ LONGEST = 20  # seconds after which the remaining deposits are left as they are
 
 RECEIVED, NOT_RECEIVED = KINDS = ("paid", "not-received")  # names of actions on one order
 VERBS = {RECEIVED: "confirm claims", NOT_RECEIVED: "dismiss claims"}
+_CASES = ("credit", "credit later", "cancel")  # of these actions; the others do not settle the deposit
 _WAITING = {RECEIVED: (PENDING, PAID), NOT_RECEIVED: (PAID,)}
 
 
@@ -62,13 +63,15 @@ def preview(kind: str, orders: Iterable[Order]) -> list[Row]:
 
 
 def _row(kind: str, order: Order) -> Row:
-    if order.status not in _WAITING[kind] or not driver_of(order.channel).by_hand:
-        status = STATUS_TEXTS[order.order_type, order.status]
-        text = N_("Not possible in the current order status: %(status)s.")
-        return Row(order, refusal=OperatorError(text, status=status))
     if claims.money_in(order) is not None:
         return Row(order, refusal=OperatorError(N_("An exception of this order is open. Resolve it first.")))
-    return Row(order, next(action for action in of_claim(order) if action.name == kind))
+    can_wait = order.status in _WAITING[kind] and driver_of(order.channel).by_hand
+    found = of_claim(order) if can_wait else []
+    action = next((each for each in found if each.name == kind and each.case in _CASES), None)
+    if action is None:
+        text = N_("Not possible in the current order status: %(status)s.")
+        return Row(order, refusal=OperatorError(text, status=STATUS_TEXTS[order.order_type, order.status]))
+    return Row(order, action)
 
 
 def total(rows: Iterable[Row]) -> int:

@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from flask import Blueprint, Response, flash, redirect, render_template, request, stream_with_context, url_for
-from flask_babel import gettext, lazy_gettext
+from flask_babel import lazy_gettext
 from flask_login import current_user
 from werkzeug.exceptions import UnprocessableEntity
 
@@ -22,6 +22,7 @@ from blueprints.console.access import actor
 from blueprints.console.columns import Column
 from blueprints.console.filters import SINCE, UNTIL, Filter
 from blueprints.console.forms import message_of
+from blueprints.console.icons import ICONS
 from blueprints.console.locale import zone
 from blueprints.console.time_ranges import quick_ranges
 from models.db.base import LARGEST_ID
@@ -51,6 +52,7 @@ class ListPage:
     Args:
         name: of the blueprint, in the address and in file names.
         empty: the text for an empty list.
+        hint: what adds rows to an empty list.
         new: the endpoint and the label of the form that adds a row.
         template: of the page; it extends `console/list.html`.
         facts: returns further variables of the template, for the rows of the page.
@@ -66,6 +68,7 @@ class ListPage:
     columns: Sequence[Column]
     filters: Sequence[Filter] = ()
     empty: Any = lazy_gettext("Nothing here yet.")
+    hint: Any = ""
     new: tuple[str, Any] | None = None
     template: str = "console/list.html"
     facts: Callable[[list[Any]], dict[str, Any]] = lambda rows: {}
@@ -73,6 +76,11 @@ class ListPage:
     counts: Callable[[dict[str, Any]], dict[str, int]] = lambda wanted: {}
     limit: int = 50
     oldest_first: bool = False
+
+    @property
+    def icon(self) -> str:
+        """The name of the icon of an empty list."""
+        return self.name if self.name in ICONS else "page"
 
     def blueprint(self) -> Blueprint:
         """Return a blueprint that serves the list and its export."""
@@ -100,7 +108,8 @@ class ListPage:
             | {"bulk": self.bulk if current_user.may_act else (), **self.facts(found.rows)},
             ranges=quick_ranges() if {SINCE, UNTIL} <= set(self.filters) else (),
             columns=[column for column in self.columns if column.on != "export"],
-            empty=gettext("No results. Change or clear the filters.") if narrowed else self.empty,
+            empty=self.empty,
+            narrowed=narrowed,
         )
         return page, 422 if wanted.wrong else 200
 

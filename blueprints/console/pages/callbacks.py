@@ -32,6 +32,7 @@ CALLBACKS = ListPage(
     lazy_gettext("Callbacks"),
     browse=record_lists.Callbacks,
     empty=lazy_gettext("No callbacks yet."),
+    hint=lazy_gettext("Merchants with a callback URL are notified of the result of each order."),
     filters=(
         Filter("state", lazy_gettext("Status"), "tab", choices=choices(labels.CALLBACKS)),
         Filter("event", lazy_gettext("Event"), choices=choices(EVENTS)),

@@ -64,6 +64,7 @@ CHANNELS = ListPage(
     browse=setup_lists.Channels,
     new=("channel.new", lazy_gettext("New channel")),
     empty=lazy_gettext("No channels yet."),
+    hint=lazy_gettext("A channel connects a payment provider, or your own account for manual transfers."),
     filters=(
         Filter("text", lazy_gettext("Name"), "search"),
         Filter("driver", lazy_gettext("Provider"), choices=choices(labels.DRIVERS)),

@@ -29,6 +29,7 @@ CLAIMS = ListPage(
     lazy_gettext("Claims"),
     browse=order_list.Claims,
     empty=lazy_gettext("No claims to confirm."),
+    hint=lazy_gettext("Deposits on manual channels appear here when the customer reports the payment."),
     new=("claims.upload", lazy_gettext("Upload statement")),
     filters=(
         Filter("text", lazy_gettext("Order number, or part of the merchant order number"), "search"),

@@ -98,6 +98,7 @@ ENTRIES = ListPage(
     lazy_gettext("Ledger entries"),
     browse=record_lists.Entries,
     empty=lazy_gettext("No entries yet."),
+    hint=lazy_gettext("The first completed order adds the first entries."),
     filters=(
         Filter("account", lazy_gettext("Account"), choices=choices(labels.ACCOUNTS)),
         MERCHANT,

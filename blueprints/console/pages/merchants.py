@@ -51,6 +51,7 @@ MERCHANTS = ListPage(
     browse=setup_lists.Merchants,
     new=("merchant.new", lazy_gettext("New merchant")),
     empty=lazy_gettext("No merchants yet."),
+    hint=lazy_gettext("A merchant has its own API key, fees, channels and balance."),
     filters=(Filter("text", lazy_gettext("Name or key"), "search"), ENABLED),
     columns=(
         Column("name", lazy_gettext("Merchant"), lambda row: row.name, link=merchant_link, note=lambda row: row.key),

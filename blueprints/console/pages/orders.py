@@ -71,6 +71,7 @@ ORDERS = ListPage(
     browse=order_list.orders,
     new=new_order.NEW,
     empty=lazy_gettext("No orders yet."),
+    hint=lazy_gettext("Merchants create orders by the API."),
     filters=(
         Filter("text", lazy_gettext("Order number, or part of the merchant order number"), "search"),
         STATUS,
@@ -129,6 +130,7 @@ EXCEPTIONS = ListPage(
     lazy_gettext("Exceptions"),
     browse=record_lists.Exceptions,
     empty=lazy_gettext("No open exceptions."),
+    hint=lazy_gettext("Differences between channels and the ledger appear here."),
     filters=(
         Filter("text", lazy_gettext("Order number, or part of the bank transaction ID"), "search"),
         Filter("amount", lazy_gettext("Amount"), "amount"),

@@ -28,6 +28,7 @@ PAYOUT_ACCOUNTS = ListPage(
     lazy_gettext("Payout accounts"),
     browse=setup_lists.Accounts,
     empty=lazy_gettext("No payout accounts yet."),
+    hint=lazy_gettext("Add the first account on a merchant's page."),
     filters=(MERCHANT,),
     columns=(
         Column("id", lazy_gettext("ID"), lambda row: row.id, "number"),

@@ -102,6 +102,7 @@ PAYOUTS = ListPage(
     lazy_gettext("Payouts"),
     browse=order_list.Payouts,
     empty=lazy_gettext("No payouts waiting."),
+    hint=lazy_gettext("Withdrawals that you must approve or send appear here."),
     filters=(STATE, MERCHANT, CHANNEL, SINCE, UNTIL),
     columns=(
         *ORDER_COLUMNS,

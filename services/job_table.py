@@ -7,10 +7,11 @@ from collections.abc import Callable
 from functools import partial
 from math import ceil
 
+from gateways.base import CHINA
 from models.queries import search
 from services.backups import scheduled
 from services.callbacks import delivery, outbox
-from services.console import privacy
+from services.console import privacy, statistics
 from services.ledger import day_sums, scheduled_checks
 from services.notifications import delivery as notifications
 from services.notifications import watch
@@ -38,6 +39,8 @@ def _jobs(
         Job("orders", act, SWEEP_SECONDS, instances=4),
         Job("purge", replay.purge, 5),
         Job("search", search.catch_up, 1, LONG),
+        # After a start, the first view of the overview in China finds the sums ready.
+        Job("statistics", partial(statistics.of, CHINA), 60, LONG, at_once=True),
         Job("findings", watch.evaluate, 60, LONG),
         Job("notifications", partial(notifications.sweep, tellers), 5),
         Job("statements", day_sums.catch_up, 5, LONG),

@@ -15,7 +15,7 @@ from flask_babel import gettext, lazy_gettext, ngettext
 
 from blueprints.console import alert_texts, locale, plot
 from models.tables.order import BUY, COMPLETED, SELL
-from services.console.statistics import Slot, Statistics, Sum, Sums, summed
+from services.console.statistics import Slot, Statistics, Sum, Sums
 
 # By name in the address: the days of a range, and its label.
 RANGES = {
@@ -141,8 +141,7 @@ class Figure:
 
 def _sum(sums: Sums) -> Sum:
     """Return the sum of both types."""
-    both = [sums.get(kind, Sum()) for kind in (BUY, SELL)]
-    return Sum(*(sum(pair) for pair in zip(*(vars(each).values() for each in both), strict=True)))
+    return sums.get(BUY, Sum()) + sums.get(SELL, Sum())
 
 
 def rate(sums: Sum) -> float | None:
@@ -216,8 +215,7 @@ def _line(name: str, slots: list[Slot]) -> tuple[str, tuple[str, str]]:
 
 def key_figures(shown: Statistics, length: int) -> list[Figure]:
     """Return the key figures of a range."""
-    sums = summed(shown.within(length), lambda cell: cell.order_type)
-    today = summed(shown.within(1), lambda cell: cell.order_type)
+    sums, today = shown.total(length), shown.total(1)
     slots = shown.series(length)
     slots = slots[: shown.hour + 1] if length == 1 else slots
     compared = shown.comparison(length)

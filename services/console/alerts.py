@@ -17,7 +17,7 @@ from runtime import current
 from services.backups import scheduled
 from services.channels import unknown_notices
 from services.console import statistics, to_do
-from services.console.statistics import Cell, Statistics, Sum
+from services.console.statistics import Cell, Statistics, Sum, summed
 from services.console.to_do import Waiting
 from services.ledger import scheduled_checks
 from services.platform import storage_health
@@ -103,13 +103,13 @@ def _waiting(waiting: Waiting) -> Iterator[Finding]:
 
 
 def _failing(shown: Statistics) -> Iterator[Finding]:
-    since, first = shown.today - timedelta(1), shown.today - timedelta(USUAL_DAYS - 1)
+    since = shown.today - timedelta(1)
 
     def key(cell: Cell) -> tuple[int, int]:
         return cell.channel, cell.order_type
 
-    recent = shown.by(key, lambda cell: cell.day >= since)
-    usual = shown.by(key, lambda cell: first <= cell.day < since)
+    recent = summed(shown.within(2), key)
+    usual = summed((cell for cell in shown.within(USUAL_DAYS) if cell.day < since), key)
     for (channel, order_type), sums in recent.items():
         now, before = rate(sums, LEAST_RECENT), rate(usual.get((channel, order_type), Sum()), LEAST_USUAL)
         if now is None or before is None:

@@ -15,7 +15,7 @@ from typing import Any
 
 from peewee import SQL, fn
 
-from models.db.base import Statement
+from models.db.base import Statement, database
 from models.tables.merchant import Merchant
 from models.tables.order import History, Order
 
@@ -100,19 +100,19 @@ def _add(totals: Totals, key: tuple[Any, ...], added: tuple[int, ...]) -> None:
 
 
 class _Block:
-    """The sums of one block: by day, channel, method, type and status, and for each day by hour, type and status."""
+    """The sums of one block: for each day by channel, method, type and status, and by hour, type and status."""
 
     def __init__(self, rows: list[tuple[Any, ...]]):
-        self.days: Totals = {}
+        self.days: dict[int, Totals] = {}
         self.hours: dict[int, Totals] = {}
         for slot, channel, method, order_type, status, *added in rows:
             day, hour = divmod(slot, 24)
-            _add(self.days, (day, channel, method, order_type, status), tuple(added))
+            _add(self.days.setdefault(day, {}), (channel, method, order_type, status), tuple(added))
             _add(self.hours.setdefault(day, {}), (hour, order_type, status), tuple(added))
 
 
 class OrderSums:
-    """The sums by day and hour in one zone: the values of each block when it was last read."""
+    """The sums by day and hour in one zone: the values of each block when it was last read, and their sums by day."""
 
     def __init__(self, pieces: Pieces):
         self._sums, self._moved, self._size = _of_block(pieces), _moved(BLOCK), BLOCK
@@ -121,12 +121,16 @@ class OrderSums:
 
     def _begin(self) -> None:
         self._blocks: dict[int, _Block] = {}
+        self._days: dict[int, Totals] = {}
         self._line = 0  # of the history, up to which the blocks have everything
         self._first = 0
-        self._last = -1  # the block that is still being filled
+        self._last = -1  # the newest order that the blocks have
 
-    def look(self, since: int) -> None:
-        """Read new and changed blocks of orders created since a Unix time; forget older ones."""
+    def look(self, since: int) -> set[date]:
+        """Read new and changed blocks of orders created since a Unix time, and forget older ones.
+
+        Returns: the days whose sums may have changed.
+        """
         # Read before the blocks, so that changes meanwhile are read again.
         line, newest = _newest(History), _newest(Order)
         if since < self._since:
@@ -134,26 +138,41 @@ class OrderSums:
         if since != self._since or self._last < 0:
             self._since, self._first = since, _first(since)
         first = self._first // self._size
-        blocks = set(range(max(self._last, first), newest // self._size + 1))
-        if self._last >= 0:
-            moved = {row[0] for row in self._moved.run(line=self._line - OVERLAP).fetchall()}
-            blocks |= {block for block in moved if block >= first}
+        changed: set[int] = set()
         for old in [block for block in self._blocks if block < first]:
-            del self._blocks[old]
-        for block in sorted(blocks):
+            changed |= self._replace(old, None)
+        for block in sorted(self._to_read(first, newest)):
             low, high = max(block * self._size, self._first), block * self._size + self._size - 1
-            self._blocks[block] = _Block(self._sums.run(low=low, high=high, since=since).fetchall())
-        self._line, self._last = line, newest // self._size
+            changed |= self._replace(block, _Block(self._sums.run(low=low, high=high, since=since).fetchall()))
+        self._line, self._last = line, newest
+        return {date.fromordinal(EPOCH + day) for day in changed}
 
-    def by_day(self, first: date, last: date) -> list[tuple[Any, ...]]:
-        """Return the sums of the days of a range as rows of day, channel, method, type, status and the totals."""
-        low, high = first.toordinal() - EPOCH, last.toordinal() - EPOCH
-        sums: Totals = {}
-        for block in self._blocks.values():
-            for key, added in block.days.items():
-                if low <= key[0] <= high:
-                    _add(sums, key, added)
-        return [(date.fromordinal(EPOCH + day), *rest, *row) for (day, *rest), row in sums.items()]
+    def _to_read(self, first: int, newest: int) -> set[int]:
+        """Return the blocks with new orders or orders that changed."""
+        if self._last < 0:
+            return set(range(first, newest // self._size + 1))
+        grown = range(max(self._last // self._size, first), newest // self._size + 1) if newest > self._last else ()
+        seen = self._line - (OVERLAP if database.is_shared else 0)
+        moved = {row[0] for row in self._moved.run(line=seen).fetchall()}
+        return {*grown, *(block for block in moved if block >= first)}
+
+    def _replace(self, number: int, new: _Block | None) -> set[int]:
+        """Replace or remove a block; return the days of its orders."""
+        old = self._blocks.pop(number, None)
+        for day, totals in old.days.items() if old else ():
+            for key, row in totals.items():
+                _add(self._days[day], key, tuple(-each for each in row))
+        if new:
+            self._blocks[number] = new
+            for day, totals in new.days.items():
+                for key, row in totals.items():
+                    _add(self._days.setdefault(day, {}), key, row)
+        return {*(old.days if old else ()), *(new.days if new else ())}
+
+    def by_day(self, day: date) -> list[tuple[Any, ...]]:
+        """Return the sums of a day as rows of day, channel, method, type, status and the totals."""
+        sums = self._days.get(day.toordinal() - EPOCH, {})
+        return [(day, *key, *row) for key, row in sums.items() if row[0]]
 
     def by_hour(self, days: Iterable[date]) -> list[tuple[Any, ...]]:
         """Return the sums of the hours of some days as rows of day, hour, type, status and the totals."""

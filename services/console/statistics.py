@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta, tzinfo
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import chain
 from operator import add
 from typing import Any, NamedTuple
@@ -62,6 +62,9 @@ class Sum:
     fees: int = 0
     commission: int = 0
 
+    def __add__(self, other: Sum) -> Sum:
+        return Sum(*map(add, vars(self).values(), vars(other).values()))
+
     @property
     def open(self) -> int:
         """The number of open orders."""
@@ -87,6 +90,15 @@ def summed(cells: Iterable[Any], key: Callable[[Any], Any]) -> dict[Any, Sum]:
 
 
 Sums = dict[int, Sum]  # by order type
+
+
+def added(every: Iterable[Sums]) -> Sums:
+    """Return the sums of several sums, by order type."""
+    totals: Sums = {}
+    for sums in every:
+        for order_type, each in sums.items():
+            totals[order_type] = totals[order_type] + each if order_type in totals else each
+    return totals
 
 
 @dataclass(frozen=True)
@@ -121,21 +133,25 @@ class Statistics:
     at: int
     today: date
     hour: int
-    cells: list[Cell]
+    cells: dict[date, list[Cell]]
     hours: list[HourCell]
+
+    @cached_property
+    def daily(self) -> dict[date, Sums]:
+        """The sums of each day."""
+        return {day: summed(cells, lambda cell: cell.order_type) for day, cells in self.cells.items()}
 
     def days(self, length: int) -> list[date]:
         """Return the days of a range, the oldest first."""
         return [self.today - timedelta(back) for back in reversed(range(length))]
 
-    def by(self, key: Callable[[Cell], Any], wanted: Callable[[Cell], bool] = lambda cell: True) -> dict[Any, Sum]:
-        """Return the sums of the cells, by `key` of each."""
-        return summed(filter(wanted, self.cells), key)
-
-    def within(self, length: int) -> list[Cell]:
+    def within(self, length: int) -> Iterator[Cell]:
         """Return the cells of a range."""
-        first = self.today - timedelta(length - 1)
-        return [cell for cell in self.cells if cell.day >= first]
+        return chain.from_iterable(self.cells.get(day, ()) for day in self.days(length))
+
+    def total(self, length: int) -> Sums:
+        """Return the sums of a range."""
+        return added(self.daily.get(day, {}) for day in self.days(length))
 
     def series(self, length: int) -> list[Slot]:
         """Return the sums of a range by day, or of a single day by hour."""
@@ -143,8 +159,7 @@ class Statistics:
             today = (cell for cell in self.hours if cell.day == self.today)
             hours = _by_type(summed(today, lambda cell: (cell.hour, cell.order_type)))
             return [Slot(datetime.combine(self.today, time(hour)), hours.get(hour, {})) for hour in range(24)]
-        days = _by_type(summed(self.within(length), lambda cell: (cell.day, cell.order_type)))
-        return [Slot(datetime.combine(day, time()), days.get(day, {})) for day in self.days(length)]
+        return [Slot(datetime.combine(day, time()), self.daily.get(day, {})) for day in self.days(length)]
 
     def comparison(self, length: int) -> Comparison | None:
         """Compare a range with the one before it; None before the first full hour of a single day."""
@@ -158,9 +173,9 @@ class Statistics:
 
     def _until(self, first: date, last: date) -> Sums:
         """Return the sums from a day up to the last full hour of `last`."""
-        whole = (cell for cell in self.cells if first <= cell.day < last)
+        whole = [self.daily.get(first + timedelta(ahead), {}) for ahead in range((last - first).days)]
         rest = (cell for cell in self.hours if cell.day == last and cell.hour < self.hour)
-        return summed(chain(whole, rest), lambda cell: cell.order_type)
+        return added([*whole, summed(rest, lambda cell: cell.order_type)])
 
 
 def _by_type(sums: dict[Any, Sum]) -> dict[Any, Sums]:
@@ -175,18 +190,18 @@ class _Cached:
 
     def __init__(self, pieces: Pieces):
         self.sums = OrderSums(pieces)
+        self.cells: dict[date, list[Cell]] = {}
         self.result: Statistics | None = None
         self.looked_at = 0.0
 
     def look(self, since: int, now: int, local: datetime) -> None:
         """Read what changed."""
-        self.sums.look(since)
         today = local.date()
-        days = self.sums.by_day(today - timedelta(DAYS - 1), today)
+        for day in self.sums.look(since):
+            self.cells[day] = [Cell(*row) for row in self.sums.by_day(day)]
         hours = self.sums.by_hour(today - timedelta(back) for back in (0, *LENGTHS))
-        self.result = Statistics(
-            now, today, local.hour, [Cell(*row) for row in days], [HourCell(*row) for row in hours]
-        )
+        # A copy, because others still read the last result.
+        self.result = Statistics(now, today, local.hour, dict(self.cells), [HourCell(*row) for row in hours])
         self.looked_at = clock.steady()
 
 

@@ -7,6 +7,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from models.db.base import database
+from runtime import current
+from services import job_table
 from services.console import order_sums, statistics
 from tests.blueprints.console.overview.parts import (
     alerts,
@@ -19,7 +21,8 @@ from tests.blueprints.console.overview.parts import (
     figures,
 )
 from tests.databases import unguarded
-from tests.support import completed, words
+from tests.plans import Heard
+from tests.support import completed, until, words
 
 NOON = datetime(2026, 11, 22, 12, 30, tzinfo=UTC)
 
@@ -340,6 +343,21 @@ def test_a_result_is_cached_briefly_and_shown_with_its_time(page, api, ahead, mo
     assert "As of 20" in shown.text
     monkeypatch.setattr(statistics, "FRESH", -1)
     assert figure(page(), "orders").startswith("New orders 2 ")
+
+
+@pytest.mark.usefixtures("slow")
+def test_after_a_start_the_sums_of_china_are_ready_before_the_first_view(console, page, api):
+    completed(api)
+    console.set_cookie("console_zone", "Asia/Shanghai", path="/console")
+    stop = job_table.start(current().settings)
+    try:
+        until(lambda: statistics._cached()(((0, 8 * 3_600),)).result)
+    finally:
+        stop()
+    with Heard() as heard:
+        assert figure(page(), "orders").startswith("New orders 1 ")
+    assert heard.statements
+    assert not any("channel_amount" in sql for sql in heard.statements)
 
 
 def test_the_plot_has_a_name_a_description_and_a_table(overview, api, time_machine):

@@ -29,6 +29,7 @@ from gateways.base import (
     Opened,
     Payment,
     Payout,
+    Problem,
     Report,
     State,
 )
@@ -361,7 +362,8 @@ class AlipayDriver(Driver):
         try:
             answer = members(reply.body.decode())
         except (ValueError, RecursionError):
-            raise ChannelUnknown(f"status {reply.status} and no JSON object") from None
+            text = f"status {reply.status} and no JSON object"
+            raise ChannelUnknown(text, problem=Problem.NOT_THE_API, status=str(reply.status)) from None
         return self._verified(answer, f"{method.replace('.', '_')}_response", unsigned_errors)
 
     def _verified(self, answer: dict[str, tuple[Any, str]], name: str, unsigned_errors: bool) -> dict[str, Any]:
@@ -373,16 +375,17 @@ class AlipayDriver(Driver):
             raise ChannelUnknown(f"Alipay now uses another certificate, {printable(serial)}: download it")
         if not self._genuine(text, answer.get("sign", ("", ""))[0]):
             if result["code"] == DONE:
-                raise ChannelUnknown("the signature of the response is invalid")
+                raise ChannelUnknown("the signature of the response is invalid", problem=Problem.NOT_AUTHENTIC)
             if not unsigned_errors:
-                raise ChannelUnknown(f"unsigned error: {_why(result)}")
+                why = _why(result)
+                raise ChannelUnknown(f"unsigned error: {why}", problem=Problem.REJECTED, why=why)
         return result
 
     @staticmethod
     def _done(answer: Mapping[str, Any], name: str, our_number: str) -> Mapping[str, Any]:
         """Return a successful response about the order with our number. Raises ChannelUnknown."""
         if answer["code"] != DONE:
-            raise ChannelUnknown(_why(answer))
+            raise ChannelUnknown(_why(answer), problem=Problem.REJECTED, why=_why(answer))
         if answer.get(name) != our_number:
             raise ChannelUnknown("the response is about another order")
         return answer
@@ -410,9 +413,12 @@ class AlipayDriver(Driver):
         except ValueError as error:
             raise ChannelUnknown(printable(error)) from None
 
+    def clock(self) -> list[Finding]:
+        return [self._upstream.clock()]
+
     def check(self, payments: Sequence[Payment]) -> list[Finding]:
         """Check the keys and the clock."""
-        return [*super().check(payments), self._upstream.clock()]
+        return [*super().check(payments), *self.clock()]
 
     def close(self, payment: Payment) -> bool:
         answer = self._call("alipay.trade.close", {"out_trade_no": payment.order_no})

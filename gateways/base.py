@@ -29,15 +29,54 @@ class ChannelRefused(ChannelError):
     """The channel refused explicitly: the call has no effect."""
 
 
+class Problem(Enum):
+    """Why there was no usable response, with the remedy: the subject of the finding, and its text for translation."""
+
+    NO_SUCH_HOST = ("connection", N_("%(host)s does not exist. Check the address for typing errors."))
+    NO_CONNECTION = ("connection", N_("%(host)s was not reached. Check the address and this server's firewall."))
+    TIMEOUT = ("connection", N_("%(host)s did not respond in time. Test again, then check the address."))
+    TLS = ("connection", N_("%(host)s has no valid TLS certificate. Check the address and this server's clock."))
+    PROXY = ("connection", N_("The proxy did not connect. Check the proxy of this channel."))
+    PRIVATE = (
+        "connection",
+        N_("%(host)s is a private address and was not called. Use a public address, or set private_channels = 1."),
+    )
+    NOT_THE_API = (
+        "keys",
+        N_("Not tested. The address responds with status %(status)s, but not as a payment API. Check the address."),
+    )
+    REJECTED = ("keys", N_("The channel rejected the request: %(why)s. Check the merchant number and the keys."))
+    NOT_AUTHENTIC = (
+        "keys",
+        N_("The signature of the response is not valid. Check the channel's public key or certificate."),
+    )
+
+
 class ChannelUnknown(ChannelError):
     """No usable response (a timeout, garbage): the call may have succeeded, so its status is checked again.
 
-    `has_it`: the response shows that the channel has the payout, but not its status.
+    `has_it`: the response shows that the channel has the payout, but not its status. `problem`: a known reason, with
+    the `values` of its text.
     """
 
-    def __init__(self, text: str = "", has_it: bool = False):
+    def __init__(self, text: str = "", has_it: bool = False, problem: Problem | None = None, **values: str):
         super().__init__(text)
-        self.has_it = has_it
+        self.has_it, self.problem, self.values = has_it, problem, values
+
+    @property
+    def was_reached(self) -> bool:
+        """Return whether the channel responded at all."""
+        return self.problem is not None and self.problem.value[0] != "connection"
+
+    def findings(self) -> list[Finding]:
+        """Return the result of a channel check that ended with this error."""
+        if self.problem is None:
+            text = N_("No usable response: %(why)s. Check the address, the merchant number and the keys.")
+            return [Finding("keys", False, text, {"why": str(self)})]
+        problem = Finding(self.problem.value[0], False, self.problem.value[1], self.values)
+        if self.was_reached:
+            return [Finding("connection", True, N_("The channel responds.")), problem]
+        return [problem, Finding("keys", None, N_("Not tested, because there is no connection."))]
 
 
 class BadNotice(ChannelError):
@@ -236,6 +275,10 @@ class Driver:
     def query(self, payment: Payment) -> Report:
         """Check the status of a deposit. Raises ChannelUnknown."""
         raise ChannelUnknown(f"{self.name} does not support status checks of deposits")
+
+    def clock(self) -> list[Finding]:
+        """Return by how much this machine's clock differs from the upstream's, by its last response."""
+        return []
 
     def check(self, payments: Sequence[Payment]) -> list[Finding]:
         """Check whether the channel can be used.

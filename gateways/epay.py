@@ -25,6 +25,7 @@ from gateways.base import (
     Opened,
     Payment,
     Payout,
+    Problem,
     Report,
     State,
 )
@@ -227,11 +228,14 @@ class EpayDriver(Driver):
         device = "jump" if self.config["device"] == "jump" else payment.payer.browser
         return {"clientip": payment.payer.address or self.config["clientip"], "device": device}
 
+    def clock(self) -> list[Finding]:
+        return [self._upstream.clock()]
+
     def check(self, payments: Sequence[Payment]) -> list[Finding]:
         """Also check the merchant's permissions and payment methods, by creating an unpaid order for each method."""
         found = [*super().check(payments), *self._rights()]
         found += [self._is_on(payment) for payment in payments]
-        return [*found, self._upstream.clock(), self._version()]
+        return [*found, *self.clock(), self._version()]
 
     def _rights(self) -> list[Finding]:
         """Return findings on the merchant's permissions at the platform."""
@@ -352,7 +356,7 @@ class EpayV1(EpayDriver):
         if knows_no_order(answer, "1"):
             return Report(State.ABSENT)
         if str(answer.get("code")) != "1":
-            raise ChannelUnknown(refusal(answer))
+            raise ChannelUnknown(refusal(answer), problem=Problem.REJECTED, why=refusal(answer))
         return self._deposit(answer, payment)
 
     def _rights(self) -> list[Finding]:
@@ -399,7 +403,7 @@ class EpayV2(EpayDriver):
         """Return a successful response with a valid signature, or an error, which proves little without one."""
         answer = read(self._upstream.post(f"api/{path}", self._signed(fields)))
         if str(answer["code"]) == "0" and not (self._genuine(answer) and _is_fresh(answer)):
-            raise ChannelUnknown("the signature of the response is invalid")
+            raise ChannelUnknown("the signature of the response is invalid", problem=Problem.NOT_AUTHENTIC)
         return answer
 
     def open_payment(self, payment: Payment) -> Opened:
@@ -417,7 +421,7 @@ class EpayV2(EpayDriver):
         if knows_no_order(answer, "2"):
             return Report(State.ABSENT)
         if str(answer["code"]) != "0":
-            raise ChannelUnknown(refusal(answer))
+            raise ChannelUnknown(refusal(answer), problem=Problem.REJECTED, why=refusal(answer))
         return self._deposit(answer, payment)
 
     def close(self, payment: Payment) -> bool:

@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 from typing import Any
 
 from gateways import money
-from gateways.base import N_, ChannelRefused, ChannelUnknown, Finding
+from gateways.base import N_, ChannelRefused, ChannelUnknown, Finding, Problem
 from gateways.upstream import Reply, printable
 
 NAMES_IT = ("trade_no", "out_trade_no", "biz_no", "out_biz_no")
@@ -45,7 +45,8 @@ def answer_of(reply: Reply) -> dict[str, Any]:
     """Return the JSON object of a response with status 200 and a `code`. Raises ChannelUnknown."""
     answer = reply.json()
     if reply.status != 200 or "code" not in answer:
-        raise ChannelUnknown(f"status {reply.status}: {printable(answer.get('msg', 'no code in the response'))}")
+        text = f"status {reply.status}: {printable(answer.get('msg', 'no code in the response'))}"
+        raise ChannelUnknown(text, problem=Problem.NOT_THE_API, status=str(reply.status))
     return answer
 
 

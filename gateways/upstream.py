@@ -17,7 +17,7 @@ from requests.adapters import HTTPAdapter
 from urllib3.exceptions import HTTPError
 
 import settings
-from gateways.base import N_, BadNotice, ChannelUnknown, Finding
+from gateways.base import N_, BadNotice, ChannelUnknown, Finding, Problem
 from gateways.http import AddressRefused, Deadline, Guarded, pools
 from runtime import current
 
@@ -52,7 +52,9 @@ class Reply:
         except (ValueError, RecursionError):
             value = None
         if not isinstance(value, dict):
-            raise ChannelUnknown(f"status {self.status} and no JSON object")
+            raise ChannelUnknown(
+                f"status {self.status} and no JSON object", problem=Problem.NOT_THE_API, status=str(self.status)
+            )
         return value
 
 
@@ -81,6 +83,19 @@ class _Adapter(HTTPAdapter):
         manager = super().proxy_manager_for(proxy, **named)
         manager.pool_classes_by_scheme = POOLS
         return manager
+
+
+def _problem(error: Exception) -> Problem:
+    """Return the problem behind an error of a request."""
+    if "gaierror" in repr(error) or "NameResolutionError" in repr(error):
+        return Problem.NO_SUCH_HOST
+    known: dict[type[Exception], Problem] = {
+        requests.exceptions.ProxyError: Problem.PROXY,
+        requests.exceptions.SSLError: Problem.TLS,
+        requests.exceptions.Timeout: Problem.TIMEOUT,
+        TimeoutError: Problem.TIMEOUT,
+    }
+    return next((problem for kind, problem in known.items() if isinstance(error, kind)), Problem.NO_CONNECTION)
 
 
 class Upstream:
@@ -127,9 +142,11 @@ class Upstream:
                 self._date, self._heard = answer.headers.get("Date", ""), time.time()
                 return Reply(answer.status_code, answer.headers, self._body(answer))
         except AddressRefused as refusal:
-            raise ChannelUnknown(f"{self._host} was not called: {refusal}, and private_channels is not set") from None
+            text = f"{self._host} was not called: {refusal}, and private_channels is not set"
+            raise ChannelUnknown(text, problem=Problem.PRIVATE, host=str(self._host)) from None
         except (OSError, ValueError, HTTPError, HTTPException) as error:  # those of requests are OSErrors
-            raise ChannelUnknown(f"no response from {self._host}: {type(error).__name__}") from None
+            text = f"no response from {self._host}: {type(error).__name__}"
+            raise ChannelUnknown(text, problem=_problem(error), host=str(self._host)) from None
 
     def _body(self, answer: requests.Response) -> bytes:
         """Return the body. It must not be compressed: a few bytes could expand to any size. Raises ChannelUnknown."""

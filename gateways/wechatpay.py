@@ -30,6 +30,7 @@ from gateways.base import (
     Notice,
     Opened,
     Payment,
+    Problem,
     Report,
     State,
 )
@@ -303,7 +304,8 @@ class WechatpayDriver(Driver):
             try:
                 self._verify(reply.headers, reply.body)
             except ValueError as error:
-                raise ChannelUnknown(f"the response is not authentic: {error}") from None
+                text = f"the response is not authentic: {error}"
+                raise ChannelUnknown(text, problem=Problem.NOT_AUTHENTIC) from None
         return _error(reply) if is_error else _Answer(reply)
 
     def open_payment(self, payment: Payment) -> Opened:
@@ -333,7 +335,7 @@ class WechatpayDriver(Driver):
         if answer.code in UNKNOWN_ORDER:
             return Report(State.ABSENT)
         if answer.code:
-            raise ChannelUnknown(answer.text)
+            raise ChannelUnknown(answer.text, problem=Problem.REJECTED, why=answer.text)
         try:
             order_no, report = self._read_report(answer.reply.body)
         except ValueError as error:
@@ -342,9 +344,12 @@ class WechatpayDriver(Driver):
             raise ChannelUnknown("the response is about another order")
         return report
 
+    def clock(self) -> list[Finding]:
+        return [self._upstream.clock()]
+
     def check(self, payments: Sequence[Payment]) -> list[Finding]:
         """Check the keys and the clock."""
-        return [*super().check(payments), self._upstream.clock()]
+        return [*super().check(payments), *self.clock()]
 
     def close(self, payment: Payment) -> bool:
         path = f"{TRANSACTIONS}/out-trade-no/{payment.order_no}/close"

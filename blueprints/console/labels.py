@@ -20,6 +20,7 @@ TYPES = {BUY: lazy_gettext("Deposit"), SELL: lazy_gettext("Withdrawal")}
 STATUSES = {key: lazy_gettext(text) for key, text in STATUS_TEXTS.items()}
 # The parts of a channel that a connection test checks.
 CHECKS = {
+    "connection": lazy_gettext("Connection"),
     "keys": lazy_gettext("Keys"),
     "collect": lazy_gettext("Deposits"),
     "pay_out": lazy_gettext("Payouts"),

@@ -30,11 +30,19 @@ BY_HAND = N_("Manual channel: no automatic status check.")
 UNDER_WAY = N_("Orders are still in progress at the current account. For a different account, add another channel.")
 
 
+class CheckFailed(OperatorError):
+    """A channel check without a usable response; `findings` has the results in plain words."""
+
+    def __init__(self, text: str, findings: list[Finding]):
+        super().__init__(text)
+        self.findings = findings
+
+
 def check(channel: Channel) -> list[Finding]:
     """Check whether a channel can be used: whether its upstream accepts our keys, and more if the driver can check it.
 
     Raises:
-        OperatorError: no usable response; the text gives the reason.
+        CheckFailed: no usable response; the text gives the reason.
     """
     driver, payments = driver_of(channel), _never_made(channel)
     if driver.by_hand:
@@ -46,7 +54,8 @@ def check(channel: Channel) -> list[Finding]:
     try:
         found: list[Finding] = call_driver(check_all, payments[0])
     except ChannelUnknown as silence:
-        raise OperatorError(f"channel {channel.id}: {silence}") from silence
+        clock = driver.clock() if silence.was_reached else []
+        raise CheckFailed(f"channel {channel.id}: {silence}", silence.findings() + clock) from silence
     return found
 
 

@@ -66,3 +66,10 @@ def test_a_qr_code_image_is_uploaded_shown_to_the_payer_and_removed(operator, ru
     operator.goes_to("channel/3")
     operator.presses("Remove image")
     operator.reads("Image removed.")
+
+
+def test_the_connection_of_a_channel_is_tested(operator):
+    operator.goes_to("channel/2")
+    operator.presses("Test connection")
+    operator.reads("The channel responds and accepts your keys.")
+    assert "try it with a payment link" in operator.text

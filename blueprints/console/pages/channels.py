@@ -294,12 +294,14 @@ def attempt(channel_id: int) -> Any:
     row = find_or_404(channel_setup.find_channel, channel_id)
     try:
         found = access.act("try channel", "channel", str(row.id), lambda: channel_setup.check(row))
-        rows = [
-            (labels.name_of(labels.CHECKS, each.about), each.good, translate(each.text, **each.args)) for each in found
-        ]
-    except OperatorError as refusal:
-        why = str(refusal).removeprefix(f"channel {row.id}: ")
-        text = gettext("%(why)s. Check the API URL, merchant number and keys.", why=why)
-        rows = [(labels.name_of(labels.CHECKS, "keys"), False, text)]
+    except channel_setup.CheckFailed as failure:
+        found = failure.findings
+    rows = [(labels.name_of(labels.CHECKS, each.about), each.good, translate(each.text, **each.args)) for each in found]
+    next_step = (
+        gettext("Correct the settings and save them, then test again.")
+        if any(each.good is False for each in found)
+        else gettext("Link the channel to merchants, then try it with a payment link of a small amount.")
+    )
+    rows.append((gettext("Next step"), None, next_step))
     flash(rows, "found")  # type: ignore[arg-type]  # the session stores any JSON
     return redirect(url_for("channel.show", channel_id=channel_id, _anchor="check"), 303)

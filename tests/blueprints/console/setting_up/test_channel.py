@@ -252,6 +252,40 @@ def test_checking_a_channel_shows_each_finding_including_bad_ones(
     assert all(text in shown for text in (method, why, "你今天已无法再发起支付，请明天再试", "商户未开启代付API接口"))
 
 
+TROUBLES = {
+    "typing error": ({"base_url": "https://no-such-host.invalid"}, "no-such-host.invalid does not exist."),
+    "nothing listens": ({"base_url": "http://127.0.0.1:9"}, "127.0.0.1 was not reached."),
+    "another site": (
+        {"base_url": "%(site)s/nothing"},
+        "The address responds with status 500, but not as a payment API.",
+    ),
+    "no proxy": ({"proxy": "http://127.0.0.1:9"}, "The proxy did not connect."),
+    "no TLS": ({"base_url": "%(tls)s"}, "has no valid TLS certificate."),
+}
+
+
+@pytest.mark.parametrize("trouble", TROUBLES)
+def test_a_failed_check_reports_the_reason_and_the_remedy(trouble, new, fill, page, web_server):
+    changed, text = TROUBLES[trouble]
+    site = web_server.url_for("").rstrip("/")
+    values = {"site": site, "tls": site.replace("http:", "https:")}
+    config = EpayPlatform(web_server).config("2") | {name: value % values for name, value in changed.items()}
+    number = new("epay", config)
+    fill(f"channel/{number}", "/try")
+    shown = page(f"channel/{number}").text
+    assert text in shown
+    assert "Correct the settings and save them, then test again." in shown
+    assert ("Not tested, because there is no connection." in shown) is (trouble != "another site")
+
+
+def test_rejected_keys_are_reported_with_the_channels_words_and_the_clock(new, fill, page, web_server, console):
+    number = new("epay", EpayPlatform(web_server).config("1", key="another-key"))
+    console.environ_base |= {"HTTP_ACCEPT_LANGUAGE": "zh"}
+    fill(f"channel/{number}", "/try")
+    shown = page(f"channel/{number}").text
+    assert all(text in shown for text in ("渠道有响应。", "渠道拒绝了请求：", "请检查商户号和密钥。", "时钟"))
+
+
 def test_a_viewer_sees_a_channel_but_no_secret_and_can_change_nothing(page, viewer, send, nothing_changes):
     shown = page("channel/2", client=viewer)
     assert "sandbox-notice-secret" not in shown.html

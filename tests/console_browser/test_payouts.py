@@ -1,0 +1,169 @@
+"""Payouts in a browser: many in a few clicks, one after the other, and by a file for the bank."""
+
+import csv
+from pathlib import Path
+
+import pytest
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+
+from tests.browser import NEEDS_CHROMIUM
+from tests.console_browser.operator import SIZES
+from tests.support import until
+
+pytestmark = NEEDS_CHROMIUM
+MANUAL = 3
+
+
+@pytest.fixture
+def sells(running):
+    """`sells(3)`: the numbers of new withdrawals on the manual channel."""
+    return lambda count: [running.api.sell("1.00", channel=MANUAL).data["order_no"] for _ in range(count)]
+
+
+@pytest.fixture
+def approved(running, sells):
+    """The same, approved; no others wait."""
+
+    def made(count):
+        numbers = sells(count)
+        for order_no in numbers:
+            running.flask("order", "accept", order_no)
+        return numbers
+
+    return made
+
+
+@pytest.fixture(autouse=True)
+def _none_waits(running, request):
+    yield
+    for status in ("pending", "confirmed"):
+        for row in running.api.listed(status=status, order_type=2, limit=100).data["list"]:
+            running.flask("order", "reject", row["order_no"], "--reason", "end of the test")
+
+
+def statuses(running, numbers):
+    return {running.api.status(order_no) for order_no in numbers}
+
+
+def confirms_identity(operator):
+    """Enter the password if the page asks for it."""
+    operator.waits_for(lambda: operator.find("h1"))
+    if operator.find("h1").text == "Confirm your identity":
+        operator.find("#confirm-answer").send_keys("demo-password", Keys.ENTER)
+
+
+def forgets_refusals(operator):
+    """Drop the browser's report that the password page had the status 403; there must be no other."""
+    assert [each for each in operator.complaints() if "403" not in each] == []
+
+
+def test_69_payouts_are_approved_and_marked_as_paid_out_in_a_few_clicks(operator, running, sells):
+    numbers = sells(69)
+    operator.goes_to("payouts/")
+    for action, at in (("Approve", "Approve 69 payouts"), ("Mark as paid out", "Mark 69 payouts as paid out")):
+        operator.find("[data-select-all][type=checkbox]").click()
+        operator.reads("69 selected, ¥69.00")
+        operator.presses(action)
+        operator.is_at(at)
+        operator.presses(f"{at} · ¥69.00")
+        operator.waits_for(lambda: operator.find("h1").text.startswith("69 payouts"))
+        operator.goes_to("payouts/")
+    assert statuses(running, numbers) == {"completed"}
+
+
+@SIZES
+def test_selected_payouts_are_rejected(size, operator, running, sells):
+    numbers = sells(3)
+    operator.sits_at(size, "en")
+    operator.goes_to("payouts/?flt_state=approve")
+    for order_no in numbers[:2]:
+        operator.find(f"input[value='{order_no}']").click()
+    operator.reads("2 selected, ¥2.00")
+    operator.presses("Reject")
+    operator.find("#reason").send_keys("wrong account")
+    assert not operator.scrolls_sideways
+    operator.presses("Reject 2 payouts · ¥2.00")
+    operator.is_at("2 payouts rejected")
+    assert [running.api.status(order_no) for order_no in numbers] == ["cancelled", "cancelled", "pending"]
+
+
+@SIZES
+def test_payees_are_revealed_and_copied(size, operator, running, approved):
+    (order_no,) = approved(1)
+    permissions = {"permissions": ["clipboardReadWrite", "clipboardSanitizedWrite"], "origin": running.url}
+    operator.chrome.execute_cdp_cmd("Browser.grantPermissions", permissions)
+    operator.sits_at(size, "en")
+    operator.goes_to("payouts/?flt_state=send")
+    operator.presses("Reveal payees")
+    confirms_identity(operator)
+    operator.presses("Copy all")
+    operator.waits_for(lambda: "Copied" in operator.text)
+    copied = operator.chrome.execute_async_script("navigator.clipboard.readText().then(arguments[0])")
+    assert copied.splitlines() == ["张三", "6222020000000000017", "Demo Bank Main Street", "1.00"]
+    operator.presses("Copy all payees")
+    read = "navigator.clipboard.readText().then(arguments[0])"
+    operator.waits_for(lambda: operator.chrome.execute_async_script(read).startswith(f"{order_no}\t张三\t"))
+    assert not operator.scrolls_sideways
+    operator.presses("Hide")
+    operator.waits_for(lambda: "6222020000000000017" not in operator.text)
+    forgets_refusals(operator)
+
+
+def test_a_payout_is_approved_and_sent_in_one_step_and_the_next_one_opens(operator, running, sells):
+    first, second = sells(2)
+    operator.goes_to(f"order/{first}")
+    operator.presses("Approve and send")
+    operator.confirms("Approve and send")
+    confirms_identity(operator)
+    operator.reads("6222020000000000017")
+    operator.presses("Mark as paid out", "#payee")
+    operator.dialog.find_element(By.NAME, "reference").send_keys("BANK-1")
+    operator.confirms("Mark as paid out")
+    until(lambda: running.api.status(first) == "completed")
+    operator.presses("Next payout")
+    operator.reads(second)
+    assert operator.chrome.current_url.endswith(second)
+    forgets_refusals(operator)
+
+
+def test_a_bank_file_is_downloaded_and_its_result_is_recorded(operator, running, approved, tmp_path):
+    paid, failed = approved(2)
+    where = {"behavior": "allow", "downloadPath": str(tmp_path)}
+    operator.chrome.execute_cdp_cmd("Browser.setDownloadBehavior", where)
+    operator.goes_to("payouts/?flt_state=send")
+    operator.find("[data-select-all][type=checkbox]").click()
+    operator.presses("Create bank file")
+    operator.is_at("New bank file")
+    operator.presses("Create bank file")
+    operator.waits_for(lambda: operator.find("h1").text.startswith("Batch "))
+    operator.presses("Download file")
+    confirms_identity(operator)
+    (file,) = until(lambda: list(Path(tmp_path).glob("*.csv")))
+    header, *rows = csv.reader(file.read_text("utf-8-sig").splitlines())
+    assert [dict(zip(header, row, strict=True))["订单号"] for row in rows] == [paid, failed]
+    result = tmp_path / "result.txt"
+    lines = [f"{rows[0][0]},成功,BANK-20,", f"{rows[1][0]},失败,,账户不存在"]
+    result.write_text("\n".join(["编号,状态,银行流水号,失败原因", *lines]), "gb18030")
+    batch = rows[0][0].removeprefix("P").partition("-")[0]
+    operator.goes_to(f"batch/{batch}")
+    operator.find("#file").send_keys(str(result))
+    operator.presses("Check file")
+    operator.reads("1 payout was sent")
+    assert statuses(running, [paid, failed]) == {"confirmed"}
+    operator.presses("Record 1 as paid out, 1 as failed")
+    operator.reads("2 results recorded.")
+    operator.reads("账户不存在")
+    assert [running.api.status(order_no) for order_no in (paid, failed)] == ["completed", "confirmed"]
+    forgets_refusals(operator)
+
+
+def test_a_bank_file_that_was_not_used_is_discarded(operator, approved):
+    approved(1)
+    operator.goes_to("payouts/?flt_state=send")
+    operator.find("[data-select-all][type=checkbox]").click()
+    operator.presses("Create bank file")
+    operator.presses("Create bank file")
+    operator.presses("Discard file")
+    operator.confirms("Discard file")
+    operator.reads("1 payout was taken out of the file.")

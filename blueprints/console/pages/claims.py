@@ -64,7 +64,9 @@ CLAIMS = ListPage(
         ),
         Column("amount", lazy_gettext("Amount (¥)"), lambda order: order.amount, "money"),
         Column("status", lazy_gettext("Status"), status_of, "state", on="export"),
-        Column("mark", "", lambda order: marked(order, status_of(order))[1:], "states", on="page"),
+        Column(
+            "status", lazy_gettext("Status"), lambda order: marked(order, status_of(order))[1:], "states", on="page"
+        ),
     ),
     bulk=(
         BulkAction("claims.confirm", lazy_gettext("Confirm received"), "primary"),

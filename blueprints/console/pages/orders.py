@@ -179,7 +179,6 @@ EXCEPTIONS = ListPage(
             lazy_gettext("Actual amount (¥)"),
             lambda row: row.amount or None,
             "money",
-            note=lambda row: row.reference,
         ),
         Column("reference", lazy_gettext("Channel transaction ID"), lambda row: row.reference, on="export"),
         Column(

@@ -289,7 +289,7 @@ def test_exceptions_show_open_ones_first_and_resolved_ones_on_demand(page, api, 
     assert "Exceptions 2" in page().text
     flask("order", "settle", one, "--credit")
     (row,) = page("exceptions/").rows
-    assert (row["Order amount (¥)"], row["Actual amount (¥)"], row["Status"]) == ("100.00", f"101.00 {two}", "Open")
+    assert (row["Order amount (¥)"], row["Actual amount (¥)"], row["Status"]) == ("100.00", "101.00", "Open")
     (settled,) = page("exceptions/?flt_state=settled&flt_merchant=demo&flt_channel=2&flt_type=buy").rows
     assert settled["Status"] == "Credited operator (command line)"
     assert len(page("exceptions/?flt_state=all&flt_kind=wrong_amount").rows) == 2

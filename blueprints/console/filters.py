@@ -13,6 +13,7 @@ from marshmallow import ValidationError
 
 from blueprints.console import labels
 from blueprints.console.locale import printable, zone
+from blueprints.console.time_ranges import dated
 from models.tables.channel import Channel
 from models.tables.merchant import Merchant
 from schemas.fields import LARGEST_TIME, Yuan
@@ -77,6 +78,11 @@ class Filter:
         text = request.args.get(self.argument, self.default).strip()
         return "" if text == "all" else text
 
+    def field(self) -> str:
+        """Return the value of the form field: as in the address, with the dates of a named range."""
+        text = request.args.get(self.argument, self.default)
+        return dated(self.kind, text) if self.kind in ("since", "until") else text
+
 
 def _choice(each: Filter, text: str) -> tuple[Any, str]:
     for choice in each.choices():
@@ -113,6 +119,7 @@ def _moment(text: str, last: bool) -> int:
 
 
 def _time(each: Filter, text: str) -> tuple[Any, str]:
+    text = dated(each.kind, text)
     try:
         moment = _moment(text, last=each.kind == "until")
         if not 0 <= moment <= LARGEST_TIME:

@@ -24,7 +24,7 @@ from blueprints.console.filters import SINCE, UNTIL, Filter
 from blueprints.console.forms import message_of
 from blueprints.console.icons import ICONS
 from blueprints.console.locale import zone
-from blueprints.console.time_ranges import quick_ranges
+from blueprints.console.time_ranges import named_ranges
 from models.db.base import LARGEST_ID
 from runtime import Part
 from services.console import lists, saved_views
@@ -106,7 +106,7 @@ class ListPage:
             **{"views": self._views(), "may_save": bool(self._given()) and not wanted.wrong},
             **{"counts": {} if wanted.wrong else self.counts(wanted.values)}
             | {"bulk": self.bulk if current_user.may_act else (), **self.facts(found.rows)},
-            ranges=quick_ranges() if {SINCE, UNTIL} <= set(self.filters) else (),
+            ranges=named_ranges() if {SINCE, UNTIL} <= set(self.filters) else (),
             columns=[column for column in self.columns if column.on != "export"],
             empty=self.empty,
             narrowed=narrowed,

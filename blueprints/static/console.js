@@ -20,7 +20,7 @@
   });
 
   // A click outside a menu or Escape closes it.
-  const menus = [...document.querySelectorAll("header.bar details, .filterbox:not(:has(.wrong))")];
+  const menus = [...document.querySelectorAll("header.bar details, .filterbox:not(:has(.wrong)), .views details")];
   document.addEventListener("click", (event) => {
     for (const menu of menus) if (!menu.contains(event.target)) menu.open = false;
   });

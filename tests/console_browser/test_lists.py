@@ -76,3 +76,19 @@ def test_on_a_phone_an_order_has_two_lines(operator, running):
     assert texts == {"Order number", "Amount (¥)", "Type", "Merchant", "Created", "Status"}
     assert operator.find("tbody tr").rect["height"] < 70
     assert not operator.scrolls_sideways
+
+
+def test_a_view_is_saved_opened_and_deleted_on_a_phone(operator, running):
+    operator.sits_at(PHONE, "en")
+    operator.goes_to("orders/?flt_since=today&flt_until=today&flt_type=sell")
+    operator.presses("Save this view")
+    operator.find(".views input[name=name]").send_keys("Payouts today")
+    assert not operator.scrolls_sideways
+    operator.presses("Save")
+    operator.waits_for(lambda: operator.find('.views a[aria-current="page"]').text == "Payouts today")
+    operator.goes_to("orders/")
+    operator.presses("Payouts today")
+    operator.waits_for(lambda: "flt_type=sell" in at(operator))
+    operator.presses("Delete this view")
+    operator.waits_for(lambda: "Payouts today" not in operator.text)
+    assert not operator.scrolls_sideways

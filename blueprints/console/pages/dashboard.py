@@ -24,6 +24,7 @@ from services.ledger import scheduled_checks
 
 MOST_ROWS = 6  # success rates shown; the page folds the others
 EVERY = {1: 6, 7: 2, 30: 7, 90: 15}  # by days of a range: its labels are so many bars apart
+EDGE = 6.0  # percent of the chart beside its axis that has no day's name
 
 pages = Blueprint("dashboard", __name__)
 
@@ -114,4 +115,6 @@ def _ticks(slots: list[Volume], every: int) -> list[tuple[float, str]]:
     by_hour = len(slots) == 24
     numbers = range(0, len(slots), every) if by_hour else range(len(slots) - 1, -1, -every)
     texts = [f"{slots[at].start:%H:%M}" if by_hour else figures.day_label(slots[at].start) for at in numbers]
-    return [((at + 0.5) * 100 / len(slots), text) for at, text in zip(numbers, texts, strict=True)]
+    places = [(at + 0.5) * 100 / len(slots) for at in numbers]
+    # A day's name near the edge would run into the labels of the axis.
+    return [(place, text) for place, text in zip(places, texts, strict=True) if by_hour or place > EDGE]

@@ -12,6 +12,7 @@ from services.security import operators, second_factor
 from tests.pages import CASHIER, CLAIM, FORM, GO, OPEN, STATUS
 from tests.support import CARD, PERSON, completed
 
+QR_IMAGE = "/addons/paychannel/pay/qr-image"
 REGIONS = "/addons/paychannel/channel.gatewaya"
 GATEWAY_A = {"channel": 1, "gatewaya_personal_data": PERSON, "gatewaya_card_info": CARD}
 
@@ -55,7 +56,7 @@ def open_all_pages(api, http):
     for order_no in (mine, by_hand, "1"):
         api.detail(order_no=order_no)
         posted = [("POST", path, order_no.encode()) for path in (OPEN, CLAIM)]
-        for method, path, body in (*(("GET", path, b"") for path in (CASHIER, STATUS, GO)), *posted):
+        for method, path, body in (*(("GET", path, b"") for path in (CASHIER, STATUS, GO, QR_IMAGE)), *posted):
             http(method, f"{path}?order_no={order_no}", b"order_no=" + body, FORM)
         api.notice(order_no, 10_000)
         api.notice(order_no, 9_000, reference="R-2")

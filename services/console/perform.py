@@ -133,15 +133,20 @@ def perform(order: Order, key: str, seal: str, given: Given, actor: Actor) -> tu
     action = next((each for each in possible(order) if each.key == key), None)
     if action is None:
         return _moved_on(order, key, actor)
-    acting, is_requested = action, _is_requested(order, action, given)
+    return carry_out(order, action, seal, given, actor)
+
+
+def carry_out(order: Order, action: Action, seal: str, given: Given, actor: Actor) -> tuple[Action, Any]:
+    """Perform one of the order's possible actions, as `perform` does."""
+    is_requested = _is_requested(order, action, given)
     verb, act = DOING[action.name]
 
     def do() -> tuple[Action, Any]:
-        if acting.seal != seal:
+        if action.seal != seal:
             raise OperatorError(N_("The order changed since this page was loaded. Reload and try again."))
         if is_requested:
-            return replace(acting, case="request"), _request(order, acting, given, actor)
-        return acting, act(order, acting, given, actor.who)
+            return replace(action, case="request"), _request(order, action, given, actor)
+        return action, act(order, action, given, actor.who)
 
     about, of = ("callback", action.callback.webhook_id) if action.callback else ("order", order.order_no)
     return audit.act(actor, "request payout" if is_requested else verb, about, of, do, _detail(action, given))

@@ -39,6 +39,7 @@ _WHY_NOT: dict[str, Callable[[Order], str]] = {
     SENT: payouts.why_not_mark_paid,
 }
 OWN_REQUEST = N_("You requested this payout, so another operator must approve it.")
+_CHANGED = N_("The order changed since this page was loaded. Reload and try again.")
 CHANGED = N_("Order %(order_no)s changed since this page was loaded, so no payout was approved. Check and try again.")
 
 
@@ -140,8 +141,9 @@ def _is_as_shown(row: Row, shown: dict[str, str]) -> bool:
 
 
 def _performed(row: Row, given: Given, actor: Actor) -> Outcome:
-    assert row.action is not None
-    action, _ = perform.perform(row.order, row.action.key, row.action.seal, given, actor)
+    if row.action is None:
+        raise row.refusal or OperatorError(_CHANGED)
+    action, _ = perform.carry_out(row.order, row.action, row.action.seal, given, actor)
     return Outcome(row.order, REQUESTED if action.case == "request" else DONE)
 
 
@@ -167,16 +169,14 @@ def each(kind: str, shown: dict[str, str], given: dict[str, Given], actor: Actor
 
 def _one(kind: str, order: Order, seal: str, given: Given, actor: Actor) -> Outcome:
     row = _row(kind, order, actor.name)
-    if row.refusal is not None:
-        raise row.refusal
-    if row.seal != seal:
-        raise OperatorError(N_("The order changed since this page was loaded. Reload and try again."))
+    if row.action is not None and row.seal != seal:
+        raise OperatorError(_CHANGED)
     return _performed(row, given, actor)
 
 
 def mark_now(order: Order, given: Given, actor: Actor) -> Outcome:
     """Mark one locked payout as sent, in the caller's transaction. Raises OperatorError."""
-    return _one(SENT, order, _row(SENT, order, actor.name).seal, given, actor)
+    return _performed(_row(SENT, order, actor.name), given, actor)
 
 
 def _reject(order: Order, seal: str, given: Given, actor: Actor) -> Outcome:

@@ -67,7 +67,7 @@ def test_a_statement_is_uploaded_and_its_differences_lead_to_the_orders(operator
     file = tmp_path / "alipay.csv"
     file.write_text(f"order_no,amount,status,time\n{order_no},99.00,paid,{datetime.now(CHINA):%Y-%m-%d %H:%M:%S}\n")
     operator.goes_to("reconciliations/")
-    operator.presses("Upload statement")
+    operator.presses("Upload statement", within="main .head")
     Select(operator.find("#channel")).select_by_value("2")
     operator.find("#file").send_keys(str(file))
     operator.presses("Compare")

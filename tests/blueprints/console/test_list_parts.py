@@ -144,7 +144,7 @@ def many(app):
 
 
 def counted(condition):
-    every = Order.select(Order.status, fn.COUNT()).where(condition).group_by(Order.status).tuples()
+    every = Order.select(Order.status, fn.COUNT(Order.id)).where(condition).group_by(Order.status).tuples()
     return dict(every)
 
 

@@ -2,6 +2,7 @@
 
 import segno
 from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
 
 from tests.browser import NEEDS_CHROMIUM
@@ -15,7 +16,7 @@ pytestmark = NEEDS_CHROMIUM
 def test_a_test_order_is_created_and_its_link_opens_the_payment_page(size, operator, running):
     operator.sits_at(size, "en")
     operator.goes_to("orders/")
-    operator.presses("New test order")
+    operator.presses("New test order", "main .head")
     Select(operator.find("#merchant")).select_by_value("demo")
     operator.presses("Continue")
     operator.find("#note").send_keys("Two chairs")
@@ -73,3 +74,19 @@ def test_the_connection_of_a_channel_is_tested(operator):
     operator.presses("Test connection")
     operator.reads("The channel responds and accepts your keys.")
     assert "try it with a payment link" in operator.text
+
+
+def test_a_new_merchant_is_led_to_its_first_order(operator, running):
+    running.flask("merchant", "add", "led", "--name", "Led Shop")
+    operator.goes_to("merchant/led")
+    operator.presses("Enter callback URL")
+    operator.find("#callback_url").send_keys("https://shop.example/hook")
+    operator.find("#channels input[value='2']").click()
+    operator.presses("Save")
+    operator.reads("Saved.")
+    assert operator.find("#steps .open a").text == "Callbacks"
+    operator.find("#steps li:last-child a").send_keys(Keys.ENTER)
+    operator.presses("Create test order")
+    operator.is_at("Test order created")
+    operator.goes_to("merchant/led")
+    assert not operator.chrome.find_elements(By.ID, "steps")

@@ -320,8 +320,35 @@ def test_a_viewer_sees_a_merchant_and_can_change_nothing(page, viewer, send, not
     shown = page("merchant/demo", client=viewer)
     assert "Demo Shop" in shown.html
     actions = [form.action for form in Page(shown.html).forms if form.action]
-    assert [each for each in actions if not each.startswith(("/console/logout", "/console/orders/"))] == []
+    assert [
+        each for each in actions if not each.startswith(("/console/logout", "/console/search/", "/console/statements/"))
+    ] == []
     for path in VIEWER:
         page(path, client=viewer, status=403)
     acts = ("", "/rotate/api", "/reveal", "/test", "/account", "/adjust")
     assert {send(f"merchant/demo{act}", client=viewer).status_code for act in acts} == {403}
+
+
+def test_a_merchants_page_lists_the_steps_to_its_first_order(fill, page, flask, shop, api):
+    fill("merchant/new", key="fresh", name="Fresh")
+
+    def done():
+        steps = page("merchant/fresh").html.partition('id="steps"')[2].partition("</section>")[0]
+        return steps.count('<li class="done">'), steps.count('<li class="open">')
+
+    assert done() == (1, 1)
+    fill("merchant/fresh", callback_url=shop.url)
+    assert done() == (2, 1)
+    fill("merchant/fresh", channels=["2"])
+    assert done() == (3, 1)
+    fill("merchant/fresh", "/test")
+    assert done() == (4, 1)
+    assert "New payment link" in page("merchant/fresh").text
+    fill("new-order/?merchant=fresh", amount="1.00", way="2:wxpay")
+    assert "Connect the merchant" not in page("merchant/fresh").text
+
+
+def test_a_merchant_with_orders_needs_no_steps(page, api):
+    assert "Connect the merchant" in page("merchant/demo").text
+    api.buy()
+    assert "Connect the merchant" not in page("merchant/demo").text

@@ -154,6 +154,10 @@ def _in_parts(values: Iterable[Any]) -> Iterator[list[Any]]:
     return (every[start : start + AT_ONCE] for start in range(0, len(every), AT_ONCE))
 
 
+def _is_order_no(token: str) -> bool:
+    return len(token) == 24 and token.isdecimal()
+
+
 def _open_deposits(channel: Channel, amounts: set[int], tokens: set[str]) -> list[Order]:
     """Return the channel's open deposits with one of these amounts or numbers, oldest first."""
     every = Order.merchant.in_(Merchant.select(Merchant.id))  # the index begins with the merchant
@@ -161,7 +165,7 @@ def _open_deposits(channel: Channel, amounts: set[int], tokens: set[str]) -> lis
     found: dict[int, Order] = {}
     for column, values in (
         (Order.amount, amounts),
-        (Order.order_no, tokens),
+        (Order.order_no, filter(_is_order_no, tokens)),
         (Order.merchant_order_no, tokens),
     ):
         for part in _in_parts(values):
@@ -171,7 +175,7 @@ def _open_deposits(channel: Channel, amounts: set[int], tokens: set[str]) -> lis
 
 def _by_numbers(channel: Channel, numbers: set[str]) -> Iterator[Order]:
     """Yield the channel's orders with these numbers."""
-    for part in _in_parts(number for number in numbers if len(number) == 24 and number.isdecimal()):
+    for part in _in_parts(filter(_is_order_no, numbers)):
         yield from Order.select().where(Order.order_no.in_(part), Order.channel == channel)
 
 

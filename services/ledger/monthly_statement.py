@@ -120,7 +120,7 @@ class Line:
 def month_of(text: str) -> date:
     """Return the first day of a month such as 2026-05. Raises OperatorError."""
     try:
-        if not re.fullmatch(r"[0-9]{4}-[0-9]{2}", text, re.ASCII):
+        if not re.fullmatch(r"[12][0-9]{3}-[0-9]{2}", text, re.ASCII):
             raise ValueError(text)
         return date(int(text[:4]), int(text[5:]), 1)
     except ValueError:

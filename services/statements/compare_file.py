@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 
 from gateways import registry
 from gateways.base import CHINA
@@ -13,6 +13,8 @@ from services.statements import parse, reconcile
 from services.statements.book_side import Days
 from services.statements.parse import Line
 from services.statements.reconcile import Comparison
+
+DAY = 86_400  # seconds: China has no daylight saving time
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ def compare(channel: Channel, raw: bytes, chosen: Choices) -> Result:
     first, last = _days(lines, chosen)
     types = (chosen.order_type,) if chosen.order_type else layout.types
     by_creation = any(line.created for line in lines) if lines else bool(layout.created)
-    days = Days(_begins(first), _begins(last + timedelta(days=1)), by_creation)
+    days = Days(_begins(first), _begins(last) + DAY, by_creation)
     return Result(first, last, reconcile.compare(channel, lines, days, types, chosen.fee_rate))
 
 

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from decimal import ROUND_HALF_UP, Decimal
+from itertools import islice
 from typing import Any
 
 from gateways import money
@@ -17,6 +18,7 @@ from gateways.statement import Layout
 from services.errors import N_, OperatorError
 
 MOST_BYTES = 64 * 2**20
+HEADER_WITHIN = 200  # rows of a file, without empty lines, that are searched for the names of the columns
 PAID, FAILED, REFUNDED, FROZEN = STATES = ("paid", "failed", "refunded", "frozen")
 COLUMNS = (
     *("number", "reference", "amount", "refund", "refunded_of", "payer_paid", "fee", "status", "time", "created"),
@@ -34,8 +36,8 @@ NO_TEXT = {
     b"\xd0\xcf\x11\xe0": N_("the statement is not a text file: it is an Excel workbook: save it as CSV"),
 }
 
-_AMOUNT = re.compile(r"([+-]?)([0-9]+|[0-9]{1,3}(?:,[0-9]{3})+)(\.[0-9]{1,8})?", re.ASCII)
-_TIME = re.compile(r"(\d{4})[-/](\d{1,2})[-/](\d{1,2})(?:[ T]+(\d{1,2}):(\d{2})(?::(\d{2}))?)?", re.ASCII)
+_AMOUNT = re.compile(r"([+-]?)([0-9]{1,13}|[0-9]{1,3}(?:,[0-9]{3}){1,3})(\.[0-9]{1,8})?", re.ASCII)
+_TIME = re.compile(r"([12]\d{3})[-/](\d{1,2})[-/](\d{1,2})(?:[ T]+(\d{1,2}):(\d{2})(?::(\d{2}))?)?", re.ASCII)
 SHORTENED = re.compile(r"[0-9](\.[0-9]+)?E\+[0-9]+", re.ASCII | re.IGNORECASE)
 
 
@@ -118,7 +120,7 @@ def rows_of(text: str) -> Iterator[Row]:
     """Yield the rows of a CSV text, without blanks and quotes around values. Raises OperatorError."""
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
-        for cells in reader:
+        for cells in filter(None, reader):
             if all(cell.startswith("`") for cell in cells[:2]):  # a backtick before each value allows commas in it
                 cells = re.split(r",\s*`", ",".join(cells))
             yield reader.line_num, [cell.strip(PADDING) for cell in cells]
@@ -127,7 +129,7 @@ def rows_of(text: str) -> Iterator[Row]:
 
 
 def _header(rows: Iterator[Row], layout: Layout) -> list[str]:
-    for _, cells in rows:
+    for _, cells in islice(rows, HEADER_WITHIN):
         if set(layout.number) & set(cells) and set(layout.amount) & set(cells):
             return cells
     number, amount = " or ".join(layout.number), " or ".join(layout.amount)

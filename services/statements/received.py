@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import islice
 
 from gateways import money
 from gateways.base import CHINA
@@ -14,6 +15,7 @@ from services.statements import parse
 
 MOST_LINES = 5_000  # received payments of one file
 LONGEST = 64  # characters of a transaction ID
+LONGEST_NOTE = 300  # characters of a note that are read
 
 # The names of columns, without blanks and units such as （元）, in lower case.
 REFERENCE = (
@@ -54,7 +56,7 @@ NO_NOTE = ("", "/")  # WeChat writes a slash
 
 _UNIT = re.compile(r"[（(][+-]?(元|人民币|cny|rmb|¥)?[)）]", re.IGNORECASE)
 _AMOUNT = re.compile(r"([+-]?)[¥￥]?([0-9]{1,13}|[0-9]{1,3}(?:,[0-9]{3}){1,3})(\.[0-9]{1,2})?元?", re.ASCII)
-_TIME = re.compile(r"(\d{4})[-/年.]?(\d{2})[-/月.]?(\d{2})日?(?:[ T]*(\d{2}):?(\d{2}))?", re.ASCII)
+_TIME = re.compile(r"([12]\d{3})[-/年.]?(\d{2})[-/月.]?(\d{2})日?(?:[ T]*(\d{2}):?(\d{2}))?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +118,7 @@ def _bare(name: str) -> str:
 
 
 def _header(rows: Iterator[parse.Row]) -> _Columns:
-    for _, cells in rows:
+    for _, cells in islice(rows, parse.HEADER_WITHIN):
         names = [_bare(cell) for cell in cells]
 
         def place(wanted: tuple[str, ...], names: list[str] = names) -> int | None:
@@ -155,6 +157,7 @@ def _line(at: int, cells: list[str], columns: _Columns) -> Received | None:
         )
         raise OperatorError(text, line=str(at))
     note = " ".join(text for text in (_cell(cells, place) for place in columns.notes) if text not in NO_NOTE)
+    note = note[:LONGEST_NOTE]
     problem = _problem(reference, _cell(cells, columns.status) if columns.status is not None else "")
     until = _until(_cell(cells, columns.time)) if columns.time is not None else None
     return Received(at, reference, amount, note, until, problem)

@@ -21,6 +21,7 @@ from blueprints.console.columns import Column, channel_link
 from blueprints.console.filters import CHANNEL
 from blueprints.console.forms import SchemaField, find_or_404, form_page, message_of
 from blueprints.console.list_page import ListPage, pages_of_one
+from models.db.base import LARGEST_ID
 from models.tables.order import BUY, SELL, Order
 from models.tables.reconciliation import Reconciliation
 from schemas.fields import Percent
@@ -186,7 +187,7 @@ class Row:
     action: tuple[str, str]
 
 
-@pages.get("/<int:row_id>")
+@pages.get(f"/<int(max={LARGEST_ID}):row_id>")
 def show(row_id: int) -> str:
     """Show a result: what matched, and the differences by kind."""
     kept = kept_results.of(find_or_404(kept_results.find, row_id))

@@ -44,7 +44,13 @@ def test_an_argument_of_the_address_does_not_change_links(console, page, api):
     assert {each.partition("/")[0] for each in shown.addresses} == {"", "#main"}
 
 
-@pytest.mark.parametrize("path", [f"channel/{2**70}", f"operators/{2**70}/password", "merchant/%00", "order/%00"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        *(f"channel/{2**70}", f"operators/{2**70}/password", f"reconciliation/{2**70}", "merchant/%00", "order/%00"),
+        *("statements/?month=9999-12", "statements/?month=0001-01"),
+    ],
+)
 def test_an_impossible_row_is_not_found(path, console):
     assert console.get(f"/console/{path}").status_code == 404
 

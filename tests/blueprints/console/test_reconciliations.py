@@ -228,3 +228,18 @@ def test_texts_of_the_file_are_escaped_and_shortened(result):
 
 def test_an_unknown_result_is_not_found(page):
     page("reconciliation/99", status=404)
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [{"time": "9999-12-31 23:59:59"}, {"time": "0001-01-01 00:00:00"}, {"fee": "9" * 40}, {"amount": "9" * 5_000}],
+)
+def test_values_out_of_every_range_are_refused_with_their_line(odd, upload):
+    answer = upload(csv_of(line("20260501000", **odd)))
+    assert answer.status_code == 422
+    assert f"line 2, column {next(iter(odd))}" in answer.text
+
+
+def test_the_last_day_of_all_can_be_compared(upload):
+    answer = upload(csv_of(line("20260501000")), since="9999-12-30", until="9999-12-31")
+    assert answer.status_code == 303

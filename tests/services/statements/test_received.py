@@ -1,5 +1,7 @@
 """The received payments of statements as banks, Alipay and WeChat write them."""
 
+import time
+
 import pytest
 
 from services.errors import OperatorError
@@ -97,3 +99,16 @@ def test_too_many_payments_are_refused(monkeypatch):
 @pytest.mark.parametrize("amount", ["1e5", "１２", "12.345", "9" * 14, "NaN", "--1", ""])
 def test_a_text_that_is_no_amount_is_no_payment(amount):
     assert received.read(f"流水号,金额\nA,{amount}\n".encode()) == []
+
+
+@pytest.mark.parametrize("above", ["\n" * 3_000_000, "x\n" * 1_000_000], ids=["empty lines", "short lines"])
+def test_a_long_file_without_a_header_is_refused_soon(above):
+    begun = time.process_time()
+    with pytest.raises(OperatorError, match="No line of the file names columns"):
+        received.read(above.encode())
+    assert time.process_time() - begun < 1
+
+
+def test_only_the_beginning_of_a_long_note_is_read():
+    (line,) = received.read(f"流水号,金额,备注\nA,1.00,{'x' * 10_000}\n".encode())
+    assert len(line.note) == received.LONGEST_NOTE

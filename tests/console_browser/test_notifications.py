@@ -54,7 +54,10 @@ def test_a_destination_is_changed(operator, robot):
     assert operator.find("#config_url").get_attribute("value") == ""
     operator.find("#enabled").click()
     operator.presses("Save")
+    operator.waits_for(lambda: operator.find("#confirm-answer")).send_keys("demo-password")
+    operator.presses("Confirm")
     operator.reads("Saved.")
+    operator.complaints()  # the browser reports the status 403 of the confirmation
     operator.goes_to("notifications/")
     assert "Disabled" in operator.find("tr[data-href]").text
     operator.find("tr[data-href] a").click()

@@ -21,7 +21,8 @@ from services.errors import ApiError, OperatorError
 from services.security import audit, passwords, second_factor, sessions
 
 # Forms that need a confirmation from the last five minutes. Those for console accounts are included because another
-# account could be used to avoid the confirmation; those for channels, because their keys decide where money goes.
+# account could be used to avoid the confirmation; those for channels, because their keys decide where money goes;
+# those for notifications, because another server would receive the stored password.
 NEEDED = {
     "batch.file",
     "channel.new",
@@ -34,6 +35,7 @@ NEEDED = {
     "merchant.adjust",
     "merchant.reveal",
     "merchant.rotate",
+    "notifications.show",
     "operators.change",
     "operators.index",
     "operators.password",

@@ -18,6 +18,7 @@ NEEDED = [
     "merchant/demo/reveal",
     "merchant/demo/rotate/api",
     "merchant/demo/rotate/callback",
+    "notifications/1",
     "operators/",
     "operators/2/change",
     "operators/2/password",

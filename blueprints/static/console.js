@@ -11,7 +11,7 @@
   }
 
   document.addEventListener("submit", (event) => {
-    if (event.target.method !== "post") return;
+    if (event.target.method !== "post" || "download" in event.target.dataset) return; // a download leaves the page open
     if (event.target.dataset.sent) event.preventDefault();
     event.target.dataset.sent = "yes";
   });

@@ -73,6 +73,9 @@ def test_a_list_is_exported(operator, running, tmp_path):
     rows = list(csv.DictReader(io.StringIO(file.read_text("utf-8-sig"))))
     assert [placed["order_no"]] == [row["Order number"].strip("'") for row in rows]
     assert "'=1+1" in rows[0].values()
+    file.unlink()
+    operator.presses("Export as CSV")  # again, without a reload
+    until(lambda: list(Path(tmp_path).glob("*.csv")))
 
 
 def test_a_viewer_is_offered_no_actions(operator, running):

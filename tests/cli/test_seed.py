@@ -61,7 +61,7 @@ def test_seeding_makes_the_same_content_every_time(fresh, time_machine):
 
 
 def test_seeded_orders_end_today_and_differ_by_nothing_else(fresh, time_machine):
-    def seeded(now, times=("createtime", "updatetime", "expires_at")):
+    def seeded(now, times=("createtime", "updatetime", "completedtime", "expires_at")):
         time_machine.move_to(now)
         assert fresh(f"{now:%F}")("seed", "--orders", "500").exit_code == 0
         assert now - timedelta(days=1) < datetime.fromtimestamp(max(row["updatetime"] for row in _orders()), UTC) < now

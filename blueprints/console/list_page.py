@@ -60,6 +60,7 @@ class ListPage:
         counts: returns how many rows each choice of the tabs has, by its text ("" for all), for the wanted values.
         limit: the most rows of a page.
         oldest_first: whether the list begins with the oldest row.
+        unindexed: the keys of filters that no index serves, so that a search checks row by row. The page says so.
     """
 
     name: str
@@ -76,6 +77,7 @@ class ListPage:
     counts: Callable[[dict[str, Any]], dict[str, int]] = lambda wanted: {}
     limit: int = 50
     oldest_first: bool = False
+    unindexed: Sequence[str] = ()
 
     @property
     def icon(self) -> str:

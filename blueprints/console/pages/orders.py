@@ -107,6 +107,7 @@ ORDERS = ListPage(
         Column("reference", lazy_gettext("Channel transaction ID"), lambda order: order.channel_reference, on="export"),
     ),
     counts=order_list.counts_by_status,
+    unindexed=("channel", "method", "least", "most"),
 )
 
 orders = ORDERS.blueprint()

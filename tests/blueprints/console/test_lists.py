@@ -183,6 +183,12 @@ def test_beyond_a_limit_the_count_is_a_minimum_and_the_total_is_left_out(page, m
     assert "more than " in page("orders/?flt_channel=2").text
 
 
+def test_a_list_names_the_filters_without_an_index(page):
+    text = "These filters have no index and can take longer without a time range: "
+    assert f"{text}Channel, Method, Minimum amount, Maximum amount." in page("orders/").text
+    assert text not in page("audit/").text
+
+
 def test_an_order_is_found_by_its_number_and_by_one_that_is_not_indexed_yet(page, api, many):
     order_no = api.buy(merchant_order_no="brand-new").data["order_no"]
     for text in (order_no, "brand-new", "AND-N", "w"):

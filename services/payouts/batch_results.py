@@ -7,6 +7,7 @@ import io
 import re
 from collections import Counter
 from dataclasses import dataclass
+from itertools import islice
 
 from marshmallow import ValidationError
 
@@ -24,7 +25,7 @@ from services.security import audit, masking
 from services.security.audit import Actor
 
 MOST_LINES = 5_000
-LONGEST = 60  # characters of a reason
+LONGEST = 60  # characters of a reason, and of the name of a column
 _ORDER_NO = re.compile(r"(?<!\d)\d{24}(?!\d)")
 _CODE = re.compile(r"(?<![0-9A-Za-z])P(\d{1,10})-(\d{1,5})(?!\d)")
 # Headers of banks' result files, without blanks and brackets.
@@ -77,7 +78,7 @@ def _text(content: bytes) -> str:
 
 
 def _header(text: str) -> str:
-    return re.sub(r"[\s:：]|[（(].*?[）)]", "", text).lower()
+    return re.sub(r"[\s:：]|[（(].*?[）)]", "", text[:LONGEST]).lower()
 
 
 def read(content: bytes) -> list[Reported]:
@@ -86,11 +87,15 @@ def read(content: bytes) -> list[Reported]:
         raise OperatorError(N_("This is an Excel workbook. Save it as CSV and try again."))
     text = _text(content)
     delimiter = "\t" if text.count("\t") > text.count(",") else ","
-    rows = [[cell.strip().strip("'`") for cell in row] for row in csv.reader(io.StringIO(text), delimiter=delimiter)]
-    for at, row in enumerate(rows[:MOST_LINES]):
+    reader = csv.reader(io.StringIO(text), delimiter=delimiter)
+    try:
+        rows = [[cell.strip().strip("'`") for cell in row] for row in islice(filter(None, reader), MOST_LINES)]
+    except csv.Error as error:
+        raise OperatorError(N_("line %(line)s: %(why)s"), line=str(reader.line_num), why=str(error)) from None
+    for at, row in enumerate(rows):
         headers = [_header(cell) for cell in row]
         if set(headers) & set(STATUS):
-            return [_reported(headers, each) for each in rows[at + 1 : MOST_LINES] if any(each)]
+            return [_reported(headers, each) for each in rows[at + 1 :] if any(each)]
     text = N_("The file has no column with the result of each payout, such as %(names)s.")
     raise OperatorError(text, names=", ".join(STATUS))
 
@@ -179,8 +184,8 @@ def record(batch: PayoutBatch, results: list[Result], actor: Actor) -> list[Outc
 def _paid(line: PayoutBatchLine, reference: str, actor: Actor) -> Outcome:
     order = Order.for_update(line.order_id)
     outcome = bulk.mark_now(order, Given(reference=reference), actor)
-    if outcome.state == bulk.DONE:
-        batches.end(line, batches.SENT)
+    if outcome.state == bulk.DONE and not batches.end(line, batches.SENT):
+        raise OperatorError(N_("The result is already recorded."))
     return outcome
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-import json
+import re
 from typing import Any
 
 from flask import Response, abort, flash, redirect, render_template, request, url_for
@@ -15,6 +15,7 @@ from blueprints.console.columns import Column, channel_link, neutral
 from blueprints.console.filters import SINCE, UNTIL
 from blueprints.console.forms import find_or_404, message_of, translate
 from blueprints.console.list_page import ListPage, pages_of_one
+from models.db.base import LARGEST_ID
 from models.tables.payout_batch import PayoutBatch
 from runtime import current
 from services.errors import OperatorError
@@ -51,6 +52,10 @@ BATCHES = ListPage(
         Column("who", lazy_gettext("By"), lambda row: row.who),
     ),
 )
+
+BATCH = f"/<int(max={LARGEST_ID}):number>"
+# A confirmed result in a form: the line of the batch, the verdict, and the reference or the reason.
+_ROW = re.compile(rf"([0-9]{{1,5}}):({batch_results.PAID}|{batch_results.REFUSED}):(.*)", re.DOTALL)
 
 pages = pages_of_one("batch", "batches")
 
@@ -106,13 +111,13 @@ def _page(batch: PayoutBatch, **facts: Any) -> str:
     )
 
 
-@pages.get("/<int:number>")
+@pages.get(BATCH)
 def show(number: int) -> str:
     """Show a batch with its payouts and their results."""
     return _page(_find(number))
 
 
-@pages.post("/<int:number>/file")
+@pages.post(f"{BATCH}/file")
 def file(number: int) -> Any:
     """Send the file with the open payouts of a batch."""
     batch = _find(number)
@@ -131,7 +136,7 @@ def file(number: int) -> Any:
     )
 
 
-@pages.post("/<int:number>/discard")
+@pages.post(f"{BATCH}/discard")
 def discard(number: int) -> Any:
     """Take the open payouts out of a batch."""
     count = batches.discard(_find(number), access.actor())
@@ -140,7 +145,7 @@ def discard(number: int) -> Any:
     return redirect(url_for(".show", number=number), 303)
 
 
-@pages.post("/<int:number>/upload")
+@pages.post(f"{BATCH}/upload")
 def result(number: int) -> Any:
     """Show what the bank's file would change. Nothing is recorded yet."""
     batch = _find(number)
@@ -162,16 +167,13 @@ def result(number: int) -> Any:
 def _row(match: batch_results.Match) -> str:
     is_paid = match.verdict == batch_results.PAID
     text = match.reported.reference if is_paid else match.reported.reason[: batch_results.LONGEST]
-    return json.dumps([match.line.line if match.line else 0, is_paid, text], ensure_ascii=False)
+    return f"{match.line.line if match.line else 0}:{match.verdict}:{text}"
 
 
 def _confirmed(batch: PayoutBatch) -> list[batch_results.Result]:
     """Return the results in the form. Raises BadRequest if they are not of this batch."""
-    try:
-        rows = [json.loads(each) for each in request.form.getlist("row")[: batch.count]]
-        results = [batch_results.Result(int(line), bool(paid), str(text)) for line, paid, text in rows]
-    except (ValueError, TypeError):
-        abort(400)
+    rows = [_ROW.fullmatch(each) or abort(400) for each in request.form.getlist("row")[: batch.count]]
+    results = [batch_results.Result(int(row[1]), row[2] == batch_results.PAID, row[3]) for row in rows]
     if any(not 1 <= each.line <= batch.count for each in results):
         abort(400)
     return results
@@ -184,7 +186,7 @@ def is_large(number: int) -> bool:
     return bool(paid) and bulk.total(line.order for line in batches.lines_of(batch) if line.line in paid) > limit
 
 
-@pages.post("/<int:number>/result/upload")
+@pages.post(f"{BATCH}/result/upload")
 def apply(number: int) -> Any:
     """Record the confirmed results of a bank's file."""
     batch = _find(number)

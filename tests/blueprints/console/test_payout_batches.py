@@ -4,6 +4,7 @@ import csv
 import html
 import io
 import re
+import time
 
 import pytest
 
@@ -251,12 +252,6 @@ def test_an_unreadable_file_is_refused(accepted, create, upload, page, content, 
     assert message in page(path).text
 
 
-def test_a_result_for_another_line_is_refused(accepted, create, send):
-    path = create(accepted("10.00"))
-    for row in ('[2, true, ""]', "[1]", "{}", "x", '["a", true, ""]'):
-        assert send(f"{path}/result/upload", row=row).status_code == 400
-
-
 def test_viewers_see_batches_and_change_nothing(accepted, create, viewer, send, page):
     path = create(accepted("10.00"))
     assert "Download file" not in page(path, client=viewer).text
@@ -296,3 +291,33 @@ class TestOfTwo:
         shown = result(path, [["编号", "状态"], ["P1-1", "成功"], ["P1-2", "成功"]])
         assert record(path, shown, client=sign_in("demo", confirmed=False)).status_code == 403
         assert statuses(numbers) == ["confirmed", "confirmed"]
+
+
+@pytest.mark.parametrize(
+    "row", ["", "x", "0:paid:", "2:paid:", "1:done:", "٣:paid:", "[1e400,true,0]", "[" * 20_000, f"{'9' * 5_000}:paid:"]
+)
+def test_results_of_other_lines_or_of_no_page_are_refused(row, accepted, create, send, statuses):
+    numbers = accepted("10.00")
+    assert send(f"{create(numbers)}/result/upload", row=row).status_code == 400
+    assert statuses(numbers) == ["confirmed"]
+
+
+@pytest.mark.parametrize("content", [b"\0" * 200_000, b"x" * 200_000, b"(" * 100_000, b"\n" * 1_000_000])
+def test_a_file_that_is_no_table_is_refused_soon(content, accepted, create, upload):
+    path, begun = create(accepted("10.00")), time.process_time()
+    assert upload(path, content).status_code == 303
+    assert time.process_time() - begun < 2
+
+
+def test_an_impossible_batch_is_not_found(console, send):
+    assert console.get(f"/console/batch/{2**70}").status_code == 404
+    assert send(f"batch/{2**70}/result/upload").status_code == 404
+
+
+def test_a_page_with_results_from_before_they_were_recorded_changes_nothing(accepted, create, send, statuses):
+    numbers = accepted("10.00")
+    path = create(numbers)
+    send(f"{path}/result/upload", row="1:refused:closed account")
+    answer = send(f"{path}/result/upload", row="1:paid:R-1")
+    assert "The result is already recorded." in answer.text
+    assert statuses(numbers) == ["confirmed"]

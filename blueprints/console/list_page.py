@@ -60,7 +60,7 @@ class ListPage:
         counts: returns how many rows each choice of the tabs has, by its text ("" for all), for the wanted values.
         limit: the most rows of a page.
         oldest_first: whether the list begins with the oldest row.
-        unindexed: the keys of filters that no index serves, so that a search checks row by row. The page says so.
+        unindexed: the keys of filters that no index serves, so that a search checks row by row. The page names them.
     """
 
     name: str

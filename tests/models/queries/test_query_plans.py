@@ -5,6 +5,8 @@ The test excludes statements that read everything intentionally: `ledger verify`
 """
 
 import inspect
+import io
+import re
 import sqlite3
 from contextlib import closing
 
@@ -118,6 +120,39 @@ def test_the_consoles_search_reads_nothing_that_grows(raw, api):
     with Heard() as heard:
         for text in (order_no, RARE, "1234.00", "no such thing"):
             search_console.find(text, 123_400)
+    nothing(findings(raw, heard.statements))
+
+
+def test_bulk_actions_and_uploads_read_nothing_that_grows(raw, app, api, flask):
+    seeding.seed_operators()
+    number = api.sell("10.00", channel=3).data["order_no"]
+    flask("order", "accept", number)
+    deposit = api.buy("12.00", 3).data["order_no"]
+    client = app.test_client()
+    all_interfaces.sign_in(client)
+    token = re.search(r'name="csrf_token"[^>]*value="([^"]+)"', client.get("/console/password").text)[1]
+
+    def upload(path, text, **fields):
+        form = {"csrf_token": token, "file": (io.BytesIO(text.encode()), "a.csv"), **fields}
+        return client.post(f"/console/{path}/upload", data=form)
+
+    with Heard() as heard:
+        for path in ("payouts/approve", "payouts/reject", "payouts/sent", "payouts/batch"):
+            assert client.get(f"/console/{path}?order_no={number}").status_code == 200
+        for path in ("claims/confirm", "claims/not-received"):
+            assert client.get(f"/console/{path}?order_no={deposit}").status_code == 200
+        batch = client.post(
+            "/console/payouts/batch", data={"csrf_token": token, "order_no": number, "template": "generic"}
+        )
+        assert batch.location == "/console/batch/1"
+        for path in ("batch/1", "batches/", "payouts/next", "notifications/"):
+            assert client.get(f"/console/{path}").status_code in (200, 302)
+        assert upload("batch/1", "编号,状态\nP1-1,成功\n").status_code == 200
+        assert (
+            client.post("/console/batch/1/result/upload", data={"csrf_token": token, "row": "1:paid:R-1"}).status_code
+            == 200
+        )
+        assert upload("claims", f"流水号,金额,备注\nR-2,12.00,{deposit} SHOP-1\n", channel=3).status_code == 200
     nothing(findings(raw, heard.statements))
 
 

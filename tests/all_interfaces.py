@@ -142,6 +142,7 @@ def give_every_command(run, api, flask_json):
         f"order show {deposits[1]} --reveal",
         f"order show {withdrawals[0]} --reveal",
         "ledger balances",
+        "merchant statement demo 2026-10",
         "sign getPayChannels --merchant demo",
         "ledger checkpoints",
         "ledger adjust demo 1.00 --reason gift --channel 1",

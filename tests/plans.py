@@ -15,7 +15,9 @@ OWNERS = {"merchant_id", "channel_id"}
 # Indexes that an operator keeps small: open exceptions are the operator's to do list, accounts on file are added
 # one by one.
 KEPT_SHORT = ("exception_open", "receiving_account_on_file")
-BETWEEN_KEYS = re.compile(r"\)>\(.*\)<\(")  # from a whole key to a whole key: such a range has a known number of rows
+# From a whole key to a whole key, such as from one number of an account's entries to another: such a range has a known
+# number of rows.
+BETWEEN_KEYS = re.compile(r"\)>\(.*\)<\(|account_id=\? AND number>\? AND number<\?")
 OF_ONE_ORDER = {"rowid", "order_id", "order_no", "posting_id", "callback_id", "webhook_id"}
 
 _ROWS = re.compile(r"\s*(SELECT|INSERT|UPDATE|DELETE|WITH)\b", re.IGNORECASE)

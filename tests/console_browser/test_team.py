@@ -8,13 +8,22 @@ from tests.browser import NEEDS_CHROMIUM
 pytestmark = NEEDS_CHROMIUM
 
 
-def row_of(operator, name):
+def rows_of(operator, name):
+    """The rows of the table about this account: one, once the page is loaded."""
     rows = operator.chrome.find_elements(By.CSS_SELECTOR, "main tbody tr")
-    return next(row for row in rows if name in row.text.split())
+    return [row for row in rows if name in row.text.split()]
 
 
-def presses_in(operator, row, label):
-    next(each for each in row.find_elements(By.TAG_NAME, "button") if each.text == label).click()
+def presses_in_row(operator, name, label):
+    def found():
+        buttons = [each for row in rows_of(operator, name) for each in row.find_elements(By.TAG_NAME, "button")]
+        return [each for each in buttons if each.text == label]
+
+    operator.waits_for(found)[0].click()
+
+
+def reads_in_row(operator, name, text):
+    operator.waits_for(lambda: [row for row in rows_of(operator, name) if text in row.text])
 
 
 def confirms_identity(operator, password="demo-password"):
@@ -30,13 +39,13 @@ def test_an_account_is_added_given_another_role_and_disabled(operator):
     confirms_identity(operator)
     operator.reads("Account cashier added.")
     operator.complaints()  # the browser reports the status 403 of the confirmation
-    presses_in(operator, row_of(operator, "cashier"), "Change role")
+    presses_in_row(operator, "cashier", "Change role")
     Select(operator.dialog.find_element(By.TAG_NAME, "select")).select_by_value("operator")
     operator.confirms("Change role")
-    operator.waits_for(lambda: "Operator" in row_of(operator, "cashier").text)
-    presses_in(operator, row_of(operator, "cashier"), "Disable")
+    reads_in_row(operator, "cashier", "Operator")
+    presses_in_row(operator, "cashier", "Disable")
     operator.confirms("Disable")
-    operator.waits_for(lambda: "Disabled" in row_of(operator, "cashier").text)
+    reads_in_row(operator, "cashier", "Disabled")
     operator.presses("Audit log")
     operator.reads("demo made cashier an operator")
 

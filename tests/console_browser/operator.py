@@ -13,6 +13,10 @@ class Operator(Person):
 
     url = ""
 
+    def find(self, css):
+        """Return the first element that fits, once there is one: a click may have requested another page."""
+        return self.waits_for(lambda: super(Operator, self).find(css), seconds=10)
+
     def goes_to(self, path):
         self.opens(f"{self.url}/console/{path}")
 

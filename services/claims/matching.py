@@ -11,7 +11,7 @@ from typing import Any
 from models.tables.channel import Channel
 from models.tables.merchant import Merchant
 from models.tables.order import BUY, PAID, PENDING, Order, PaymentException
-from services.claims.bulk import MOST
+from services.console.bulk import MOST
 from services.errors import N_
 from services.orders.exceptions import open_exceptions
 from services.statements.received import Received

@@ -325,14 +325,16 @@ def payouts_to_approve() -> int:
     return min(counted, 100)
 
 
+def _by_hand_waiting(order_type: int, status: str) -> int:
+    """Return the number of orders of a type and status on manual channels, counted up to 100."""
+    cell = (Order.order_type == order_type) & (Order.status == status) & Order.merchant.in_(merchants({}))
+    some = Order.select(Order.channel_id).where(cell).limit(MOST).alias("some")
+    return capped(Order.select(some.c.channel_id).from_(some).where(some.c.channel_id.in_(by_hand())))
+
+
 def payouts_to_send() -> int:
     """Return the number of withdrawals that an operator must send manually, counted up to 100."""
-    channels = by_hand()
-    if not channels:
-        return 0
-    accepted = (Order.order_type == SELL) & (Order.status == CONFIRMED) & Order.merchant.in_(merchants({}))
-    some = Order.select(Order.channel_id).where(accepted).limit(MOST).alias("accepted")
-    return capped(Order.select(some.c.channel_id).from_(some).where(some.c.channel_id.in_(channels)))
+    return _by_hand_waiting(SELL, CONFIRMED)
 
 
 def payouts_waiting() -> int:
@@ -343,6 +345,4 @@ def payouts_waiting() -> int:
 
 def claims_waiting() -> int:
     """Return the number of claims on manual channels, counted up to 100."""
-    claimed = (Order.order_type == BUY) & (Order.status == PAID) & Order.merchant.in_(merchants({}))
-    some = Order.select(Order.channel_id).where(claimed).limit(MOST).alias("claimed")
-    return capped(Order.select(some.c.channel_id).from_(some).where(some.c.channel_id.in_(by_hand())))
+    return _by_hand_waiting(BUY, PAID)

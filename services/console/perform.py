@@ -20,6 +20,7 @@ from services.security import audit, masking, second_operator
 from services.security.audit import Actor
 
 MOST_CHARACTERS = 200
+CHANGED = N_("The order changed since this page was loaded. Reload and try again.")
 
 
 @dataclass(frozen=True)
@@ -143,7 +144,7 @@ def carry_out(order: Order, action: Action, seal: str, given: Given, actor: Acto
 
     def do() -> tuple[Action, Any]:
         if action.seal != seal:
-            raise OperatorError(N_("The order changed since this page was loaded. Reload and try again."))
+            raise OperatorError(CHANGED)
         if is_requested:
             return replace(action, case="request"), _request(order, action, given, actor)
         return action, act(order, action, given, actor.who)
@@ -184,5 +185,5 @@ def _moved_on(order: Order, key: str, actor: Actor) -> NoReturn:
     )
     name = max((name for name in DOING if key.startswith(name)), key=len, default="")
     verb = DOING[name][0] if name else "act"
-    audit.record(actor, verb, "order", order.order_no, f"{audit.NOT_DONE}{why}")
+    audit.record_failure(actor, verb, "order", order.order_no, why)
     raise why

@@ -15,14 +15,14 @@ from models.db.writer import transaction
 from models.tables.order import CONFIRMED, Order
 from models.tables.payout_batch import PayoutBatch, PayoutBatchLine
 from schemas.fields import Yuan
-from services.console import timeline
+from services.console import bulk, timeline
+from services.console.bulk import Outcome
 from services.console.perform import Given
 from services.errors import N_, OperatorError
-from services.payouts import batches, bulk
-from services.payouts.batch_templates import GBK
-from services.payouts.bulk import Outcome
+from services.payouts import batches, decisions
 from services.security import audit, masking
 from services.security.audit import Actor
+from services.statements import parse
 
 MOST_LINES = 5_000
 LONGEST = 60  # characters of a reason, and of the name of a column
@@ -68,15 +68,6 @@ class Match:
     line: PayoutBatchLine | None = None
 
 
-def _text(content: bytes) -> str:
-    for encoding in ("utf-8-sig", GBK):
-        try:
-            return content.decode(encoding)
-        except UnicodeDecodeError:
-            continue
-    raise OperatorError(N_("The file is not a CSV file in UTF-8 or GBK. Save the bank's file as CSV and try again."))
-
-
 def _header(text: str) -> str:
     return re.sub(r"[\s:：]|[（(].*?[）)]", "", text[:LONGEST]).lower()
 
@@ -85,7 +76,11 @@ def read(content: bytes) -> list[Reported]:
     """Return the rows of a bank's file. Raises OperatorError if it is not a CSV file with a column for the result."""
     if content.startswith((b"PK", b"\xd0\xcf\x11\xe0")):
         raise OperatorError(N_("This is an Excel workbook. Save it as CSV and try again."))
-    text = _text(content)
+    text = parse.text_of(content)
+    if text is None:
+        raise OperatorError(
+            N_("The file is not a CSV file in UTF-8 or GBK. Save the bank's file as CSV and try again.")
+        )
     delimiter = "\t" if text.count("\t") > text.count(",") else ","
     reader = csv.reader(io.StringIO(text), delimiter=delimiter)
     try:
@@ -175,7 +170,7 @@ def record(batch: PayoutBatch, results: list[Result], actor: Actor) -> list[Outc
         try:
             outcomes.append((_paid if result.paid else _failed)(line, result.text, actor))
         except OperatorError as refusal:
-            audit.record(actor, "mark paid", "order", line.order.order_no, f"not done: {refusal}")
+            audit.record_failure(actor, "mark paid", "order", line.order.order_no, refusal)
             outcomes.append(Outcome(line.order, bulk.REFUSED, refusal))
     return outcomes
 
@@ -183,7 +178,7 @@ def record(batch: PayoutBatch, results: list[Result], actor: Actor) -> list[Outc
 @transaction
 def _paid(line: PayoutBatchLine, reference: str, actor: Actor) -> Outcome:
     order = Order.for_update(line.order_id)
-    outcome = bulk.mark_now(order, Given(reference=reference), actor)
+    outcome = decisions.mark_now(order, Given(reference=reference), actor)
     if outcome.state == bulk.DONE and not batches.end(line, batches.SENT):
         raise OperatorError(N_("The result is already recorded."))
     return outcome

@@ -16,11 +16,11 @@ from models.tables.payout_account import PayoutAccount
 from models.tables.payout_batch import PayoutBatch, PayoutBatchLine
 from schemas.views import hundredths
 from services.channels.calls import driver_of
-from services.console import timeline
+from services.console import bulk, timeline
 from services.console.lists import Browse, name_owners
 from services.console.order_list import open_batches
 from services.errors import N_, OperatorError
-from services.payouts import bulk
+from services.payouts import decisions
 from services.payouts.batch_templates import TEMPLATES, FileLine, Sums
 from services.security import audit, sandbox_guard
 from services.security.audit import Actor
@@ -71,7 +71,7 @@ def create(template: str, numbers: list[str], actor: Actor) -> PayoutBatch:
     """
     wanted = Order.select(Order.id).where(Order.order_no.in_(numbers)).order_by(Order.id)
     list(database.for_update(wanted))
-    orders = bulk.find(numbers)
+    orders = decisions.find(numbers)
     refused = why_not(orders)
     for order in orders:
         if order.id in refused:

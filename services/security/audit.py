@@ -89,6 +89,12 @@ def record(actor: Actor, action: str, about: str = "", key: str = "", detail: st
     )
 
 
+def record_failure(actor: Actor, action: str, about: str, key: str, error: Exception) -> None:
+    """Record that an action failed, with the reason of an OperatorError, otherwise with the error's type."""
+    why = str(error) if isinstance(error, OperatorError) else type(error).__name__
+    record(actor, action, about, key, NOT_DONE + why)
+
+
 def act(actor: Actor, action: str, about: str, key: str, do: Callable[[], T], detail: str | Changes = "") -> T:
     """Record an action and perform it; if it fails, record that in a second entry.
 
@@ -101,6 +107,5 @@ def act(actor: Actor, action: str, about: str, key: str, do: Callable[[], T], de
     try:
         return do()
     except Exception as error:
-        why = str(error) if isinstance(error, OperatorError) else type(error).__name__
-        record(actor, action, about, key, NOT_DONE + why)
+        record_failure(actor, action, about, key, error)
         raise

@@ -108,12 +108,20 @@ def decoded(raw: bytes) -> str:
     for beginning, meaning in NO_TEXT.items():
         if raw.startswith(beginning):
             raise OperatorError(meaning)
+    text = text_of(raw)
+    if text is not None:
+        return text
+    raise OperatorError(N_("the statement is neither UTF-8 nor GBK: save it as CSV in one of these encodings"))
+
+
+def text_of(raw: bytes) -> str | None:
+    """Return a text in UTF-8 or GBK; None for other bytes."""
     for encoding in ENCODINGS:
         try:
             return raw.decode(encoding)
         except UnicodeDecodeError:
             continue
-    raise OperatorError(N_("the statement is neither UTF-8 nor GBK: save it as CSV in one of these encodings"))
+    return None
 
 
 def rows_of(text: str) -> Iterator[Row]:
@@ -239,7 +247,7 @@ def _number(text: str) -> str:
         raise _Unreadable(
             N_(
                 "line %(line)s, column %(column)s: a spreadsheet shortened it to %(value)s: "
-                "take the file as it was downloaded"
+                "use the file as you downloaded it"
             ),
             value=text,
         )

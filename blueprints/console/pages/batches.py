@@ -18,8 +18,9 @@ from blueprints.console.list_page import ListPage, pages_of_one
 from models.db.base import LARGEST_ID
 from models.tables.payout_batch import PayoutBatch
 from runtime import current
+from services.console import bulk
 from services.errors import OperatorError
-from services.payouts import batch_results, batches, bulk
+from services.payouts import batch_results, batches, decisions
 from services.payouts.batch_templates import TEMPLATES
 
 
@@ -90,13 +91,13 @@ def new() -> Any:
             flash(message_of(refusal), "bad")
             return redirect(url_for("payouts.batch", order_no=numbers), 303)
         return redirect(url_for("batch.show", number=batch.id), 303)
-    orders = bulk.find(list(dict.fromkeys(request.args.getlist("order_no")))[: bulk.MOST])
+    orders = decisions.find(list(dict.fromkeys(request.args.getlist("order_no")))[: bulk.MOST])
     refused = batches.why_not(orders)
     chosen = [order for order in orders if order.id not in refused]
     return render_template(
         "console/payouts/batch_new.html",
         **{"orders": chosen, "refused": [(order, refused[order.id]) for order in orders if order.id in refused]},
-        **{"channels": bulk.subtotals(chosen, "channel"), "total": bulk.total(chosen), "message_of": message_of},
+        **{"channels": decisions.subtotals(chosen, "channel"), "total": bulk.total(chosen), "message_of": message_of},
         templates={name: translate(template.title) for name, template in TEMPLATES.items()},
     )
 

@@ -9,14 +9,15 @@ from flask_babel import gettext, lazy_gettext, ngettext
 
 from blueprints.console import access, uploads
 from blueprints.console.action_labels import money
-from blueprints.console.columns import Column, channel_link, marked, merchant_columns, order_link, status_of
+from blueprints.console.columns import Column, channel_link, marked, merchant_columns, status_of
 from blueprints.console.filters import CHANNEL, MERCHANT, SINCE, UNTIL, Filter
 from blueprints.console.forms import message_of
 from blueprints.console.list_page import BulkAction, ListPage
+from blueprints.console.pages.orders import ORDER_COLUMNS
 from models.tables.channel import Channel
-from services.claims import bulk, matching
-from services.claims.bulk import NOT_RECEIVED, RECEIVED
-from services.console import order_list, to_do
+from services.claims import decisions, matching
+from services.claims.decisions import NOT_RECEIVED, RECEIVED
+from services.console import bulk, order_list, to_do
 from services.console.perform import Given
 from services.errors import N_, OperatorError
 from services.security import audit
@@ -40,20 +41,7 @@ CLAIMS = ListPage(
         UNTIL,
     ),
     columns=(
-        Column(
-            "order_no",
-            lazy_gettext("Order number"),
-            lambda order: order.order_no,
-            link=order_link,
-            note=lambda order: order.merchant_order_no,
-        ),
-        Column(
-            "merchant_order_no",
-            lazy_gettext("Merchant order number"),
-            lambda order: order.merchant_order_no,
-            on="export",
-        ),
-        Column("createtime", lazy_gettext("Created"), lambda order: order.createtime, "time", on="export"),
+        *ORDER_COLUMNS,
         Column("claimed", lazy_gettext("Claimed at"), lambda order: order.updatetime, "time"),
         *merchant_columns(),
         Column(
@@ -107,7 +95,7 @@ def _confirmation(kind: str, endpoint: str) -> Any:
     if not 0 < len(numbers) <= bulk.MOST:
         flash(gettext("Select 1 to %(most)s deposits.", most=str(bulk.MOST)), "bad")
         return redirect(url_for(".index"))
-    rows = bulk.preview(kind, bulk.find(numbers))
+    rows = decisions.preview(kind, decisions.find(numbers))
     return render_template(
         "console/claims/confirm.html",
         **{"kind": kind, "send_to": url_for(f".{endpoint}"), "rows": rows, "sums": _sums(rows)},
@@ -123,7 +111,7 @@ def _sums(rows: list[bulk.Row]) -> dict[str, Any]:
         for (account, _), fen in action.lines.items():
             lines[account] = lines.get(account, 0) + fen
     events = {each.event for action in actions for each in action.sends if each.is_wanted}
-    return {"count": len(actions), "total": bulk.total(rows), "lines": lines, "events": sorted(events)}
+    return {"count": len(actions), "total": decisions.total(rows), "lines": lines, "events": sorted(events)}
 
 
 def _decide(kind: str) -> Any:
@@ -133,7 +121,7 @@ def _decide(kind: str) -> Any:
         return redirect(url_for(".index"), 303)
     reason = request.form.get("reason", "")
     given = {number: Given(reason, reference=request.form.get(f"reference-{number}", "")) for number in shown}
-    _report(kind, bulk.decide(kind, shown, given, access.actor()))
+    _report(kind, decisions.decide(kind, shown, given, access.actor()))
     return redirect(url_for(".index"), 303)
 
 
@@ -204,7 +192,7 @@ def _chosen_channel() -> Channel:
 
 def _matches_page(channel: Channel, found: matching.Matches) -> str:
     by_order: dict[str, matching.Match] = {match.order.order_no: match for match in found.matched}
-    rows = bulk.preview(RECEIVED, bulk.find(by_order))
+    rows = decisions.preview(RECEIVED, decisions.find(by_order))
     return render_template(
         "console/claims/matches.html",
         **{"channel": channel, "found": found, "by_order": by_order, "rows": rows, "sums": _sums(rows)},

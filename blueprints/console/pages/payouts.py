@@ -37,8 +37,10 @@ class _StateFilter(Filter):
     def given(self) -> str:
         if self.argument in request.args:
             return super().given()
-        is_sending = not order_list.payouts_to_approve() and order_list.payouts_to_send()
-        return SEND if is_sending else APPROVE
+        if "payouts_tab" not in g:  # the page asks several times
+            is_sending = not order_list.payouts_to_approve() and order_list.payouts_to_send()
+            g.payouts_tab = SEND if is_sending else APPROVE
+        return str(g.payouts_tab)
 
 
 STATE = _StateFilter("state", lazy_gettext("Payouts"), "tab", choices=choices(STATES), default=APPROVE)

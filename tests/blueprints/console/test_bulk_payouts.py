@@ -89,6 +89,18 @@ def test_a_seal_of_another_order_approves_nothing(console, sells, statuses):
     assert statuses([one, two]) == ["pending", "pending"]
 
 
+@pytest.mark.parametrize("kind", ["approve", "reject"])
+def test_a_payout_that_is_not_as_shown_is_left_as_it_was(console, sells, statuses, kind):
+    one, two = sells("10.00", "20.00")
+    page = confirmation(console, kind, [one])
+    seal = page.rows_sent[0].partition(".")[2]
+    form = {"csrf_token": page.fields["csrf_token"], "row": [f"{two}.{seal}"], "reason": "no"}
+    answer = console.post(f"/console/payouts/{kind}", data=form)
+    shown = console.get(answer.location) if kind == "approve" else answer
+    assert "changed since this page was loaded" in Shown(shown.text).text
+    assert statuses([one, two]) == ["pending", "pending"]
+
+
 def test_a_bulk_rejection_needs_a_reason_and_returns_the_reserve(console, sells, statuses, balances, order_details):
     before = balances()
     numbers = sells("10.00", "20.00")

@@ -7,7 +7,7 @@ import pytest
 from models.tables.ledger import Posting
 from models.tables.operator import AuditEntry
 from models.tables.order import Order
-from services.claims import bulk
+from services.console import bulk
 from tests.blueprints.console import acting
 from tests.blueprints.console.acting import Forms, main_form
 from tests.services import walks
@@ -141,6 +141,15 @@ def test_a_claim_that_changed_meanwhile_is_refused_and_the_others_are_done(conso
     assert found[0] == ("good", "1 deposit confirmed: ¥20.00")
     assert found[1] == ("bad", f"{changed}: Not possible in the current order status: Cancelled.")
     assert (status(changed), status(other)) == ("cancelled", "completed")
+
+
+def test_a_claim_that_would_now_be_credited_later_is_refused(console, ask, claimed, flask):
+    order_no = claimed("10.00")
+    url, fields = main_form(ask("confirm", [order_no]).text)
+    flask("channel", "set", 3, "--settlement-days", 1)
+    changed = f"{order_no}: The order changed since this page was loaded. Reload and try again."
+    assert messages(console, console.post(url, data=fields)) == [("bad", changed)]
+    assert status(order_no) == "paid"
 
 
 def test_one_transaction_id_confirms_one_claim(console, ask, claimed):

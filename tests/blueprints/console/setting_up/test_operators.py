@@ -130,7 +130,10 @@ def test_an_unknown_account_or_action_is_not_found(send):
     assert {send(path, change="end" if "99" in path else "nope").status_code for path in paths} == {404}
 
 
-SETUP = ("merchant/new", "merchant/demo", "merchant/demo/adjust", "channel/new", "channel/1", "operators/")
+SETUP = (
+    *("merchant/new", "merchant/demo", "merchant/demo/adjust", "channel/new", "channel/1", "operators/"),
+    *("notifications/new", "notifications/balances"),
+)
 
 
 def test_an_operator_works_with_orders_and_cannot_change_the_setup(fill, sign_in, send, page):

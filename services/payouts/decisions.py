@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from models.db.base import database
 from models.db.writer import transaction
-from models.tables.channel import Channel
-from models.tables.merchant import Merchant
 from models.tables.order import CONFIRMED, SELL, Order
 from schemas.views import STATUS_TEXTS, hundredths
-from services.console import perform
-from services.console.available_actions import Action, possible
+from services.console import bulk, perform
+from services.console.available_actions import possible
+from services.console.bulk import DONE, REQUESTED, Outcome
 from services.console.perform import Given
 from services.errors import N_, OperatorError
 from services.orders import payouts
 from services.security import audit, sandbox_guard, second_operator
 from services.security.audit import Actor
-
-MOST = 200  # payouts of one bulk action
-LONGEST = 20  # seconds after which a bulk action leaves the remaining payouts as they are
 
 APPROVE, REJECT, SENT = KINDS = ("approve", "reject", "sent")
 # By kind: the names and cases of the actions on one payout that it performs.
@@ -39,17 +34,12 @@ _WHY_NOT: dict[str, Callable[[Order], str]] = {
     SENT: payouts.why_not_mark_paid,
 }
 OWN_REQUEST = N_("You requested this payout, so another operator must approve it.")
-_CHANGED = N_("The order changed since this page was loaded. Reload and try again.")
 CHANGED = N_("Order %(order_no)s changed since this page was loaded, so no payout was approved. Check and try again.")
 
 
 @dataclass(frozen=True)
-class Row:
-    """A payout of a bulk action: what would be done, or why nothing can be done."""
-
-    order: Order
-    action: Action | None = None
-    refusal: OperatorError | None = None
+class Row(bulk.Row):
+    """A payout of a bulk action."""
 
     @property
     def seal(self) -> str:
@@ -64,23 +54,9 @@ class Row:
         return self.action is not None and self.action.case == "request"
 
 
-DONE, REQUESTED, REFUSED, LEFT = "done", "requested", "refused", "left"
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """The outcome of one payout: DONE, REQUESTED, REFUSED with `refusal`, or LEFT because the time was over."""
-
-    order: Order
-    state: str
-    refusal: OperatorError | None = None
-
-
 def find(numbers: Iterable[str]) -> list[Order]:
     """Return the withdrawals with these numbers, oldest first, with merchant and channel."""
-    found = Order.select(Order, Merchant, Channel).join_from(Order, Merchant).join_from(Order, Channel)
-    wanted = (Order.order_no.in_(list(numbers)), Order.order_type == SELL)
-    return list(found.where(*wanted).order_by(Order.createtime, Order.id))
+    return bulk.find(SELL, numbers)
 
 
 def preview(kind: str, numbers: Iterable[str], who: str) -> list[Row]:
@@ -105,11 +81,6 @@ def _why_not(kind: str, order: Order) -> OperatorError:
         return OperatorError(sandbox_guard.NOT_REAL, key=order.merchant.key)
     status = STATUS_TEXTS[order.order_type, order.status]
     return OperatorError(N_("Not possible in the current order status: %(status)s."), status=status)
-
-
-def total(orders: Iterable[Order]) -> int:
-    """Return the sum of the orders' amounts, in fen."""
-    return sum(order.amount for order in orders)
 
 
 def approve(shown: dict[str, str], actor: Actor) -> list[Outcome]:
@@ -142,7 +113,7 @@ def _is_as_shown(row: Row, shown: dict[str, str]) -> bool:
 
 def _performed(row: Row, given: Given, actor: Actor) -> Outcome:
     if row.action is None:
-        raise row.refusal or OperatorError(_CHANGED)
+        raise row.refusal or OperatorError(perform.CHANGED)
     action, _ = perform.carry_out(row.order, row.action, row.action.seal, given, actor)
     return Outcome(row.order, REQUESTED if action.case == "request" else DONE)
 
@@ -155,22 +126,13 @@ def each(kind: str, shown: dict[str, str], given: dict[str, Given], actor: Actor
         given: the entered values by order number.
     """
     audit.record(actor, VERBS[kind], "payouts", "", _summary(shown))
-    until, outcomes = time.monotonic() + LONGEST, []
-    for order in find(shown):
-        if time.monotonic() > until:
-            outcomes.append(Outcome(order, LEFT))
-            continue
-        try:
-            outcomes.append(_ONE[kind](order, shown[order.order_no], given[order.order_no], actor))
-        except OperatorError as refusal:
-            outcomes.append(Outcome(order, REFUSED, refusal))
-    return outcomes
+    return bulk.each(find(shown), lambda order: _ONE[kind](order, shown[order.order_no], given[order.order_no], actor))
 
 
 def _one(kind: str, order: Order, seal: str, given: Given, actor: Actor) -> Outcome:
     row = _row(kind, order, actor.name)
     if row.action is not None and row.seal != seal:
-        raise OperatorError(_CHANGED)
+        raise OperatorError(perform.CHANGED)
     return _performed(row, given, actor)
 
 
@@ -194,7 +156,7 @@ def _mark(order: Order, seal: str, given: Given, actor: Actor) -> Outcome:
     try:
         return _locked(order, seal, given, actor)
     except OperatorError as refusal:
-        audit.record(actor, "mark paid", "order", order.order_no, f"not done: {refusal}")
+        audit.record_failure(actor, "mark paid", "order", order.order_no, refusal)
         raise
 
 
@@ -203,7 +165,7 @@ _ONE: dict[str, Callable[[Order, str, Given, Actor], Outcome]] = {REJECT: _rejec
 
 def _summary(shown: dict[str, str]) -> str:
     orders = find(shown)
-    return f"{len(orders)} payouts, {hundredths(total(orders))}"
+    return f"{len(orders)} payouts, {hundredths(bulk.total(orders))}"
 
 
 def subtotals(orders: list[Order], of: str) -> list[tuple[Any, int, int]]:

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from models.db.writer import transaction
-from models.tables.channel import Channel
-from models.tables.merchant import Merchant
 from models.tables.order import BUY, PAID, PENDING, Order
 from schemas.views import STATUS_TEXTS, hundredths
 from services.channels.calls import driver_of
-from services.console import perform
-from services.console.available_actions import Action, of_claim
+from services.console import bulk, perform
+from services.console.available_actions import of_claim
+from services.console.bulk import DONE, Outcome, Row
 from services.console.perform import Given
 from services.errors import N_, OperatorError
 from services.orders import claims
 from services.security import audit
 from services.security.audit import Actor
-
-MOST = 200  # deposits of one bulk action
-LONGEST = 20  # seconds after which the remaining deposits are left as they are
 
 RECEIVED, NOT_RECEIVED = KINDS = ("paid", "not-received")  # names of actions on one order
 VERBS = {RECEIVED: "confirm claims", NOT_RECEIVED: "dismiss claims"}
@@ -29,32 +23,9 @@ _CASES = ("credit", "credit later", "cancel")  # of these actions; the others do
 _WAITING = {RECEIVED: (PENDING, PAID), NOT_RECEIVED: (PAID,)}
 
 
-@dataclass(frozen=True)
-class Row:
-    """A deposit of a bulk action: what would be done, or why nothing can be done."""
-
-    order: Order
-    action: Action | None = None
-    refusal: OperatorError | None = None
-
-
-DONE, REFUSED, LEFT = "done", "refused", "left"
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """The outcome of one deposit: DONE, REFUSED with `refusal`, or LEFT because the time was over."""
-
-    order: Order
-    state: str
-    refusal: OperatorError | None = None
-
-
 def find(numbers: Iterable[str]) -> list[Order]:
     """Return the deposits with these numbers, oldest first, with merchant and channel."""
-    found = Order.select(Order, Merchant, Channel).join_from(Order, Merchant).join_from(Order, Channel)
-    wanted = (Order.order_no.in_(list(numbers)), Order.order_type == BUY)
-    return list(found.where(*wanted).order_by(Order.createtime, Order.id))
+    return bulk.find(BUY, numbers)
 
 
 def preview(kind: str, orders: Iterable[Order]) -> list[Row]:
@@ -76,7 +47,7 @@ def _row(kind: str, order: Order) -> Row:
 
 def total(rows: Iterable[Row]) -> int:
     """Return the sum of the amounts of the deposits that can be decided on, in fen."""
-    return sum(row.order.amount for row in rows if row.action)
+    return bulk.total(row.order for row in rows if row.action)
 
 
 def decide(kind: str, shown: dict[str, str], given: dict[str, Given], actor: Actor) -> list[Outcome]:
@@ -89,30 +60,28 @@ def decide(kind: str, shown: dict[str, str], given: dict[str, Given], actor: Act
         given: the entered values by order number.
     """
     orders = find(shown)
-    summary = f"{len(orders)} deposits, {hundredths(sum(order.amount for order in orders))}"
+    summary = f"{len(orders)} deposits, {hundredths(bulk.total(orders))}"
     audit.record(actor, VERBS[kind], "orders", "", summary)
-    until, outcomes = time.monotonic() + LONGEST, []
-    for order in orders:
-        if time.monotonic() > until:
-            outcomes.append(Outcome(order, LEFT))
-            continue
-        try:
-            _one(kind, order, shown[order.order_no], given.get(order.order_no, Given()), actor)
-        except OperatorError as refusal:
-            audit.record(actor, perform.DOING[kind][0], "order", order.order_no, f"not done: {refusal}")
-            outcomes.append(Outcome(order, REFUSED, refusal))
-        else:
-            outcomes.append(Outcome(order, DONE))
-    return outcomes
+    return bulk.each(
+        orders, lambda order: _decided(kind, order, shown[order.order_no], given.get(order.order_no, Given()), actor)
+    )
+
+
+def _decided(kind: str, order: Order, seal: str, given: Given, actor: Actor) -> Outcome:
+    """Decide on one deposit; record a refusal."""
+    try:
+        return _one(kind, order, seal, given, actor)
+    except OperatorError as refusal:
+        audit.record_failure(actor, perform.DOING[kind][0], "order", order.order_no, refusal)
+        raise
 
 
 @transaction
-def _one(kind: str, order: Order, seal: str, given: Given, actor: Actor) -> None:
+def _one(kind: str, order: Order, seal: str, given: Given, actor: Actor) -> Outcome:
     """Decide on one deposit, in one transaction with its audit entry. Raises OperatorError; nothing is changed."""
     row = _row(kind, Order.for_update(order.id))
     if row.refusal is not None:
         raise row.refusal
     assert row.action is not None
-    if row.action.seal != seal:
-        raise OperatorError(N_("The order changed since this page was loaded. Reload and try again."))
     perform.perform(row.order, row.action.key, seal, given, actor)
+    return Outcome(order, DONE)

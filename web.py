@@ -26,6 +26,7 @@ from blueprints.api.regions import regions
 from blueprints.api.request_log import Logged, LoggedRefusals
 from blueprints.checkout.payment_page import pages
 from blueprints.console import Mounted, uploads
+from blueprints.epay.gateway import epay
 from blueprints.openapi.guide_pages import guide_pages
 from blueprints.openapi.pages import docs
 from cli.output import ends_in_one_line
@@ -69,7 +70,7 @@ def _entering(app: Flask, application: Any) -> Any:
 def register(app: Flask, api_prefix: str, demo: bool = True) -> None:
     """Register all blueprints except the console; the sandbox in demo mode only."""
     app.register_blueprint(merchant_api, url_prefix=api_prefix + str(merchant_api.url_prefix))
-    for blueprint in (regions, pages, notices, health, metrics.blueprint, docs, guide_pages):
+    for blueprint in (regions, pages, notices, epay, health, metrics.blueprint, docs, guide_pages):
         app.register_blueprint(blueprint)
     if demo:
         sandbox.mount(app)

@@ -14,6 +14,7 @@ COMMANDS = {
     "merchant": "cli.merchants:merchant",
     "account": "cli.merchants:account",
     "channel": "cli.channels:channel",
+    "epay": "cli.epay:epay",
     "order": "cli.orders:order",
     "callback": "cli.callbacks:callback",
     "notification": "cli.notifications:notification",

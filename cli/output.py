@@ -32,6 +32,9 @@ CHECKS = {
     "ledger adjust": "`orders ledger balances`. Or repeat it within 10 minutes: it is refused if it took effect",
     "merchant rotate": "`orders merchant show KEY`. If `updatetime` is recent, the secret was replaced. Another "
     "rotation ends the old secret at once",
+    "epay enable": "`orders epay show KEY`. If it is shown, `orders epay rotate KEY` shows a new key",
+    "epay rotate": "`orders epay show KEY`. If `updatetime` is recent, the key was replaced. Another rotation ends the "
+    "old key at once",
     "merchant add": "`orders merchant list`. If it is listed, `orders merchant rotate KEY` shows a new secret",
     "account add": "`orders account list KEY`",
     "channel add": "`orders channel list`",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -42,6 +41,7 @@ from gateways.config import (
     public_key,
     texts,
 )
+from gateways.epay_protocol import md5_signature, signed_text
 from gateways.epay_responses import (
     answer_of,
     knows_no_order,
@@ -145,19 +145,6 @@ class EpayConfig(UpstreamConfig):
         missing = [name for name in KEYS.get(version, ()) if not data.get(name)]
         if missing:
             raise ValidationError({name: [N_("Required for this version.")] for name in missing})
-
-
-def signed_text(fields: Mapping[str, Any]) -> str:
-    """Return the text to sign: all nonempty fields except the signature, sorted by name, not URL-encoded."""
-    given = {name: str(value) for name, value in fields.items() if not isinstance(value, (dict, list, type(None)))}
-    return "&".join(
-        f"{name}={given[name]}" for name in sorted(given) if name not in ("sign", "sign_type") and given[name].strip()
-    )
-
-
-def md5_signature(fields: Mapping[str, Any], key: str) -> str:
-    """Return version 1's signature in lowercase hex."""
-    return hashlib.md5((signed_text(fields) + key).encode(), usedforsecurity=False).hexdigest()
 
 
 class EpayDriver(Driver):

@@ -14,6 +14,7 @@ from models.queries.search import SearchProgress
 from models.queries.search import create as search_statements
 from models.schema_postgres import statements as postgres_statements
 from models.tables.channel import Channel, ChannelLink, ChannelPicture
+from models.tables.epay import EpayAccount, EpayOrder
 from models.tables.ledger import Entry, LedgerAccount, LedgerDay, Posting
 from models.tables.maintenance import ErasureDelayed, ErasureProgress, Restoration, Verification
 from models.tables.merchant import Merchant
@@ -81,6 +82,8 @@ TABLES = [
     ChannelPicture,
     PayoutBatch,
     PayoutBatchLine,
+    EpayAccount,
+    EpayOrder,
 ]
 # Conditions that find a row that must not change or be deleted, not even by REPLACE, which fires no DELETE trigger.
 APPEND_ONLY = {

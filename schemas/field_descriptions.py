@@ -172,6 +172,9 @@ MEANINGS: dict[str, Meaning] = {
         "Order number from `pay_url`. An unknown number returns a page with status 404.", "202601018899480685472049"
     ),
     "paymentPage.played": Meaning("Sandbox only: the outcome that the tester has just chosen.", "success"),
+    "paymentPage.refused": Meaning("Sent after the channel refused the payment method that the payer chose.", ""),
+    "paymentChosen.order_no": Meaning("The payment's number.", "202601018899480685472049"),
+    "paymentChosen.choice": Meaning("The channel and the payment method, as the page offers them.", "2-alipay"),
     "paymentOpened.again": Meaning(
         "`1` opens the payment again after the channel refused it, with a new number at the channel. Otherwise empty.",
         "1",

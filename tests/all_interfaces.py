@@ -9,7 +9,8 @@ import pyotp
 
 from models.tables.order import STATUSES
 from services.security import operators, second_factor
-from tests.pages import CASHIER, CLAIM, FORM, GO, OPEN, STATUS
+from tests.epay_shop import Shop
+from tests.pages import BACK, CASHIER, CHOOSE, CLAIM, FORM, GO, OPEN, STATUS
 from tests.support import CARD, PERSON, completed
 
 QR_IMAGE = "/addons/paychannel/pay/qr-image"
@@ -70,6 +71,32 @@ def open_all_pages(api, http):
     for path in (*(f"{REGIONS}/{each}" for each in regions), *pages):
         assert http("GET", path).status == 200
     assert http("GET", "/readyz").status == 503  # this test runs no jobs
+
+
+def be_an_epay_shop(api, http, web_server, flask_json):
+    """Use every address of the epay gateway, by both versions, and the pages of its payers."""
+    keys = flask_json("epay", "enable", "demo", "--host", "localhost", "--host", "127.0.0.1")
+    shop = Shop(http, web_server, keys | flask_json("epay", "rotate", "demo", "--rsa"))
+    number = shop.mapi(type=None)["trade_no"]
+    api.detail(order_no=number)
+    for path in (CASHIER, CHOOSE, BACK):
+        http(
+            "POST" if path == CHOOSE else "GET",
+            f"{path}?order_no={number}",
+            f"order_no={number}&choice=2-alipay".encode(),
+            FORM,
+        )
+    shop.submit(type=None)
+    api.play(number, "success")
+    for act in ("order", "orders", "query", "refund"):
+        shop.api(act, trade_no=number)
+    shop.get("/api/pay/submit", shop.signed(2, out_trade_no="SHOP-2", type="bank"))
+    by_hand = shop.mapi(out_trade_no="SHOP-3", type=None)["trade_no"]
+    http("POST", CHOOSE, f"order_no={by_hand}&choice=3-bank".encode(), FORM)
+    shop.v2("pay/create", **shop.fields(out_trade_no="SHOP-4"))
+    calls = ("pay/query", "pay/close", "pay/refund", "pay/refundquery", "merchant/info", "merchant/orders")
+    for call in (*calls, *(f"transfer/{each}" for each in ("submit", "query", "balance", "proof"))):
+        shop.v2(call, out_trade_no="SHOP-3", trade_no=by_hand)
 
 
 def use_the_simulator(api, http):

@@ -2,8 +2,8 @@
 
 from html.parser import HTMLParser
 
-CASHIER, STATUS, CLAIM, OPEN, GO = (
-    f"/addons/paychannel/pay/{name}" for name in ("index", "status", "paid", "open", "go")
+CASHIER, STATUS, CLAIM, OPEN, GO, CHOOSE, BACK = (
+    f"/addons/paychannel/pay/{name}" for name in ("index", "status", "paid", "open", "go", "choose", "return")
 )
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 

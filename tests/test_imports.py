@@ -49,6 +49,7 @@ LAYERS = {
         "callbacks",
         "channels",
         "orders",
+        "epay",
         "statements",
         "backups",
         "console",

@@ -9,18 +9,34 @@ API = """
 /addons/paychannel/channel.gatewaya/provinceList GET
 /addons/paychannel/channel.gatewaya/regionData GET
 /addons/paychannel/notify/<order_no> GET POST
+/addons/paychannel/pay/choose POST
 /addons/paychannel/pay/go GET
 /addons/paychannel/pay/index GET
 /addons/paychannel/pay/open POST
 /addons/paychannel/pay/paid POST
 /addons/paychannel/pay/qr-image GET
+/addons/paychannel/pay/return GET
 /addons/paychannel/pay/status GET
 /addons/paychannel/static/<path:filename> GET
+/api.php GET POST
+/api/merchant/info GET POST
+/api/merchant/orders GET POST
+/api/pay/close GET POST
+/api/pay/create GET POST
+/api/pay/query GET POST
+/api/pay/refund GET POST
+/api/pay/refundquery GET POST
+/api/pay/submit GET POST
+/api/transfer/balance GET POST
+/api/transfer/proof GET POST
+/api/transfer/query GET POST
+/api/transfer/submit GET POST
 /docs GET
 /docs.md GET
 /docs/<path:name> GET
 /healthz GET
 /llms.txt GET
+/mapi.php GET POST
 /merchant/createOrder POST
 /merchant/getPayChannels POST
 /merchant/orderQueryDetail POST
@@ -28,6 +44,7 @@ API = """
 /metrics GET
 /openapi.json GET
 /readyz GET
+/submit.php GET POST
 """
 DEMO = """
 /sandbox GET

@@ -75,9 +75,8 @@ def _authenticate(endpoint: str, body: dict[str, Any], query: dict[str, Any], in
     stamp = auth["timestamp"]
     if not _TIMESTAMP.fullmatch(stamp) or not replay.is_fresh(int(stamp)):
         raise ApiError(Code.TIMESTAMP_OUTSIDE_WINDOW, detail=_why_not_fresh(sent.get("timestamp")))
-    _check_address(known)
-    if not _requests().hit(merchant.key):
-        raise ApiError(Code.TOO_MANY_REQUESTS, retry_after=_requests().retry_after(merchant.key))
+    check_address(known)
+    count_request(merchant)
     if isinstance(auth["nonce"], Literal) or not _NONCE.fullmatch(auth["nonce"]):
         raise ApiError(Code.INVALID_NONCE, detail=_MISSING if sent.get("nonce") in (None, "") else _NO_NONCE)
     replay.spend_nonce(merchant, auth["nonce"])
@@ -106,10 +105,27 @@ def _why_not_fresh(sent: Any) -> str:
     return Message(N_("the server's clock was set back; its time is %(now)s"), now=now)
 
 
-def _check_address(known: Known) -> None:
+def check_address(known: Known) -> None:
     """Check the caller's address against the merchant's allow list, if any. Raises ApiError ADDRESS_NOT_ALLOWED."""
     if known.networks and not is_within(request.remote_addr, known.networks):
         raise ApiError(Code.ADDRESS_NOT_ALLOWED)
+
+
+def count_request(merchant: Merchant) -> None:
+    """Count a genuine request. Raises ApiError TOO_MANY_REQUESTS."""
+    if not _requests().hit(merchant.key):
+        raise ApiError(Code.TOO_MANY_REQUESTS, retry_after=_requests().retry_after(merchant.key))
+
+
+def check_refusals(address: str) -> None:
+    """Refuse an address after too many failed authentications. Raises ApiError TOO_MANY_REQUESTS."""
+    if _refused().is_reached(address):
+        raise ApiError(Code.TOO_MANY_REQUESTS, retry_after=_refused().retry_after(address))
+
+
+def count_refusal(address: str) -> None:
+    """Count a failed authentication."""
+    _refused().hit(address)
 
 
 def _idempotency_key() -> str:
@@ -131,14 +147,13 @@ def authenticated(endpoint: str, in_query: bool) -> Call:
         ApiError, ValidationError: as documented per code; refused authentications are counted.
     """
     address = caller(request.remote_addr or "")
-    if _refused().is_reached(address):
-        raise ApiError(Code.TOO_MANY_REQUESTS, retry_after=_refused().retry_after(address))
+    check_refusals(address)
     try:
         body, query = _read(body_required=not in_query)
         merchant, nonce = _authenticate(endpoint, body, query, in_query)
     except ApiError as refusal:
         if refusal.code == Code.MALFORMED_REQUEST or refusal.code // 100 == 401:
-            _refused().hit(address)
+            count_refusal(address)
         raise
     request.environ["orders.merchant"] = merchant.key
     payload, elsewhere = (query, body) if in_query else (body, query)

@@ -66,9 +66,13 @@ _json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
 def _envelope(code: int, msg: str, data: Any, status: int = 200, **more: Any) -> Response:
-    request.environ["orders.code"] = code
-    text = _json.encode({"code": code, "msg": msg, "data": data, **more})
-    return Response(f"{text}\n", status, content_type="application/json")
+    return as_json({"code": code, "msg": msg, "data": data, **more}, status)
+
+
+def as_json(facts: dict[str, Any], status: int = 200) -> Response:
+    """Return a JSON response; its `code` is counted and logged."""
+    request.environ["orders.code"] = facts["code"]
+    return Response(f"{_json.encode(facts)}\n", status, content_type="application/json")
 
 
 def ok(data: Any, msg: str = N_("success"), **more: Any) -> Response:

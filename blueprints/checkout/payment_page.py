@@ -13,10 +13,12 @@ from markupsafe import Markup
 import business_clock
 from blueprints.api.envelope import ok
 from blueprints.api.rate_limits import STRANGERS_FORM, caller
+from blueprints.checkout import choice
 from gateways.base import ChannelError, Opened, Payer, Report, State
-from models.tables.order import BUY, PENDING, Order
+from models.tables.order import BUY, CANCELLED, PENDING, Order
 from runtime import Part, current
 from schemas.views import PAY_METHOD_TEXTS, hundredths
+from services.callbacks import epay_notices
 from services.channels import pictures
 from services.channels.calls import driver_of, pay_url
 from services.errors import N_, ApiError, Code
@@ -80,17 +82,23 @@ def _limit() -> Response | None:
 
 
 @pages.after_request
-def _strict(response: Response) -> Response:
+def strict(response: Response) -> Response:
+    """Add the headers of a page for payers."""
     response.headers.setdefault("Content-Security-Policy", POLICY)
     response.headers["Referrer-Policy"] = "strict-origin"  # WeChat's H5 payment requires the origin
     response.headers["Vary"] = "Accept-Language"
     return response
 
 
+def _deposit_or_none(order_no: str) -> Order | None:
+    order = Order.get_or_none(Order.order_no == order_no, Order.order_type == BUY)
+    return None if order is None or sandbox_guard.is_barred(order.channel) else order
+
+
 def _deposit(order_no: str | None) -> Order:
     """Return the deposit with this number. Raises ApiError ORDER_NOT_FOUND."""
-    order = Order.get_or_none(Order.order_no == (order_no or ""), Order.order_type == BUY)
-    if order is None or sandbox_guard.is_barred(order.channel):
+    order = _deposit_or_none(order_no or "")
+    if order is None:
         raise ApiError(Code.ORDER_NOT_FOUND)
     return order
 
@@ -132,12 +140,16 @@ def _qr(text: str) -> Markup | str:
 
 
 @pages.get("/addons/paychannel/pay/index")
-def index() -> Response | tuple[str, int] | str:
-    """Show the payment page."""
-    try:
-        order = _deposit(request.args.get("order_no"))
-    except ApiError:
+def index() -> Any:
+    """Show the payment page, or the choice of a payment method before there is an order."""
+    number = request.args.get("order_no", "")
+    order = _deposit_or_none(number)
+    if (order is None or order.status == CANCELLED) and (chooser := choice.page(number)):
+        return chooser
+    if order is None:
         return render_template("cashier_missing.html"), 404
+    if later := choice.later_page(order):
+        return redirect(later, 303)
     shown, driver = _shown(order), driver_of(order.channel)
     opened, by_hand = shown.opened or Opened(), driver.by_hand
     sandbox = driver.simulated
@@ -168,6 +180,7 @@ def index() -> Response | tuple[str, int] | str:
         sandbox=sandbox,
         no_real_money=sandbox or (current().settings.demo and by_hand),
         sandbox_url="/sandbox/pay",
+        back_url=url_for("pages.back", order_no=order.order_no) if epay_notices.has_return(order) else "",
         played=next((gettext(what) for value, _, what in OUTCOMES if value == request.args.get("played")), ""),
         outcomes=[(value, gettext(label), gettext(what)) for value, label, what in OUTCOMES] if sandbox else [],
         **_live(order, shown.is_ready),
@@ -199,6 +212,17 @@ def open_now() -> Any:
     order = _deposit(request.form.get("order_no"))
     attempts.open_for(order, _payer(), again=bool(request.form.get("again")))
     return redirect(url_for("pages.index", order_no=order.order_no), 303)
+
+
+pages.post("/addons/paychannel/pay/choose")(choice.choose)
+
+
+@pages.get("/addons/paychannel/pay/return")
+def back() -> Any:
+    """Send the payer of a completed epay order back to the shop, with a signature that the shop can verify."""
+    order = _deposit(request.args.get("order_no"))
+    address = epay_notices.return_address(order)
+    return redirect(address or url_for("pages.index", order_no=order.order_no), 303)
 
 
 @pages.get("/addons/paychannel/pay/go")

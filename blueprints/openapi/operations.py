@@ -37,8 +37,9 @@ TAGS = {
     CALLBACKS: "Signed requests of the service to merchants.",
 }
 
-# How the routes begin that are not part of the API: files of pages, the documentation, and tools of demo mode.
-LEFT_OUT = ("pages.static", "pages.qr_image", "guides", "sandbox")
+# How the routes begin that are not part of the API: files of pages, the documentation, tools of demo mode, and the
+# epay gateway, which has a protocol of its own.
+LEFT_OUT = ("pages.static", "pages.qr_image", "guides", "sandbox", "epay")
 
 
 @dataclass(frozen=True)
@@ -183,9 +184,9 @@ OPERATIONS = (
         "pages.index",
         PAYMENT,
         N_("Show the payment page of a deposit."),
-        query_texts=("order_no", "played"),
+        query_texts=("order_no", "played", "refused"),
         sends=PAGE,
-        others=((200, HTML), (404, HTML), (429, HTML)),
+        others=((200, HTML), (303, HTML), (404, HTML), (429, HTML)),
     ),
     Operation(
         "paymentState",
@@ -226,6 +227,26 @@ OPERATIONS = (
         (Code.ORDER_NOT_FOUND,),
         method="post",
         form=("order_no",),
+        sends=PAGE,
+        others=((303, HTML), (429, HTML)),
+    ),
+    Operation(
+        "paymentChosen",
+        "pages.choose",
+        PAYMENT,
+        N_("Create the order of an epay payment at the channel that the payer chose."),
+        method="post",
+        form=("order_no", "choice"),
+        sends=PAGE,
+        others=((303, HTML), (429, HTML)),
+    ),
+    Operation(
+        "paymentReturn",
+        "pages.back",
+        PAYMENT,
+        N_("Send the payer of a completed epay order back to the shop."),
+        (Code.ORDER_NOT_FOUND,),
+        query_texts=("order_no",),
         sends=PAGE,
         others=((303, HTML), (429, HTML)),
     ),

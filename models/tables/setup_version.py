@@ -1,10 +1,11 @@
-"""A number that rises with every change of merchants and channels, in any process."""
+"""A number that rises with every change of merchants, channels and epay accounts, in any process."""
 
 from peewee import IntegerField
 
 from models.db.base import Statement, Table
 from models.db.writer import transaction
 from models.tables.channel import Channel, ChannelLink
+from models.tables.epay import EpayAccount
 from models.tables.merchant import Merchant
 
 
@@ -17,7 +18,7 @@ class SetupVersion(Table):
         table_name = "revision"
 
 
-OF_TABLES = tuple(table._meta.table_name for table in (Merchant, Channel, ChannelLink))
+OF_TABLES = tuple(table._meta.table_name for table in (Merchant, Channel, ChannelLink, EpayAccount))
 REVISED = tuple(
     f'CREATE TRIGGER {name}_{verb.lower()}_revised AFTER {verb} ON "{name}" '
     "BEGIN UPDATE revision SET number = number + 1; END"

@@ -1,4 +1,6 @@
-"""Delivery of callbacks: select due rows, claim them, send each as a signed POST, record the attempt.
+"""Delivery of callbacks: select due rows, claim them, send each, record the attempt.
+
+A callback is a signed POST, the notice of an epay order a signed GET.
 
 A callback is sent up to eight times:
 
@@ -32,10 +34,12 @@ import business_clock
 from gateways.http import Deadline
 from models.db.base import Statement
 from models.db.writer import transaction
+from models.tables.epay import EpayOrder
 from models.tables.merchant import Merchant
 from models.tables.outbox import DEAD, DELIVERED, WAITING, Callback, CallbackAttempt
 from runtime import current
-from services.callbacks import http
+from services.callbacks import epay_notices, http
+from services.merchants import cache
 from services.platform.worker_pool import Health, WorkerPool, claim
 from services.security import vault
 from services.security.signing import sign_webhook
@@ -93,11 +97,20 @@ def _due_callbacks(now: int, merchant_id: int, limit: int) -> list[Callback]:
 def deliver(callback: Callback) -> bool:
     """Send a claimed callback once and record the attempt; return whether it was delivered quickly."""
     at, started = business_clock.now(), time.monotonic()
-    status, answer = send(callback.merchant, callback.webhook_id, callback.body)
-    took = time.monotonic() - started
-    delivered = status is not None and 200 <= status < 300
+    if callback.type == epay_notices.TYPE:
+        status, answer = _exchange("GET", address_of(callback), "", {})
+    else:
+        status, answer = send(callback.merchant, callback.webhook_id, callback.body)
+    took, delivered = time.monotonic() - started, is_delivered(callback, status, answer)
     _record(callback, _state_after(callback, status, delivered), at, status, round(took * 1000), answer)
     return delivered and took < SLOW
+
+
+def is_delivered(callback: Callback, status: int | None, answer: str) -> bool:
+    """Return whether this response to an attempt confirms the callback."""
+    if callback.type == epay_notices.TYPE:
+        return epay_notices.is_received(status, answer)
+    return status is not None and 200 <= status < 300
 
 
 def _state_after(callback: Callback, status: int | None, delivered: bool) -> dict[str, Any]:
@@ -128,9 +141,19 @@ def _record(
     _outcome.run(row=callback.id, claimed=callback.due_at, before=callback.attempts, **columns)
 
 
-def address_of(merchant: Merchant) -> str:
+def callback_url(merchant: Merchant) -> str:
     """Return the merchant's callback URL, or "". A path alone is an address of this service: the demo inbox."""
     return urljoin(current().settings.public_url, merchant.callback_url) if merchant.callback_url else ""
+
+
+def address_of(callback: Callback) -> str:
+    """Return the address of a callback's next attempt; that of an epay notice has the signature. Empty without one."""
+    if callback.type != epay_notices.TYPE:
+        return callback_url(callback.merchant)
+    account, payment = cache.by_id(callback.merchant_id).epay, EpayOrder.of_order(callback.order_id)
+    assert account is not None  # neither is ever deleted
+    assert payment is not None
+    return epay_notices.address(account, payment, callback.body, callback.attempts)
 
 
 def headers_of(webhook_id: str, timestamp: str, signature: str) -> dict[str, str]:
@@ -150,11 +173,15 @@ def send(merchant: Merchant, webhook_id: str, body: str) -> tuple[int | None, st
     now = int(time.time())
     secrets_now = vault.valid_secrets(merchant, "callback_secret")
     headers = headers_of(webhook_id, str(now), sign_webhook(secrets_now, webhook_id, now, body))
-    url, private_allowed = address_of(merchant), current().settings.private_callbacks_allowed
+    return _exchange("POST", callback_url(merchant), body, headers)
+
+
+def _exchange(method: str, url: str, body: str, headers: dict[str, str]) -> tuple[int | None, str]:
+    private_allowed = current().settings.private_callbacks_allowed
     try:
         with (
             Deadline(TIMEOUT),
-            http.post(url, body.encode(), headers, timeout=TIMEOUT, private_allowed=private_allowed) as answer,
+            http.send(method, url, body.encode(), headers, timeout=TIMEOUT, private_allowed=private_allowed) as answer,
         ):
             return answer.status_code, _start_of(answer)
     except (OSError, ValueError, HTTPError, HTTPException) as error:  # those of requests are OSErrors

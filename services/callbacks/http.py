@@ -28,8 +28,10 @@ def _adapter(private_allowed: bool) -> HTTPAdapter:
     return kept[private_allowed]
 
 
-def post(url: str, body: bytes, headers: dict[str, str], *, timeout: float, private_allowed: bool) -> requests.Response:
-    """POST to an address; return the response with an unread body.
+def send(
+    method: str, url: str, body: bytes, headers: dict[str, str], *, timeout: float, private_allowed: bool
+) -> requests.Response:
+    """Send a request to an address; return the response with an unread body.
 
     An adapter alone keeps no cookies, follows no redirect and ignores .netrc and proxies; a session around it would
     double the cost of a call.
@@ -41,7 +43,7 @@ def post(url: str, body: bytes, headers: dict[str, str], *, timeout: float, priv
     Raises:
         AddressRefused, requests.RequestException, ValueError: no response, or no usable address.
     """
-    request = requests.Request("POST", url, {**headers, "User-Agent": USER_AGENT}, data=body).prepare()
+    request = requests.Request(method, url, {**headers, "User-Agent": USER_AGENT}, data=body or None).prepare()
     if urlsplit(str(request.url)).scheme.lower() not in POOLS[private_allowed]:
         raise requests.exceptions.InvalidSchema(f"no http or https address: {masking.address(url)}")
     return _adapter(private_allowed).send(request, stream=True, timeout=(timeout, timeout))

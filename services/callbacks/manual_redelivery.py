@@ -10,13 +10,16 @@ from models.db.writer import transaction
 from models.tables.merchant import Merchant
 from models.tables.order import Order
 from models.tables.outbox import CALLBACK_STATES, WAITING, Callback
+from services.callbacks import epay_notices
 from services.errors import N_, OperatorError
 
 
 def why_not_redeliver(callback: Callback) -> str:
     """Return the reason not to send it again, or ""."""
     merchant = callback.merchant
-    return "" if merchant.callback_url else f"{merchant.key} has no callback_url: set one first"
+    if merchant.callback_url or callback.type == epay_notices.TYPE:
+        return ""
+    return f"{merchant.key} has no callback_url: set one first"
 
 
 def redeliver(webhook_id: str) -> int:

@@ -5,17 +5,19 @@ from __future__ import annotations
 import hmac
 import json
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import business_clock
 from models.db.base import Statement
 from models.db.writer import after_commit
-from models.tables.order import Order
+from models.tables.order import COMPLETED, Order
 from models.tables.outbox import DEAD, WAITING, Callback, webhook_key
 from runtime import Part
 from schemas.views import order_view
+from services.callbacks import epay_notices
 from services.merchants import cache
 
 _listeners: Part[list[Callable[[int], None]]] = Part(list)
@@ -55,33 +57,61 @@ def body_of(event: str, at: int, data: dict[str, Any]) -> str:
 _same = Statement(lambda v: Callback.select(Callback.id).where(Callback.webhook_id == v.webhook_id))
 
 
-def enqueue(order: Order, event: str = "", about: int | None = None) -> None:
-    """Write the callback for an event of the order if its merchant subscribed to it, in the caller's transaction.
+@dataclass(frozen=True)
+class Outgoing:
+    """A callback that an event of an order can send: its type, its body, and whether the merchant receives it.
 
-    If the outbox has this event already, nothing is written.
+    `is_wanted`: the merchant subscribes to this type; `has_address`: there is an address to send it to.
+    """
+
+    event: str
+    body: str
+    is_wanted: bool
+    has_address: bool
+
+
+def of_event(order: Order, event: str, at: int, *, even_unwanted: bool = False) -> Iterator[Outgoing]:
+    """Yield what an event of the order sends: the merchant's callback, and the notice of a completed epay order.
+
+    Epay orders send callbacks only if the merchant wants both.
+
+    Args:
+        even_unwanted: yield a callback to which the merchant does not subscribe, too.
+    """
+    known, payment = cache.by_id(order.merchant_id), epay_notices.payment_of(order)
+    subscribed = event.removeprefix("order.") in known.merchant.events.split(",")
+    if payment is not None and known.epay is not None:
+        subscribed = subscribed and bool(known.epay.webhooks)
+        if event == f"order.{COMPLETED}":
+            yield Outgoing(epay_notices.TYPE, epay_notices.body_of(known.epay, payment, order), True, True)
+    if subscribed or even_unwanted:
+        yield Outgoing(event, body_of(event, at, order_view.of(order)), subscribed, bool(known.merchant.callback_url))
+
+
+def enqueue(order: Order, event: str = "", about: int | None = None) -> None:
+    """Write the callbacks for an event of the order that its merchant wants, in the caller's transaction.
+
+    If the outbox has one already, it is not written again.
 
     Args:
         event: such as `order.credited`; the order's present status by default.
         about: the id of the event's exception.
     """
-    merchant = cache.by_id(order.merchant_id).merchant
-    event = event or f"order.{order.status}"
-    if event.removeprefix("order.") not in merchant.events.split(","):
-        return
-    webhook_id = webhook_id_of(order.order_no, event, about)
-    if _same.first(webhook_id=webhook_id):
-        return
     now = business_clock.now()
-    after_commit(partial(_tell, order.merchant_id))
-    Callback.add(
-        webhook_id=webhook_id,
-        merchant=order.merchant_id,
-        order=order.id,
-        type=event,
-        body=body_of(event, now, order_view.of(order)),
-        # Without a callback URL it waits for `orders callback redeliver`.
-        state=WAITING if merchant.callback_url else DEAD,
-        due_at=now if merchant.callback_url else None,
-        createtime=now,
-        updatetime=now,
-    )
+    for each in of_event(order, event or f"order.{order.status}", now):
+        webhook_id = webhook_id_of(order.order_no, each.event, about)
+        if _same.first(webhook_id=webhook_id):
+            continue
+        after_commit(partial(_tell, order.merchant_id))
+        Callback.add(
+            webhook_id=webhook_id,
+            merchant=order.merchant_id,
+            order=order.id,
+            type=each.event,
+            body=each.body,
+            # Without a callback URL it waits for `orders callback redeliver`.
+            state=WAITING if each.has_address else DEAD,
+            due_at=now if each.has_address else None,
+            createtime=now,
+            updatetime=now,
+        )

@@ -10,7 +10,7 @@ from models.tables.ledger import AVAILABLE
 from models.tables.order import CANCELLED, COMPLETED, CONFIRMED, PAID, PENDING, Order, PaymentException
 from models.tables.outbox import Callback
 from services.callbacks import manual_redelivery, previews
-from services.callbacks.previews import Preview
+from services.callbacks.outbox import Outgoing
 from services.channels.calls import driver_of
 from services.ledger import postings
 from services.ledger.postings import Lines
@@ -37,7 +37,7 @@ class Action:
     resolution: str = ""
     callback: Callback | None = None
     state: str = ""
-    sends: tuple[Preview, ...] = ()
+    sends: tuple[Outgoing, ...] = ()
 
     @property
     def key(self) -> str:

@@ -11,10 +11,12 @@ from typing import Any
 import business_clock
 from models.db.base import database
 from models.db.writer import transaction
+from models.tables.epay import EpayOrder
 from models.tables.maintenance import ErasureDelayed, ErasureProgress
 from models.tables.order import CANCELLED, COMPLETED, Order, OrderNote, PaymentException
 from models.tables.outbox import WAITING, Callback
 from models.tables.payout_account import PayoutAccount
+from services.callbacks import epay_notices
 from services.console import timeline
 from services.errors import OperatorError
 from services.orders import positions
@@ -50,7 +52,7 @@ def needed_for(orders: list[Order]) -> dict[int, str]:
     return {order.id: reason for order in orders if (reason := why(order))}
 
 
-def _orders_of(table: type[PaymentException | Callback | OrderNote], which: object) -> set[int]:
+def _orders_of(table: type[PaymentException | Callback | OrderNote | EpayOrder], which: object) -> set[int]:
     return {row[0] for row in table.select(table.order).where(which).tuples()}
 
 
@@ -64,6 +66,7 @@ def clear(orders: list[Order]) -> list[Order]:
     PayoutAccount.update(details="").where(own).execute()
     Order.update(customer_name="").where(Order.id.in_([order.id for order in holders if order.customer_name])).execute()
     OrderNote.delete().where(OrderNote.order.in_([order.id for order in holders])).execute()
+    epay_notices.erase(holders)
     return holders
 
 
@@ -72,7 +75,11 @@ def having(orders: list[Order]) -> list[Order]:
     accounts = [order.account_id for order in orders if order.account_id]
     own = (PayoutAccount.id.in_(accounts)) & ~PayoutAccount.on_file & (PayoutAccount.details != "")
     sent = {row[0] for row in PayoutAccount.select(PayoutAccount.id).where(own).tuples()}
-    noted = _orders_of(OrderNote, OrderNote.order.in_([order.id for order in orders]))
+    ids = [order.id for order in orders]
+    described = (EpayOrder.name != "") | (EpayOrder.param != "")
+    noted = _orders_of(OrderNote, OrderNote.order.in_(ids)) | _orders_of(
+        EpayOrder, EpayOrder.order.in_(ids) & described
+    )
     return [order for order in orders if order.customer_name or order.account_id in sent or order.id in noted]
 
 

@@ -25,7 +25,7 @@ from models.tables.order import (
     PaymentException,
 )
 from models.tables.outbox import Callback, CallbackAttempt
-from services.callbacks import delivery, http
+from services.callbacks import delivery, epay_notices, http
 from services.errors import OperatorError
 from services.orders import claims, create
 from services.orders.lifecycle import settled
@@ -235,10 +235,15 @@ def callback_timeline(webhook_id: str) -> CallbackTimeline:
     return CallbackTimeline(
         found,
         list(attempts),
-        masking.address(delivery.address_of(found.merchant)),
-        delivery.headers_of(found.webhook_id, "", "") | {"User-Agent": http.USER_AGENT},
+        masking.address(delivery.address_of(found)),
+        _headers_of(found),
         _audit("callback", [webhook_id]),
     )
+
+
+def _headers_of(callback: Callback) -> dict[str, str]:
+    own = {} if callback.type == epay_notices.TYPE else delivery.headers_of(callback.webhook_id, "", "")
+    return own | {"User-Agent": http.USER_AGENT}
 
 
 def personal_values(order: Order) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import Any
 
 from gateways.ip_addresses import Network, network_of
 from models.tables.channel import Channel
+from models.tables.epay import EpayAccount
 from models.tables.merchant import Merchant
 from models.tables.setup_version import current_version
 from runtime import Part
@@ -25,13 +26,15 @@ FRESH = 0.02  # seconds between checks of the database for changes
 class Known:
     """A merchant with the data that every request needs. The rows are shared and must not be changed.
 
-    `sandbox_money`: outside demo mode, a sandbox channel credited money that was not reversed.
+    `sandbox_money`: outside demo mode, a sandbox channel credited money that was not reversed. `epay`: its account at
+    the epay gateway, enabled or not.
     """
 
     merchant: Merchant
     networks: list[Network]
     channels: dict[int, Channel] = field(repr=False)
     sandbox_money: bool
+    epay: EpayAccount | None
 
 
 class _Directory:
@@ -68,7 +71,8 @@ def _read(condition: Any) -> Known | None:
         return None
     networks = [network_of(text) for text in merchant.allowed_addresses.split(",") if text]
     channels = {row.id: row for row in Channel.linked_to(merchant) if not sandbox_guard.is_barred(row)}
-    return Known(merchant, networks, channels, sandbox_guard.has_money(merchant.id))
+    epay = EpayAccount.get_or_none(EpayAccount.merchant == merchant)
+    return Known(merchant, networks, channels, sandbox_guard.has_money(merchant.id), epay)
 
 
 def _find(name: Any, condition: Callable[[], Any]) -> Known | None:
@@ -82,6 +86,12 @@ def _find(name: Any, condition: Callable[[], Any]) -> Known | None:
 def by_key(key: str) -> Known | None:
     """Return the enabled merchant with this API key, or None."""
     return _find(key, lambda: (Merchant.key == key) & Merchant.enabled)
+
+
+def by_pid(pid: int) -> Known | None:
+    """Return the enabled merchant whose enabled account at the epay gateway has this number, or None."""
+    own = EpayAccount.select(EpayAccount.merchant).where(EpayAccount.pid == pid, EpayAccount.enabled)
+    return _find(("pid", pid), lambda: Merchant.id.in_(own) & Merchant.enabled)
 
 
 def by_id(merchant_id: int) -> Known:

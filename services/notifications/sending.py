@@ -73,7 +73,9 @@ def _post(kind: Kind, config: Config, message: Message) -> Outcome:
     allowed = current().settings.private_callbacks_allowed
     with (
         Deadline(TIMEOUT),
-        http.post(request.url, request.body, dict(request.headers), timeout=TIMEOUT, private_allowed=allowed) as answer,
+        http.send(
+            "POST", request.url, request.body, dict(request.headers), timeout=TIMEOUT, private_allowed=allowed
+        ) as answer,
     ):
         start = answer.raw.read(KEPT, decode_content=True)
         return _judged(kind, answer.status_code, start)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -13,6 +14,7 @@ from models.db.keyed_mutex import exclusive
 from models.db.writer import grouped, transaction
 from models.queries import order_range
 from models.tables.channel import Channel
+from models.tables.epay import EpayOrder
 from models.tables.order import CANCELLED, PENDING, Order, OrderNote
 from models.tables.payout_account import PayoutAccount
 from runtime import current
@@ -38,19 +40,21 @@ class Placed:
 
 @dataclass(frozen=True)
 class Source:
-    """Who creates an order, and what an operator may choose for it.
+    """Who creates an order, and what they may choose for it.
 
     Args:
         who: the actor in the order's history and in the ledger.
         order_no: its number; a new one if empty.
         expires_at: Unix time at which an unpaid deposit expires; 0 for that of the setting `buy_expiry`.
         note: what the payment is for, shown to the payer.
+        bind: called in the order's transaction, to store what belongs to it.
     """
 
     who: str = "merchant"
     order_no: str = ""
     expires_at: int = 0
     note: str = ""
+    bind: Callable[[Order], None] | None = None
 
 
 MERCHANT = Source()
@@ -124,11 +128,15 @@ def _insert(placed: list[_New]) -> list[Order]:
     for order in orders:
         if not order.is_buy:
             keep_apart(order)
-    replay.record([(new.call, order, new.outcome) for new, order in zip(placed, orders, strict=True)])
+    signed = [(new.call, order, new.outcome) for new, order in zip(placed, orders, strict=True) if new.call.nonce]
+    if signed:
+        replay.record(signed)
     lifecycle.begin(orders, [new.source.who for new in placed], because(Why.CREATED))
     for new, order in zip(placed, orders, strict=True):
         if new.source.note:
             OrderNote.add(order=order.id, text=new.source.note)
+        if new.source.bind:
+            new.source.bind(order)
     return orders
 
 
@@ -213,7 +221,8 @@ def _opened(call: Call, order: Order, opened: Opened) -> None:
 
 @transaction
 def _keep(order: Order, opened: Opened) -> None:
-    Order.update(opened=json.dumps(asdict(opened))).where(Order.id == order.id).execute()
+    order.opened = json.dumps(asdict(opened))
+    Order.update(opened=order.opened).where(Order.id == order.id).execute()
 
 
 def open_again(order: Order) -> bool:
@@ -294,16 +303,18 @@ def _hold(source: Source, call: Call, channel: Channel, wanted: dict[str, Any]) 
 
 
 def note_of(order: Order) -> str:
-    """Return what the payment is for, in an operator's words; empty without a note."""
+    """Return what the payment is for, in the words of an operator or of the shop; empty without a note."""
     row = OrderNote.get_or_none(OrderNote.order == order)
-    return row.text if row else ""
+    payment = EpayOrder.of_order(order.id) if row is None else None
+    return row.text if row else payment.name if payment else ""
 
 
 def personal_data(order: Order) -> dict[str, Any]:
     """Return an order's personal data, decrypted for an operator: the customer's name, the note, the payout account."""
     if order.is_buy:
-        name, note = vault.decrypt(order.customer_name) if order.customer_name else "", note_of(order)
-        return {"customer_name": name} | ({"note": note} if note else {})
+        name, payment = vault.decrypt(order.customer_name) if order.customer_name else "", EpayOrder.of_order(order.id)
+        more = {"note": note_of(order), "param": payment.param if payment else ""}
+        return {"customer_name": name} | {label: value for label, value in more.items() if value}
     details = account_details(order)
     nested = {
         f"{outer}.{name}": value

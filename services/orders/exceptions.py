@@ -27,7 +27,7 @@ from models.tables.order import (
 )
 from schemas.views import STATUS_TEXTS
 from services.callbacks import outbox, previews
-from services.callbacks.previews import Preview
+from services.callbacks.outbox import Outgoing
 from services.channels.calls import LATE
 from services.errors import N_, ApiError, OperatorError
 from services.ledger import accounts, fees, postings
@@ -276,7 +276,7 @@ def find(order: Order, exception: PaymentException, resolution: str) -> Resoluti
     return way
 
 
-def callbacks_of(way: ResolutionRule, order: Order, exception: PaymentException) -> tuple[Preview, ...]:
+def callbacks_of(way: ResolutionRule, order: Order, exception: PaymentException) -> tuple[Outgoing, ...]:
     """Return the callbacks of the order's steps and of the resolution."""
     passed = way.steps.index(order.status) + 1 if order.status in way.steps else 0
     steps = way.steps[-1:] if order.status == CANCELLED else way.steps[passed:]

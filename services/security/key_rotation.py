@@ -16,6 +16,7 @@ from cryptography.fernet import Fernet, InvalidToken
 from models.db.base import Statement, database
 from models.db.writer import transaction
 from models.tables.channel import Channel
+from models.tables.epay import EpayAccount
 from models.tables.merchant import Merchant
 from models.tables.notification import Destination
 from models.tables.operator import SecondFactor
@@ -37,6 +38,9 @@ COLUMNS = (
     Order.customer_name,
     SecondFactor.secret,
     Destination.config,
+    EpayAccount.key,
+    EpayAccount.previous_key,
+    EpayAccount.platform_key,
 )
 STEP = 200
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,7 +73,10 @@ memory = Part(NonceMemory)
 
 @dataclass(frozen=True)
 class Call:
-    """An authenticated request: its merchant, nonce, payload and Idempotency-Key."""
+    """An authenticated request: its merchant, nonce, payload and Idempotency-Key.
+
+    A request of another protocol has no nonce: its number at the merchant makes it unique.
+    """
 
     merchant: Merchant
     nonce: str
@@ -160,7 +164,7 @@ def earlier(call: Call) -> IdempotencyKey | None:
 
 
 @transaction
-def record(spent: list[tuple[Call, Order | None, int | None]]) -> None:
+def record(spent: Sequence[tuple[Call, Order | None, int | None]]) -> None:
     """Store nonces and keys, in the transaction of their orders if there are any.
 
     Args:

@@ -11,6 +11,7 @@ from pathlib import Path
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 
 import business_clock
+from models.tables.epay import EpayAccount
 from models.tables.merchant import Merchant
 from runtime import Part
 from services.platform import files
@@ -129,10 +130,10 @@ def same(token: str, other: str) -> bool:
     return token == other or decrypt(token) == decrypt(other)
 
 
-def valid_secrets(merchant: Merchant, column: str) -> list[str]:
+def valid_secrets(row: Merchant | EpayAccount, column: str) -> list[str]:
     """Return the valid secrets in `column`, newest first: two during a rotation."""
-    sealed = [getattr(merchant, column)]
-    previous, until = getattr(merchant, f"previous_{column}"), getattr(merchant, f"previous_{column}_until")
+    sealed = [getattr(row, column)]
+    previous, until = getattr(row, f"previous_{column}"), getattr(row, f"previous_{column}_until")
     if previous and until > business_clock.now():
         sealed.append(previous)
     return [decrypt(token) for token in sealed]

@@ -10,7 +10,7 @@ from epay_sdk import CreateOrderRequest, EPayClient, EPayConfig
 from werkzeug import Response
 
 from gateways.base import Payment, State
-from gateways.epay import md5_signature, signed_text
+from gateways.epay_protocol import md5_signature, signed_text
 from gateways.registry import build
 from services.orders import due as reconciliation
 from tests.pages import Seen

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
+from urllib.parse import parse_qsl
 
 from flask import abort, redirect, render_template, request, url_for
 from flask_babel import lazy_gettext
@@ -14,11 +16,13 @@ from blueprints.console.filters import MERCHANT, SINCE, UNTIL, Filter, choices
 from blueprints.console.forms import find_or_404
 from blueprints.console.list_page import ListPage, pages_of_one
 from blueprints.console.pages.order import act_on, find_order
+from models.tables.outbox import Callback
+from services.callbacks import delivery, epay_notices
 from services.console import available_actions, record_lists, timeline
 from services.merchants import merchant_setup
 from services.security import masking
 
-EVENTS = {name: name for name in (f"order.{event}" for event in merchant_setup.EVENTS)}
+EVENTS = {name: name for name in (*(f"order.{event}" for event in merchant_setup.EVENTS), epay_notices.TYPE)}
 
 
 def _last_answer(row: Any) -> str:
@@ -73,8 +77,11 @@ CALLBACKS = ListPage(
 pages = pages_of_one("callback", "callbacks")
 
 
-def _pretty(body: str) -> str:
-    return json.dumps(json.loads(body), ensure_ascii=False, indent=2)
+def _pretty(callback: Callback) -> str:
+    """Return the body for reading: JSON, or the fields of an epay notice."""
+    if callback.type == epay_notices.TYPE:
+        return "\n".join(f"{name}={value}" for name, value in parse_qsl(callback.body))
+    return json.dumps(json.loads(callback.body), ensure_ascii=False, indent=2)
 
 
 @pages.get("/<webhook_id>")
@@ -85,7 +92,8 @@ def show(webhook_id: str) -> str:
         "console/callback.html",
         **{"timeline": shown, "callback": shown.callback, "order": find_order(shown.callback.order.order_no)},
         **{"actions": available_actions.of_callback(shown.callback)},
-        **{"pretty": _pretty(shown.callback.body), "error": masking.error},
+        **{"pretty": _pretty(shown.callback), "error": masking.error},
+        is_good=partial(delivery.is_delivered, shown.callback),
     )
 
 

@@ -32,6 +32,9 @@ def sealed_rows(api, flask):
     """An encrypted value in every column; returns the decrypted values, by column and row."""
     flask("merchant", "rotate", "other")
     flask("merchant", "rotate", "other", "--callback")
+    flask("epay", "enable", "demo", "--host", "shop.example")
+    flask("epay", "rotate", "demo")
+    flask("epay", "rotate", "demo", "--rsa")
     seeding.seed_operators()
     secret = second_factor.new_secret()
     second_factor.set_up(operators.find("demo"), secret, pyotp.TOTP(secret).now(), session_id=0)

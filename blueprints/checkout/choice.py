@@ -1,0 +1,64 @@
+"""The page on which a payer chooses the channel of an epay payment, before there is an order."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from flask import redirect, render_template, request, url_for
+from flask_babel import gettext
+
+from models.tables.order import CANCELLED, Order
+from schemas.views import PAY_METHOD_TEXTS, hundredths
+from services.channels.calls import pay_url
+from services.epay import payments
+from services.epay.refusals import Refusal, Refused
+from services.merchants import cache, epay_accounts
+
+
+def page(number: str) -> str | None:
+    """Return the page of a payment whose payer can choose a channel now, or None."""
+    payment = payments.find_open(number)
+    if payment is None:
+        return None
+    known, over = cache.by_id(payment.merchant_id), payments.is_over(payment)
+    if over and payment.order is not None:
+        return None  # the page of its last order says more
+    choices = [] if over else epay_accounts.choices(known, payment.type, payment.amount)
+    repeated = Counter(method for _, method in choices)
+    return render_template(
+        "cashier_choice.html",
+        order_no=number,
+        amount=hundredths(payment.amount),
+        merchant=known.merchant.name,
+        note=payment.name,
+        refused="refused" in request.args,
+        choose_url=url_for("pages.choose"),
+        choices=[
+            {
+                "value": f"{channel.id}-{method}",
+                "method": method,
+                "text": gettext(PAY_METHOD_TEXTS[method]),
+                "channel": channel.name if repeated[method] > 1 else "",
+            }
+            for channel, method in choices
+        ],
+    )
+
+
+def later_page(order: Order) -> str:
+    """Return the address of the order that replaced an epay payment's cancelled one; empty without one."""
+    later = payments.replacement(order) if order.status == CANCELLED else None
+    return pay_url(later.order_no) if later is not None else ""
+
+
+def choose() -> Any:
+    """Create the order at the chosen channel, and show its page."""
+    number, (channel, _, method) = request.form.get("order_no", ""), request.form.get("choice", "").partition("-")
+    try:
+        payment = payments.choose(number, int(channel) if channel.isascii() and channel.isdigit() else 0, method)
+    except Refused as refusal:
+        refused = "" if refusal.reason is Refusal.CHANNEL_REFUSED else None
+        return redirect(url_for("pages.index", order_no=refusal.page or number, refused=refused), 303)
+    number = payment.order.order_no if payment.order is not None else payment.trade_no
+    return redirect(url_for("pages.index", order_no=number), 303)

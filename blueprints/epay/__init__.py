@@ -1,0 +1,1 @@
+"""The epay gateway: the addresses that shops' epay plug-ins call (docs/epay-inbound.md)."""

@@ -1,0 +1,244 @@
+"""The handlers of the epay gateway: version 1 (MD5) and version 2 (RSA)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from flask import Blueprint, Response, redirect, request
+from marshmallow import ValidationError
+from werkzeug.exceptions import HTTPException
+
+from blueprints.api.rate_limits import caller
+from blueprints.checkout.payment_page import strict
+from blueprints.epay import requests, responses
+from models.tables.epay import MD5, RSA, EpayOrder
+from runtime import Part, current
+from schemas.epay import MOST_LISTED, EpayList
+from schemas.views import hundredths
+from services.channels.calls import pay_url
+from services.channels.order_numbers import in_china
+from services.epay import payments
+from services.epay.refusals import Refusal, Refused
+from services.errors import ApiError, Code
+from services.merchants.cache import Known
+from services.platform.rate_limits import Rate
+
+epay = Blueprint("epay", __name__)
+METHODS = ["GET", "POST"]
+TIME = "%Y-%m-%d %H:%M:%S"  # of China, as on other platforms
+Fields = dict[str, str]
+_list = EpayList()
+_payers = Part(lambda: Rate(current().settings.pages_per_address, seconds=1))
+
+epay.register_error_handler(Refused, responses.refused)
+epay.register_error_handler(ValidationError, responses.invalid)
+epay.register_error_handler(ApiError, responses.failed)
+epay.register_error_handler(HTTPException, responses.too_large)
+
+
+def _page_of(payment: EpayOrder) -> str:
+    return pay_url(payment.order.order_no if payment.order is not None else payment.trade_no)
+
+
+def _facts(payment: EpayOrder, pid: int) -> dict[str, Any]:
+    """Return a payment as the queries show it."""
+    order, paid = payment.order, payments.is_paid(payment)
+    return {
+        "trade_no": payment.trade_no,
+        "out_trade_no": payment.out_trade_no,
+        "api_trade_no": order.channel_reference if order is not None else "",
+        "type": payment.type,
+        "pid": pid,
+        "addtime": in_china(payment.createtime, TIME),
+        "endtime": in_china(order.completedtime, TIME) if paid else "",
+        "name": payment.name,
+        "money": hundredths(payment.amount),
+        "param": payment.param,
+        "buyer": "",
+        "status": int(paid),
+    }
+
+
+# Payments
+
+
+def _count_payer() -> None:
+    """Count a payer's request. Raises ApiError TOO_MANY_REQUESTS."""
+    who = caller(request.remote_addr or "")
+    if who and not _payers().hit(who):
+        raise ApiError(Code.TOO_MANY_REQUESTS, retry_after=_payers().retry_after(who))
+
+
+def _submitted(version: int) -> Any:
+    _count_payer()
+    known, fields = requests.signed(version, from_payer=True)
+    return redirect(_page_of(payments.place(requests.payment_in(known, version, fields))), 303)
+
+
+@epay.route("/submit.php", methods=METHODS)
+def submit() -> Any:
+    """Place a payment for a payer's browser, which the shop sent here, and show its page."""
+    return _submitted(MD5)
+
+
+@epay.route("/api/pay/submit", methods=METHODS)
+def submit_v2() -> Any:
+    """Do the same by version 2."""
+    return _submitted(RSA)
+
+
+@epay.after_request
+def _strict(response: Response) -> Response:
+    return strict(response) if request.endpoint in responses.PAYERS else response
+
+
+@epay.route("/mapi.php", methods=METHODS)
+def mapi() -> Response:
+    """Place a payment for a shop's server. The shop shows the code itself, if there is one, or our page."""
+    known, fields = requests.signed(MD5)
+    payment = payments.place(requests.payment_in(known, MD5, fields))
+    shown = {"trade_no": payment.trade_no, "payurl": _page_of(payment)}
+    code = _code_for(payment, fields)
+    return responses.ok(shown | ({"qrcode": code} if code else {}))
+
+
+def _code_for(payment: EpayOrder, fields: Fields) -> str:
+    """Return the QR code for a payer at a desktop; empty for a phone, which cannot scan its own screen."""
+    return payments.code_of(payment) if fields.get("device") in (None, "", "pc") else ""
+
+
+def _create(known: Known, fields: Fields) -> Response:
+    payment = payments.place(requests.payment_in(known, RSA, fields))
+    code = "" if fields.get("method") == "jump" else _code_for(payment, fields)
+    shown = {"pay_type": "qrcode", "pay_info": code} if code else {"pay_type": "jump", "pay_info": _page_of(payment)}
+    return responses.ok_signed(known, {"trade_no": payment.trade_no} | shown)
+
+
+# Queries
+
+
+def _found(known: Known, fields: Fields) -> EpayOrder:
+    """Return the payment that the fields name. Raises Refused."""
+    trade_no, out_trade_no = fields.get("trade_no", ""), fields.get("out_trade_no", "")
+    if not (trade_no or out_trade_no):
+        raise Refused(Refusal.NO_NUMBER)
+    return payments.find(known, trade_no, out_trade_no)
+
+
+def _page(known: Known, fields: Fields) -> list[dict[str, Any]]:
+    wanted = _list.load(fields)
+    assert known.epay is not None
+    rows = payments.page(known, min(wanted["limit"], MOST_LISTED), wanted["offset"])
+    return [_facts(row, known.epay.pid) for row in rows]
+
+
+def _refuse(reason: Refusal) -> Callable[[Known, Fields], Response]:
+    def refuse(known: Known, fields: Fields) -> Response:
+        raise Refused(reason)
+
+    return refuse
+
+
+def _act_order(known: Known, fields: Fields) -> Response:
+    assert known.epay is not None
+    return responses.ok(_facts(_found(known, fields), known.epay.pid))
+
+
+def _act_orders(known: Known, fields: Fields) -> Response:
+    page = _page(known, fields)
+    return responses.ok({"count": len(page), "data": page})
+
+
+def _act_query(known: Known, fields: Fields) -> Response:
+    assert known.epay is not None
+    summary = payments.summary(known)
+    return responses.ok(
+        {
+            "pid": known.epay.pid,
+            "active": 1,
+            "money": hundredths(summary.available),
+            "type": 0,
+            "account": "",
+            "username": known.merchant.name,
+            "orders": summary.orders,
+            "order_today": summary.today,
+            "order_lastday": summary.yesterday,
+        }
+    )
+
+
+ACTS = {
+    "order": _act_order,
+    "orders": _act_orders,
+    "query": _act_query,
+    "refund": _refuse(Refusal.NO_REFUNDS),
+    "settle": _refuse(Refusal.NO_SETTLEMENTS),
+    "transfer": _refuse(Refusal.NO_TRANSFERS),
+}
+
+
+@epay.route("/api.php", methods=METHODS)
+def api() -> Response:
+    """Do what `act` names, in the query or the form: query an order, list orders, show the balance."""
+    known, fields = requests.with_key()
+    act = ACTS.get(request.args.get("act") or fields.get("act", ""))
+    if act is None:
+        raise Refused(Refusal.UNKNOWN_ACT)
+    return act(known, fields)
+
+
+def _query(known: Known, fields: Fields) -> Response:
+    assert known.epay is not None
+    return responses.ok_signed(known, _facts(_found(known, fields), known.epay.pid))
+
+
+def _close(known: Known, fields: Fields) -> Response:
+    payments.close(_found(known, fields))
+    return responses.ok_signed(known, {})
+
+
+def _info(known: Known, fields: Fields) -> Response:
+    assert known.epay is not None
+    summary = payments.summary(known)
+    return responses.ok_signed(
+        known,
+        {
+            "pid": known.epay.pid,
+            "status": 1,
+            "pay_status": 1,
+            "settle_status": 0,
+            "money": hundredths(summary.available),
+            "settle_name": known.merchant.name,
+            "order_num": summary.orders,
+            "order_num_today": summary.today,
+            "order_num_lastday": summary.yesterday,
+        },
+    )
+
+
+def _orders(known: Known, fields: Fields) -> Response:
+    return responses.ok_signed(known, {"data": _page(known, fields)})
+
+
+V2 = {
+    "pay/create": _create,
+    "pay/query": _query,
+    "pay/close": _close,
+    "pay/refund": _refuse(Refusal.NO_REFUNDS),
+    "pay/refundquery": _refuse(Refusal.NO_REFUNDS),
+    "merchant/info": _info,
+    "merchant/orders": _orders,
+    "transfer/submit": _refuse(Refusal.NO_TRANSFERS),
+    "transfer/query": _refuse(Refusal.NO_TRANSFERS),
+    "transfer/balance": _refuse(Refusal.NO_TRANSFERS),
+    "transfer/proof": _refuse(Refusal.NO_TRANSFERS),
+}
+
+
+def _v2(call: Callable[[Known, Fields], Response]) -> Callable[[], Response]:
+    return lambda: call(*requests.signed(RSA))
+
+
+for _path, _call in V2.items():
+    epay.add_url_rule(f"/api/{_path}", _path.replace("/", "_"), _v2(_call), methods=METHODS)

@@ -1,0 +1,127 @@
+"""Requests of shops: their fields, and the merchant that they prove to come from."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from urllib.parse import urlsplit
+
+from flask import request
+
+from blueprints.api import auth
+from blueprints.api.rate_limits import caller
+from models.tables.epay import MD5, RSA
+from schemas.epay import EpayPayment, cut
+from services.epay.payments import Wanted
+from services.epay.refusals import Refusal, Refused
+from services.errors import ApiError
+from services.merchants import cache, epay_accounts, epay_signing
+from services.merchants.cache import Known
+from services.security.replay import WINDOW
+
+MOST_BYTES = 8 * 1024  # of a form
+SIGN_TYPES = {MD5: "MD5", RSA: "RSA"}
+_payment = EpayPayment()
+
+
+def received() -> dict[str, str]:
+    """Return the fields of the form or, if it has no pid, of the query. Raises Refused."""
+    request.max_content_length = MOST_BYTES
+    fields = request.form if "pid" in request.form else request.args
+    if any(len(values) > 1 for _, values in fields.lists()):
+        raise Refused(Refusal.REPEATED_FIELD)
+    if not fields:
+        raise Refused(Refusal.NO_FIELDS)
+    return fields.to_dict()
+
+
+def _account(fields: dict[str, str]) -> Known:
+    pid = fields.get("pid", "")
+    known = cache.by_pid(int(pid)) if pid.isascii() and pid.isdigit() and len(pid) <= 9 else None
+    if known is None:
+        raise Refused(Refusal.UNKNOWN_PID)
+    return known
+
+
+def _check_signature(known: Known, version: int, fields: dict[str, str]) -> None:
+    assert known.epay is not None
+    if not fields.get("sign"):
+        raise Refused(Refusal.NOT_SIGNED)
+    if fields.get("sign_type", SIGN_TYPES[MD5]).upper() != SIGN_TYPES[version]:
+        raise Refused(Refusal.WRONG_SIGN_TYPE, wanted=SIGN_TYPES[version])
+    if version == RSA and not known.epay.public_key:
+        raise Refused(Refusal.NO_RSA_KEYS)
+    if not epay_signing.is_genuine(known.epay, version, fields):
+        raise Refused(Refusal.BAD_SIGNATURE)
+    if version == RSA and not _is_fresh(fields.get("timestamp", "")):
+        raise Refused(Refusal.STALE)
+
+
+def _is_fresh(timestamp: str) -> bool:
+    """Return whether a timestamp is near the server's. A repeated request means the same payment, so none is stored."""
+    known = timestamp.isascii() and timestamp.isdigit() and len(timestamp) <= 12
+    return known and abs(time.time() - int(timestamp)) <= WINDOW
+
+
+def _check_key(known: Known, fields: dict[str, str]) -> None:
+    assert known.epay is not None
+    if not epay_signing.is_key(known.epay, fields.get("key", "")):
+        raise Refused(Refusal.WRONG_KEY)
+
+
+def signed(version: int, *, from_payer: bool = False) -> tuple[Known, dict[str, str]]:
+    """Return the merchant and the fields of a signed request.
+
+    Args:
+        from_payer: a payer's browser sends it, so the merchant's list of addresses does not apply.
+
+    Raises:
+        Refused: the request is not genuine; these are counted per address.
+        ApiError: Code.TOO_MANY_REQUESTS.
+    """
+    return _proven(lambda known, fields: _check_signature(known, version, fields), from_payer)
+
+
+def with_key() -> tuple[Known, dict[str, str]]:
+    """Return the merchant and the fields of a request to api.php, which has the key itself. Raises as `signed`."""
+    return _proven(_check_key, from_payer=False)
+
+
+def _proven(check: Callable[[Known, dict[str, str]], None], from_payer: bool) -> tuple[Known, dict[str, str]]:
+    address = caller(request.remote_addr or "")
+    auth.check_refusals(address)
+    try:
+        fields = received()
+        known = _account(fields)
+        check(known, fields)
+        if not from_payer:
+            _check_address(known)
+    except Refused:
+        auth.count_refusal(address)
+        raise
+    request.environ["orders.merchant"] = known.merchant.key
+    if not from_payer:
+        auth.count_request(known.merchant)
+    return known, fields
+
+
+def _check_address(known: Known) -> None:
+    try:
+        auth.check_address(known)
+    except ApiError:
+        raise Refused(Refusal.ADDRESS_NOT_ALLOWED) from None
+
+
+def payment_in(known: Known, version: int, fields: dict[str, str]) -> Wanted:
+    """Return the payment that these fields ask for.
+
+    Raises:
+        ValidationError: invalid fields.
+        Refused: an address whose host the merchant did not allow.
+    """
+    assert known.epay is not None
+    loaded = _payment.load(fields)
+    for name in ("notify_url", "return_url"):
+        if loaded[name] and not epay_accounts.allows(known.epay, urlsplit(loaded[name]).hostname or ""):
+            raise Refused(Refusal.HOST_NOT_ALLOWED, name=name)
+    return Wanted(known=known, version=version, **loaded | {"name": cut(loaded["name"])})

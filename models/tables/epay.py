@@ -1,0 +1,103 @@
+"""The epay gateway of merchants: their accounts, and the orders that came through it."""
+
+from __future__ import annotations
+
+from peewee import BooleanField, Check, ForeignKeyField, IntegerField, TextField
+
+from models.db.base import Fen, Statement, Table, Timestamp
+from models.db.writer import transaction
+from models.tables.merchant import Merchant
+from models.tables.order import Order
+
+MD5, RSA = 1, 2  # the versions of the protocol
+
+
+class EpayAccount(Table):
+    """A merchant's account at the gateway. The keys are encrypted, except public ones.
+
+    - `pid` is the merchant number in its shop's plug-in.
+    - `key` signs by MD5. `public_key` verifies the shop's RSA signatures; empty without RSA keys. The previous one of
+    each stays valid until its time.
+    - `platform_key` is the private RSA key of the responses and notices; empty without RSA keys.
+    - `types` maps epay's `type` to channels, as JSON: `{"alipay": [[3, "alipay"]]}`, pairs of channel id and payment
+    method; empty for all linked channels by their payment methods.
+    - `hosts` are allowed in `notify_url` and `return_url`, separated by commas; `*.` before a name allows subdomains.
+    - `webhooks`: epay orders also send the merchant's callbacks.
+    """
+
+    merchant = ForeignKeyField(Merchant, unique=True)
+    pid = IntegerField(unique=True, constraints=[Check("pid > 0")])
+    key = TextField()
+    previous_key = TextField(null=True)
+    previous_key_until = Timestamp(null=True)
+    public_key = TextField(default="")
+    previous_public_key = TextField(null=True)
+    previous_public_key_until = Timestamp(null=True)
+    platform_key = TextField(default="")
+    types = TextField(default="")
+    hosts = TextField()
+    webhooks = BooleanField(default=False)
+    enabled = BooleanField(default=True)
+    createtime = Timestamp()
+    updatetime = Timestamp()
+
+
+class EpayOrder(Table):
+    """A payment that a shop asked for. `order` is null until the payer has chosen a channel.
+
+    `trade_no` is the number that the shop gets, and the number of its first order. `type` is empty if the shop did not
+    name one. `amount` is in fen. `name` and `param` are erased with the order's personal data.
+    """
+
+    merchant = ForeignKeyField(Merchant, index=False)
+    out_trade_no = TextField()
+    trade_no = TextField()
+    order = ForeignKeyField(Order, null=True, unique=True)
+    version = IntegerField(constraints=[Check("version IN (1, 2)")])
+    type = TextField()
+    amount = Fen(constraints=[Check("amount > 0")])
+    name = TextField()
+    notify_url = TextField()
+    return_url = TextField()
+    param = TextField()
+    createtime = Timestamp()
+
+    @classmethod
+    def of_order(cls, order_id: int) -> EpayOrder | None:
+        """Return the payment that this order is for, or None."""
+        return next(iter(_of_order.models(cls, order=order_id)), None)
+
+    @classmethod
+    def of_shop(cls, merchant_id: int, out_trade_no: str) -> EpayOrder | None:
+        """Return the payment with the shop's number, or None."""
+        return next(iter(_of_shop.models(cls, merchant=merchant_id, out_trade_no=out_trade_no)), None)
+
+    @classmethod
+    def without_order(cls, trade_no: str) -> EpayOrder | None:
+        """Return the payment with this number if its payer has not chosen a channel yet, or None."""
+        return next(iter(_without_order.models(cls, trade_no=trade_no)), None)
+
+    def bind(self, order_id: int, before: int | None, kind: str) -> bool:
+        """Make this its order instead of `before`, in one conditional UPDATE; False if another request did."""
+        now = EpayOrder.order.is_null() if before is None else EpayOrder.order == before
+        return bool(EpayOrder.update(order=order_id, type=kind).where(EpayOrder.id == self.id, now).execute() == 1)
+
+    @transaction
+    def renew(self, kind: str, now: int) -> bool:
+        """Store the type and the time of a repeated request, unless an order was created meanwhile."""
+        unmoved = EpayOrder.order.is_null() if self.order_id is None else EpayOrder.order == self.order_id
+        return bool(EpayOrder.update(type=kind, createtime=now).where(EpayOrder.id == self.id, unmoved).execute() == 1)
+
+
+EpayOrder.add_index(EpayOrder.merchant, EpayOrder.out_trade_no, name="epay_order_number", unique=True)
+EpayOrder.add_index(EpayOrder.merchant, EpayOrder.id, name="epay_order_page")
+EpayOrder.add_index(
+    EpayOrder.index(EpayOrder.trade_no, unique=True, where=EpayOrder.order.is_null(), name="epay_order_open")
+)
+_of_order = Statement(lambda v: EpayOrder.select().where(EpayOrder.order == v.order))
+_of_shop = Statement(
+    lambda v: EpayOrder.select().where(EpayOrder.merchant == v.merchant, EpayOrder.out_trade_no == v.out_trade_no)
+)
+_without_order = Statement(
+    lambda v: EpayOrder.select().where(EpayOrder.trade_no == v.trade_no, EpayOrder.order.is_null())
+)

@@ -1,0 +1,78 @@
+"""Notices of completed epay orders: what a shop's plug-in learns instead of a callback (docs/epay-inbound.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from urllib.parse import parse_qsl, urlencode
+
+from models.tables.epay import EpayAccount, EpayOrder
+from models.tables.order import COMPLETED, Order
+from models.tables.outbox import Callback
+from schemas.views import hundredths
+from services.merchants import cache, epay_accounts, epay_signing
+
+TYPE = "epay.notify"  # of its row in the outbox
+RECEIVED = "success"
+
+
+def payment_of(order: Order) -> EpayOrder | None:
+    """Return what a shop asked for if the order came through the gateway, or None."""
+    return EpayOrder.of_order(order.id) if cache.by_id(order.merchant_id).epay else None
+
+
+def body_of(account: EpayAccount, payment: EpayOrder, order: Order) -> str:
+    """Return the notice of a completed order, unsigned, as a query string. It is signed when it is sent."""
+    kind = payment.type or epay_accounts.type_of(account, order.channel_id, order.payment_method)
+    return urlencode(
+        {
+            "pid": account.pid,
+            "trade_no": payment.trade_no,
+            "out_trade_no": payment.out_trade_no,
+            "type": kind,
+            **({"name": payment.name} if payment.name else {}),
+            "money": hundredths(payment.amount),
+            "trade_status": "TRADE_SUCCESS",
+            **({"param": payment.param} if payment.param else {}),
+        }
+    )
+
+
+def address(account: EpayAccount, payment: EpayOrder, body: str, attempt: int = 0, *, back: bool = False) -> str:
+    """Return the address of a notice, with its signature.
+
+    Args:
+        attempt: the number of earlier attempts.
+        back: where the payer returns to the shop, instead of where the shop's server is notified.
+    """
+    fields = epay_signing.signed(account, payment.version, dict(parse_qsl(body)), attempt)
+    url = payment.return_url if back else payment.notify_url
+    return f"{url}{'&' if '?' in url else '?'}{urlencode(fields)}"
+
+
+def has_return(order: Order) -> bool:
+    """Return whether the shop has an address to which the payer returns once the order is completed."""
+    payment = payment_of(order)
+    return bool(payment and payment.return_url)
+
+
+def return_address(order: Order) -> str:
+    """Return where the payer of a completed order returns to the shop, with a signature; empty for any other order."""
+    payment = payment_of(order) if order.status == COMPLETED else None
+    account = cache.by_id(order.merchant_id).epay
+    if payment is None or account is None or not payment.return_url:
+        return ""
+    return address(account, payment, body_of(account, payment, order), back=True)
+
+
+def is_received(status: int | None, answer: str) -> bool:
+    """Return whether the shop confirmed a notice: its body is `success`, apart from spaces and a byte order mark."""
+    return status == 200 and answer.strip("\ufeff \r\n\t").lower() == RECEIVED
+
+
+def erase(orders: Iterable[Order]) -> None:
+    """Erase the names and params of orders, also from their notices, in the caller's transaction."""
+    ids = [order.id for order in orders]
+    EpayOrder.update(name="", param="").where(EpayOrder.order.in_(ids)).execute()
+    for callback in Callback.select().where(Callback.order.in_(ids), Callback.type == TYPE):
+        fields = [(name, value) for name, value in parse_qsl(callback.body) if name not in ("name", "param")]
+        Callback.update(body=urlencode(fields)).where(Callback.id == callback.id).execute()

@@ -1,0 +1,305 @@
+"""Payments that shops ask for: placed at a channel, or kept until the payer has chosen one."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+
+from peewee import IntegrityError, fn
+
+import business_clock
+from gateways.base import CHINA, ChannelError
+from models.db.writer import transaction
+from models.tables.channel import Channel
+from models.tables.epay import EpayOrder
+from models.tables.ledger import AVAILABLE, LedgerAccount
+from models.tables.order import BUY, CANCELLED, COMPLETED, PENDING, History, Order, PaymentException
+from models.tables.order_counts import OrderCount
+from runtime import current
+from services.channels.calls import driver_of
+from services.channels.order_numbers import new_order_no
+from services.epay.refusals import Refusal, Refused
+from services.errors import ApiError, Code
+from services.merchants import cache, epay_accounts
+from services.merchants.cache import Known
+from services.orders import attempts, create, due
+from services.orders.create import Source
+from services.orders.reasons import Why
+from services.security.replay import Call
+
+MOST_ORDERS = 5  # of one payment, of which all but the last are cancelled
+SAME = ("amount", "name", "notify_url", "return_url", "param")  # what must not change under the shop's number
+TRIES = 3
+DAY = 86_400
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A verified request for a payment: the shop's fields, the amount in fen."""
+
+    known: Known
+    version: int
+    out_trade_no: str
+    type: str
+    amount: int
+    name: str
+    notify_url: str
+    return_url: str
+    param: str
+
+
+class _Overtaken(Exception):
+    """Another request placed this payment at the same time."""
+
+
+def place(wanted: Wanted) -> EpayOrder:
+    """Return the payment with the shop's number: a new one, or the one that it asked for before with the same data.
+
+    With a `type` that leads to one channel, the payment has an order. Otherwise the payer chooses the channel.
+
+    Raises:
+        Refused: it can't be placed, or was paid or has expired already.
+    """
+    for _ in range(TRIES):
+        try:
+            return _placed(wanted)
+        except _Overtaken:
+            continue
+    raise Refused(Refusal.BUSY)
+
+
+def _placed(wanted: Wanted) -> EpayOrder:
+    found = EpayOrder.of_shop(wanted.known.merchant.id, wanted.out_trade_no)
+    if found is not None:
+        _must_be_same(found, wanted)
+        if not may_order(found):
+            return found
+    choices = choices_of(wanted.known, wanted.type, wanted.amount)
+    payment = found or _new(wanted)
+    if wanted.type and len(choices) == 1:
+        order(payment, wanted.known, *choices[0], kind=wanted.type)
+    elif found is None:
+        _keep(payment)
+    elif not found.renew(wanted.type, business_clock.now()):
+        raise _Overtaken
+    return payment
+
+
+def _must_be_same(found: EpayOrder, wanted: Wanted) -> None:
+    """Refuse a request whose data differ from those of the payment, and one that can no longer be paid."""
+    if any(getattr(found, name) != getattr(wanted, name) for name in SAME):
+        raise Refused(Refusal.CHANGED)
+    if found.order is None:
+        return
+    if found.order.status == COMPLETED:
+        raise Refused(Refusal.PAID_ALREADY, page=found.order.order_no)
+    if found.order.status == CANCELLED and not may_order(found):
+        raise Refused(Refusal.ENDED, page=found.order.order_no)
+    if found.order.status != CANCELLED and found.type != wanted.type:
+        raise Refused(Refusal.OTHER_TYPE, page=found.order.order_no)
+
+
+def may_order(payment: EpayOrder) -> bool:
+    """Return whether an order may be created for the payment: it has none, or no money can arrive for its last one.
+
+    That is the case if the channel refused it, or if it expired and was closed at the channel. A few are possible.
+    """
+    last = payment.order
+    if last is None:
+        return True
+    if last.status != CANCELLED or last.due_at is not None or driver_of(last.channel).by_hand:
+        return False
+    if PaymentException.select().where(PaymentException.order == last).exists():
+        return False
+    why = History.select(History.code).where(History.order == last).order_by(History.id.desc()).scalar()
+    mine = (Order.merchant == payment.merchant_id) & (Order.merchant_order_no == payment.out_trade_no)
+    return why in (Why.REFUSED, Why.EXPIRED) and Order.select().where(mine).count() < MOST_ORDERS
+
+
+def choices_of(known: Known, kind: str, fen: int) -> list[tuple[Channel, str]]:
+    """Return the choices for this payment.
+
+    Raises:
+        Refused: there are none; the reason tells whether it is the type or the amount.
+    """
+    choices = epay_accounts.choices(known, kind, fen)
+    if not choices:
+        raise Refused(Refusal.AMOUNT_LIMITS if epay_accounts.choices(known, kind) else Refusal.NO_CHANNEL)
+    return choices
+
+
+def _new(wanted: Wanted) -> EpayOrder:
+    return EpayOrder(
+        merchant=wanted.known.merchant.id,
+        out_trade_no=wanted.out_trade_no,
+        trade_no=new_order_no(),
+        order=None,
+        version=wanted.version,
+        type=wanted.type,
+        **{name: getattr(wanted, name) for name in SAME},
+        createtime=business_clock.now(),
+    )
+
+
+@transaction
+def _keep(payment: EpayOrder) -> None:
+    _insert(payment, None)
+
+
+def _insert(payment: EpayOrder, order_id: int | None) -> None:
+    """Insert a new payment, in the transaction of its order if it has one. Raises _Overtaken."""
+    try:
+        EpayOrder.add(**payment.__data__ | {"order": order_id})
+    except IntegrityError:
+        raise _Overtaken from None
+
+
+def order(payment: EpayOrder, known: Known, channel: Channel, method: str, kind: str) -> None:
+    """Create the order of a payment at a channel, and open it there.
+
+    Args:
+        kind: epay's type, as the shop asked for it last; empty if it named none.
+
+    Raises:
+        Refused: the channel refused it, or another request created an order at the same time.
+    """
+    is_new, before = payment.id is None, payment.order_id
+
+    def bind(order: Order) -> None:
+        if is_new:
+            _insert(payment, order.id)
+        elif not payment.bind(order.id, before, kind):
+            raise _Overtaken
+
+    wanted = {
+        "order_type": BUY,
+        "cny_amount": payment.amount,
+        "paychannel_paymethod": method,
+        "merchant_order_no": payment.out_trade_no,
+    }
+    source = Source(order_no=payment.trade_no if before is None else new_order_no(), bind=bind)
+    try:
+        payment.order = create.place_buy(Call(known.merchant, "", {}), channel, wanted, source).order
+    except ApiError as refusal:
+        if refusal.code != Code.CHANNEL_FAILED:
+            raise
+        raise Refused(Refusal.CHANNEL_REFUSED, page=source.order_no) from refusal
+
+
+def choose(trade_no: str, channel_id: int, method: str) -> EpayOrder:
+    """Create the order of a payment at the channel that its payer chose; return the payment, whose order may be older.
+
+    Raises:
+        Refused: the payment does not exist, or has ended, or the channel refused it.
+    """
+    payment = find_open(trade_no)
+    if payment is None or is_over(payment):
+        raise Refused(Refusal.ENDED)
+    known = cache.by_id(payment.merchant_id)
+    for channel, allowed in epay_accounts.choices(known, payment.type, payment.amount):
+        if (channel.id, allowed) == (channel_id, method):
+            with suppress(_Overtaken):  # by the same payer's second click
+                order(payment, known, channel, method, payment.type)
+            return EpayOrder.get_by_id(payment.id)
+    raise Refused(Refusal.NO_CHANNEL)
+
+
+def find_open(number: str) -> EpayOrder | None:
+    """Return the payment with this number, of its own or of its last order, if its payer can choose a channel."""
+    payment = EpayOrder.without_order(number)
+    if payment is None and (last := Order.get_or_none(Order.order_no == number)) is not None:
+        payment = EpayOrder.of_order(last.id)
+    return payment if payment is not None and may_order(payment) else None
+
+
+def replacement(order: Order) -> Order | None:
+    """Return the order that replaced this one, the first of its payment, or None."""
+    payment = EpayOrder.of_shop(order.merchant_id, order.merchant_order_no) if order.merchant_order_no else None
+    if payment is None or payment.trade_no != order.order_no or payment.order_id in (None, order.id):
+        return None
+    return Order.get_by_id(payment.order_id)
+
+
+def is_over(payment: EpayOrder) -> bool:
+    """Return whether the time to choose a channel has passed. The shop's next request renews it."""
+    return bool(business_clock.now() >= payment.createtime + current().settings.buy_expiry)
+
+
+def find(known: Known, trade_no: str, out_trade_no: str) -> EpayOrder:
+    """Return a merchant's payment by our number or, without one, by the shop's. Raises Refused."""
+    payment = _by_trade_no(known, trade_no) if trade_no else EpayOrder.of_shop(known.merchant.id, out_trade_no)
+    if payment is None:
+        raise Refused(Refusal.NO_ORDER)
+    return payment
+
+
+def _by_trade_no(known: Known, trade_no: str) -> EpayOrder | None:
+    mine = Order.merchant == known.merchant
+    first = Order.get_or_none(Order.order_no == trade_no, mine)
+    if first is None:
+        payment = EpayOrder.without_order(trade_no)
+        return payment if payment is not None and payment.merchant_id == known.merchant.id else None
+    payment = EpayOrder.of_shop(known.merchant.id, first.merchant_order_no)
+    return payment if payment is not None and payment.trade_no == trade_no else None
+
+
+def close(payment: EpayOrder) -> None:
+    """Expire an unpaid payment now, after a status check at its channel. Raises Refused if it may still be paid."""
+    if payment.order is not None:
+        due.expire(payment.order)
+        last = Order.get_by_id(payment.order_id)
+        if last.status == CANCELLED and last.due_at is None:
+            return
+    raise Refused(Refusal.NOT_CLOSED)
+
+
+def page(known: Known, limit: int, offset: int) -> list[EpayOrder]:
+    """Return a page of a merchant's payments with their orders, newest first."""
+    query = EpayOrder.select(EpayOrder, Order).left_outer_join(Order).where(EpayOrder.merchant == known.merchant)
+    return list(query.order_by(EpayOrder.id.desc()).limit(limit).offset(offset))
+
+
+def is_paid(payment: EpayOrder) -> bool:
+    """Return whether the payment counts as paid for the shop: its order is completed."""
+    return payment.order is not None and payment.order.status == COMPLETED
+
+
+def code_of(payment: EpayOrder) -> str:
+    """Return the text of the QR code that pays exactly this amount; empty if the payer must see a page."""
+    if payment.order is None or payment.order.status != PENDING:
+        return ""
+    try:
+        shown = attempts.shown_to(payment.order, "pc").opened
+    except ChannelError:
+        return ""
+    return shown.qr if shown is not None else ""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A merchant's balance in fen, the number of its deposits, and of those completed today and yesterday in China."""
+
+    available: int
+    orders: int
+    today: int
+    yesterday: int
+
+
+def summary(known: Known) -> Summary:
+    """Return the figures of a merchant."""
+    merchant, now = known.merchant, business_clock.now()
+    midnight = int(datetime.fromtimestamp(now, CHINA).replace(hour=0, minute=0, second=0).timestamp())
+    mine = (OrderCount.merchant == merchant) & (OrderCount.order_type == BUY)
+    orders = OrderCount.select(fn.SUM(OrderCount.count)).where(mine).scalar()
+
+    def completed(start: int, end: int) -> int:
+        during = (Order.merchant == merchant) & Order.completedtime.between(start, end - 1)
+        return int(Order.select().where(during, Order.order_type == BUY).count())
+
+    return Summary(
+        LedgerAccount.balance_of(AVAILABLE, merchant.id),
+        int(orders or 0),
+        completed(midnight, now + 1),
+        completed(midnight - DAY, midnight),
+    )

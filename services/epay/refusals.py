@@ -1,0 +1,67 @@
+"""Reasons to refuse an epay request, with the codes of the protocol."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from services.errors import N_
+
+GENERAL, AUTHENTICATION, INCOMPLETE, NO_SUCH_METHOD = -1, -3, -4, -5
+
+
+class Refusal(Enum):
+    """The code and the text for the shop's developer, in English for translation."""
+
+    NO_FIELDS = INCOMPLETE, N_("No parameters received")
+    REPEATED_FIELD = INCOMPLETE, N_("A parameter is repeated")
+    NO_NUMBER = INCOMPLETE, N_("trade_no or out_trade_no is required")
+    UNKNOWN_ACT = NO_SUCH_METHOD, N_("Unknown act")
+    UNKNOWN_PID = AUTHENTICATION, N_("Merchant number (pid) not found or not enabled")
+    WRONG_KEY = AUTHENTICATION, N_("Wrong merchant key")
+    NOT_SIGNED = AUTHENTICATION, N_("sign is missing")
+    BAD_SIGNATURE = (
+        AUTHENTICATION,
+        N_("Signature verification failed. Check the key and that all parameters are signed"),
+    )
+    WRONG_SIGN_TYPE = AUTHENTICATION, N_("sign_type must be %(wanted)s at this address")
+    NO_RSA_KEYS = AUTHENTICATION, N_("The merchant has no RSA keys")
+    STALE = AUTHENTICATION, N_("timestamp is missing or differs by more than 5 minutes. Check the shop's clock")
+    ADDRESS_NOT_ALLOWED = AUTHENTICATION, N_("IP address not allowed")
+    INVALID_FIELD = GENERAL, N_("%(name)s: %(why)s")
+    HOST_NOT_ALLOWED = GENERAL, N_("The host in %(name)s is not in the list of allowed hosts")
+    NO_CHANNEL = GENERAL, N_("No payment method is available for this type")
+    AMOUNT_LIMITS = GENERAL, N_("The amount is outside the limits of the payment method")
+    CHANGED = GENERAL, N_("out_trade_no was used with other parameters. Use a new one")
+    PAID_ALREADY = GENERAL, N_("This order is paid already")
+    ENDED = GENERAL, N_("This order has ended. Use a new out_trade_no")
+    OTHER_TYPE = GENERAL, N_("This order was started with another type")
+    CHANNEL_REFUSED = GENERAL, N_("The payment channel rejected the payment. Try again or use another type")
+    NO_ORDER = GENERAL, N_("Order not found")
+    NOT_CLOSED = GENERAL, N_("The order could not be closed. It may still be paid")
+    NO_REFUNDS = GENERAL, N_("Refunds are not supported")
+    NO_TRANSFERS = GENERAL, N_("Transfers are not supported")
+    NO_SETTLEMENTS = GENERAL, N_("Settlement records are not supported")
+    TOO_MANY_REQUESTS = GENERAL, N_("Too many requests")
+    BUSY = GENERAL, N_("The service is temporarily unavailable. Try again")
+
+    @property
+    def code(self) -> int:
+        """The protocol's code, below zero."""
+        return self.value[0]
+
+    @property
+    def text(self) -> str:
+        """The text in English, with `%(name)s` for values."""
+        return self.value[1]
+
+
+class Refused(Exception):
+    """An epay request that is refused.
+
+    `values` fill the text. `page` is the number of the order that the payer can go on with, or look at; empty without
+    one.
+    """
+
+    def __init__(self, reason: Refusal, *, page: str = "", **values: str):
+        super().__init__(reason.name)
+        self.reason, self.page, self.values = reason, page, values

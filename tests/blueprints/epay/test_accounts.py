@@ -1,0 +1,160 @@
+"""Merchants at the epay gateway: enabled, their keys, hosts and types."""
+
+import pytest
+
+from tests.epay_shop import Shop, md5
+
+
+def test_the_gateway_is_off_by_default(http, web_server, refuses):
+    shop = Shop(http, web_server, {"pid": "1001", "key": "x"})
+    assert shop.mapi() == {"code": -3, "msg": "Merchant number (pid) not found or not enabled"}
+    assert "not enabled for demo" in refuses("epay", "show", "demo")
+
+
+def test_a_merchant_gets_its_number_and_its_key_once(flask_json, flask):
+    made = flask_json("epay", "enable", "demo", "--host", "shop.example")
+    assert (made["pid"], made["api_url"]) == ("1001", "http://127.0.0.1:8000/")
+    assert len(made["key"]) == 32
+    shown = flask("epay", "show", "demo").output
+    assert made["key"] not in shown
+    assert "shop.example" in shown
+    assert flask_json("epay", "enable", "other", "--host", "shop.example")["pid"] == "1002"
+
+
+def test_the_number_can_be_chosen(flask_json, refuses):
+    assert flask_json("epay", "enable", "demo", "--host", "a.example", "--pid", "88")["pid"] == "88"
+    assert "taken" in refuses("epay", "enable", "other", "--host", "a.example", "--pid", "88")
+    assert "cannot be changed" in refuses("epay", "enable", "demo", "--pid", "89")
+
+
+def test_a_disabled_merchant_is_refused_until_it_is_enabled_again(shop, flask, flask_json):
+    flask("epay", "disable", "demo")
+    assert shop.mapi()["code"] == -3
+    assert "key" not in flask_json("epay", "enable", "demo")
+    assert shop.mapi()["code"] == 1
+
+
+def test_notices_are_sent_after_the_gateway_was_disabled(shop, api, due, flask):
+    number = shop.mapi()["trade_no"]
+    flask("epay", "disable", "demo")
+    api.play(number, "success")
+    due()
+    assert shop.is_ours(shop.notices[0])
+
+
+def test_a_merchant_whose_requests_are_refused_has_no_gateway(shop, flask):
+    flask("merchant", "set", "demo", "--disabled")
+    assert shop.mapi()["code"] == -3
+
+
+def test_the_old_key_stays_valid_for_the_hours_given(shop, flask_json, ahead):
+    old, new = shop.key, flask_json("epay", "rotate", "demo", "--keep-hours", "1")["key"]
+    assert shop.mapi()["code"] == 1
+    shop.key = new
+    assert shop.mapi()["code"] == 1
+    ahead(3601)
+    shop.key = old
+    assert shop.mapi()["code"] == -3
+    assert shop.api("query") == {"code": -3, "msg": "Wrong merchant key"}
+
+
+def test_a_replaced_key_ends_at_once_if_no_hours_are_given(shop, flask):
+    flask("epay", "rotate", "demo", "--keep-hours", "0")
+    assert shop.mapi()["code"] == -3
+
+
+def test_while_two_keys_are_valid_the_notice_is_repeated_with_the_other(shop, api, due, flask_json, ahead):
+    number, old = shop.mapi()["trade_no"], shop.key
+    new = flask_json("epay", "rotate", "demo")["key"]
+    shop.answers = ["fail", "success"]
+    api.play(number, "success")
+    due()
+    ahead(6)
+    due()
+    assert [notice["sign"] == md5(notice, key) for notice, key in zip(shop.notices, (new, old), strict=True)] == [
+        True
+    ] * 2
+
+
+@pytest.mark.parametrize(
+    ("allowed", "url", "accepted"),
+    [
+        ("shop.example", "https://shop.example/n", True),
+        ("shop.example", "https://SHOP.example:8443/n?a=1", True),
+        ("shop.example", "https://www.shop.example/n", False),
+        ("*.shop.example", "https://www.shop.example/n", True),
+        ("*.shop.example", "https://shop.example/n", False),
+        ("*.shop.example", "https://evilshop.example/n", False),
+        ("shop.example", "https://shop.example@evil.example/n", False),
+        ("shop.example", "https://evil.example/shop.example", False),
+        ("shop.example", "https://shop.example.evil.example/", False),
+        ("https://shop.example/path", "https://shop.example/n", True),
+        ("店铺.example", "https://xn--hxtq42j.example/n", True),
+        ("127.0.0.1", "http://127.0.0.1/n", True),
+    ],
+)
+@pytest.mark.parametrize("field", ["notify_url", "return_url"])
+def test_addresses_are_at_allowed_hosts(field, allowed, url, accepted, http, web_server, flask_json):
+    shop = Shop(
+        http,
+        web_server,
+        flask_json("epay", "enable", "demo", "--host", allowed, "--host", "localhost", "--type", "alipay=2"),
+    )
+    answer = shop.mapi(**{"return_url": shop.notify_url, field: url})
+    assert (answer["code"] == 1) is accepted, answer
+
+
+@pytest.mark.parametrize("host", ["", " ", "a b", "*", "*.", "shop..example", "-a.example", "a/b", "http://", "x" * 64])
+def test_an_invalid_host_is_refused(host, refuses, nothing_changes):
+    assert "host" in refuses("epay", "enable", "demo", "--host", host)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("alipay=99", "not available"),
+        ("qqpay=2", "does not support"),
+        ("alipay=2:cash", "does not support"),
+    ],
+)
+def test_a_type_leads_to_a_channel_of_the_merchant(kind, text, refuses, nothing_changes):
+    assert text in refuses("epay", "enable", "demo", "--host", "shop.example", "--type", kind)
+
+
+def test_another_name_of_a_payment_method_can_lead_to_a_channel(shop, flask, api, due):
+    flask("epay", "set", "demo", "--type", "qqpay=2:wxpay")
+    number = shop.mapi(type="qqpay")["trade_no"]
+    api.play(number, "success")
+    due()
+    assert shop.notices[0]["type"] == "qqpay"
+
+
+def test_a_channel_that_was_unlinked_takes_no_payments(shop, flask):
+    flask("channel", "unlink", 2, "demo")
+    assert shop.mapi()["code"] == -1
+
+
+def test_the_merchants_address_list_applies_to_its_server_only(shop, flask):
+    flask("merchant", "set", "demo", "--allow", "10.0.0.0/8")
+    assert shop.mapi() == {"code": -3, "msg": "IP address not allowed"}
+    assert shop.api("query")["code"] == -3
+    assert shop.submit().status == 303
+
+
+def test_the_merchants_are_listed(shop, flask_json, flask):
+    assert flask_json("epay", "list") == [
+        {
+            "merchant": "demo",
+            "pid": "1001",
+            "enabled": True,
+            "hosts": "127.0.0.1,localhost",
+            "types": "alipay=2:alipay,wxpay=2:wxpay,wxpay=1:wxpay",
+        }
+    ]
+
+
+def test_the_keys_are_stored_encrypted_and_survive_a_rotation_of_the_vault(rsa_shop, flask, rows):
+    assert rsa_shop.key not in str(rows()["EpayAccount"])
+    flask("vault", "rotate", "--wait", 0)
+    assert rsa_shop.mapi()["code"] == 1
+    assert rsa_shop.v2("merchant/info")["code"] == 0

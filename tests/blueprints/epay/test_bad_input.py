@@ -1,0 +1,165 @@
+"""Bad input at the epay gateway gets the protocol's refusal, and changes nothing."""
+
+import json
+from urllib.parse import urlencode
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.epay_shop import FORM, md5
+
+INVALID = [
+    {"out_trade_no": None},
+    {"out_trade_no": "a b"},
+    {"out_trade_no": "订单"},
+    {"out_trade_no": "x" * 151},
+    {"money": None},
+    {"money": "0"},
+    {"money": "-1"},
+    {"money": "1e3"},
+    {"money": "12.345"},
+    {"money": "１２"},
+    {"money": "NaN"},
+    {"money": "9" * 14},
+    {"name": None},
+    {"name": "   "},
+    {"notify_url": None},
+    {"notify_url": "shop.example/notify"},
+    {"notify_url": "javascript:alert(1)"},
+    {"notify_url": "http://[::1/notify"},
+    {"notify_url": "http://localhost:99999/notify"},
+    {"notify_url": "http://localhost/notify#part"},
+    {"return_url": "//localhost/back"},
+    {"type": "a'b"},
+    {"param": "x" * 1001},
+]
+
+
+@pytest.mark.parametrize("changed", INVALID, ids=str)
+def test_an_invalid_field_is_named(changed, shop, nothing_changes):
+    refused = shop.mapi(**changed)
+    assert type(refused["code"]) is int
+    assert (refused["code"], set(refused)) == (-1, {"code", "msg"})
+    assert refused["msg"].startswith(next(iter(changed)))
+
+
+@pytest.mark.parametrize("changed", [{"sign": ""}, {"sign": "0" * 32}, {"sign": "签名"}, {"sign_type": "SHA"}], ids=str)
+def test_a_bad_signature_is_refused(changed, shop, nothing_changes):
+    assert shop.post("/mapi.php", shop.signed() | changed).json["code"] == -3
+
+
+@pytest.mark.parametrize("pid", ["", "0", "-1", "1002", "x", "１００１", "9" * 30])
+def test_an_unknown_merchant_is_refused(pid, shop, nothing_changes):
+    assert shop.post("/mapi.php", shop.signed(pid=pid)).json["code"] in (-3, -4)
+
+
+@pytest.mark.parametrize("path", ["/mapi.php", "/api.php", "/api/pay/create", "/api/pay/query"])
+def test_a_request_without_fields_is_refused(path, shop, http, nothing_changes):
+    assert http("GET", path).json == {"code": -4, "msg": "No parameters received"}
+
+
+def test_a_repeated_field_is_refused(shop, nothing_changes):
+    body = urlencode(shop.signed()) + "&money=1"
+    assert shop.send("POST", "/mapi.php", body.encode(), FORM).json["code"] == -4
+
+
+def test_a_form_that_is_too_large_is_refused(shop, nothing_changes):
+    answer = shop.post("/mapi.php", shop.signed(param="x" * 9000))
+    assert (answer.status, answer.json["code"]) == (413, -4)
+
+
+@pytest.mark.parametrize("query", [{"limit": "0"}, {"limit": "x"}, {"offset": "-1"}, {"offset": "10001"}], ids=str)
+def test_an_invalid_page_is_refused(query, shop):
+    assert shop.api("orders", **query)["code"] == -1
+
+
+def test_the_payer_sees_what_to_do_and_the_shop_the_reason(shop, nothing_changes):
+    page = shop.submit(money="x")
+    assert page.status == 400
+    assert "Go back to the shop" in page.text
+    assert "money: Must be an amount in yuan" in page.text
+    assert "(code -1)" in page.text
+
+
+def test_the_page_is_in_the_payers_language(shop):
+    page = shop.get("/submit.php", shop.signed(money="x"), {"Accept-Language": "zh-CN"})
+    assert 'lang="zh' in page.text
+    assert "商店" in page.text or "商家" in page.text
+
+
+def test_the_page_repeats_none_of_the_parameters(shop):
+    marks = {"name": "<b>MARK</b>", "param": "MARK2", "out_trade_no": "MARK3 <", "type": "MARK4'", "money": "MARK5"}
+    for name, mark in marks.items():
+        page = shop.submit(**{name: mark})
+        assert "MARK" not in page.text, name
+        assert shop.key not in page.text
+    assert "MARK" not in shop.get("/submit.php", {"pid": "MARK6", "MARK7": "1"}).text
+
+
+def test_the_pages_of_payers_run_no_foreign_code(shop):
+    for page in (shop.submit(money="x"), shop.submit()):
+        assert "default-src 'none'" in page.headers["Content-Security-Policy"]
+
+
+def test_a_longer_name_is_cut_at_127_bytes(shop, api, due):
+    number = shop.mapi(name="会" * 50)["trade_no"]
+    api.play(number, "success")
+    due()
+    assert shop.notices[0]["name"] == "会" * 42
+
+
+TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\r\n"), max_size=40)
+NAMES = st.sampled_from(
+    [
+        "pid",
+        "key",
+        "act",
+        "sign",
+        "sign_type",
+        "timestamp",
+        "type",
+        "out_trade_no",
+        "trade_no",
+        "notify_url",
+        "return_url",
+        "name",
+        "money",
+        "param",
+        "clientip",
+        "device",
+        "limit",
+        "offset",
+        "method",
+        "refund_no",
+    ]
+)
+PATHS = [
+    "/submit.php",
+    "/mapi.php",
+    "/api.php",
+    "/api/pay/create",
+    "/api/pay/submit",
+    "/api/pay/query",
+    "/api/pay/close",
+]
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("genuine", [True, False])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(changed=st.dictionaries(NAMES, TEXTS, max_size=6), by_post=st.booleans())
+def test_no_input_leads_to_an_internal_error(path, genuine, rsa_shop, changed, by_post):
+    fields = rsa_shop.fields() | {"act": "order", "key": rsa_shop.key} | changed
+    if genuine:
+        fields |= {"pid": rsa_shop.pid}
+        fields.pop("sign", None)
+        fields.pop("timestamp", None)
+        is_v2 = path.startswith("/api/")
+        fields = (
+            rsa_shop.with_rsa(fields) if is_v2 else fields | {"sign": md5(fields, rsa_shop.key), "sign_type": "MD5"}
+        )
+    answer = (rsa_shop.post if by_post else rsa_shop.get)(path, fields)
+    assert answer.status in (200, 303, 400, 413), answer
+    if answer.headers["Content-Type"].startswith("application/json"):
+        assert type(json.loads(answer.text)["code"]) is int

@@ -1,0 +1,388 @@
+"""Shops that pay by an epay plug-in: each row of what such software sends, and what it expects."""
+
+import re
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from tests.epay_shop import FORM, md5, number_in
+from tests.pages import BACK, CASHIER, CHOOSE
+
+
+def paid(shop, api, due, **changed):
+    """The number of a payment that the shop asked for, the payer paid and the shop was notified of."""
+    number = number_in(shop.mapi(**changed)["payurl"])
+    api.play(number, "success")
+    due()
+    return number
+
+
+@pytest.mark.parametrize("method", ["get", "post"])
+def test_a_payer_is_sent_from_the_shop_to_the_payment_page(method, shop, api):
+    sent = getattr(shop, method)("/submit.php", shop.signed())
+    assert sent.status == 303
+    page = sent.headers["Location"]
+    assert page.startswith(f"http://127.0.0.1:8000{CASHIER}?order_no=")
+    order = api.detail(order_no=number_in(page)).data
+    assert (order["merchant_order_no"], order["cny_amount"], order["status"]) == ("SHOP-1", "12.50", "pending")
+
+
+@pytest.mark.parametrize("method", ["get", "post"])
+def test_a_shops_server_gets_an_absolute_address_and_an_integer_code(method, shop):
+    answer = getattr(shop, method)("/mapi.php", shop.signed(clientip="1.2.3.4", device="pc")).json
+    assert answer["code"] == 1
+    assert answer["payurl"] == f"http://127.0.0.1:8000{CASHIER}?order_no={answer['trade_no']}"
+
+
+def test_a_form_with_parts_is_accepted_as_php_sends_it(shop, app):
+    answer = app.test_client().post("/mapi.php", data=shop.signed(), content_type="multipart/form-data")
+    assert answer.get_json()["code"] == 1
+
+
+@pytest.mark.parametrize("method", ["get", "post"])
+def test_the_act_is_read_from_the_query_or_the_form(method, shop):
+    shop.mapi()
+    answer = getattr(shop, method)(
+        "/api.php", {"act": "order", "pid": shop.pid, "key": shop.key, "out_trade_no": "SHOP-1"}
+    )
+    assert (answer.json["code"], answer.json["status"]) == (1, 0)
+
+
+def test_the_act_in_the_query_counts_for_a_form(shop):
+    shop.mapi()
+    answer = shop.post("/api.php?act=order", {"pid": shop.pid, "key": shop.key, "out_trade_no": "SHOP-1"})
+    assert answer.json["code"] == 1
+
+
+def test_every_received_field_is_signed_and_empty_ones_are_not(shop):
+    more = {"sitename": "My shop", "cid": "7", "device": "", "param": "user-9", "unknown": "a&b=c +中"}
+    assert shop.mapi(**more)["code"] == 1
+    unsigned = shop.signed(out_trade_no="SHOP-2") | {"cid": "7"}
+    assert shop.post("/mapi.php", unsigned).json["code"] == -3
+
+
+def test_a_signature_in_capitals_is_accepted(shop):
+    fields = shop.signed()
+    assert shop.post("/mapi.php", fields | {"sign": fields["sign"].upper()}).json["code"] == 1
+
+
+def test_the_notice_is_a_signed_get_with_the_original_values(shop, api, due):
+    number = paid(shop, api, due, param="user-9")
+    (notice,) = shop.notices
+    assert shop.methods == ["GET"]
+    assert shop.is_ours(notice)
+    assert {name: notice[name] for name in notice if name not in ("sign", "sign_type")} == {
+        "pid": shop.pid,
+        "trade_no": number,
+        "out_trade_no": "SHOP-1",
+        "type": "alipay",
+        "name": "会员 1 month",
+        "money": "12.50",
+        "trade_status": "TRADE_SUCCESS",
+        "param": "user-9",
+    }
+
+
+def test_a_notice_has_no_empty_field(shop, api, due):
+    paid(shop, api, due)
+    assert "" not in shop.notices[0].values()
+    assert "param" not in shop.notices[0]
+
+
+def test_a_query_in_the_shops_address_stays(shop, api, due):
+    paid(shop, api, due, notify_url=f"{shop.notify_url}?plugin=epay")
+    assert shop.notices[0]["plugin"] == "epay"
+    assert shop.notices[0]["sign"] == md5({n: v for n, v in shop.notices[0].items() if n != "plugin"}, shop.key)
+
+
+@pytest.mark.parametrize("answer", ["fail", "", "<html>success</html>", "unsuccessful"])
+def test_a_notice_is_repeated_until_the_shop_answers_success(answer, shop, api, due, ahead):
+    shop.answers = [answer, "success"]
+    paid(shop, api, due)
+    ahead(6)
+    due()
+    ahead(400)
+    due()
+    assert len(shop.notices) == 2
+    assert shop.notices[0]["trade_no"] == shop.notices[1]["trade_no"]
+
+
+@pytest.mark.parametrize("answer", ["success", "SUCCESS", " success\n", "\ufeffsuccess"])
+def test_spaces_and_case_of_success_do_not_matter(answer, shop, api, due, ahead):
+    shop.answers = [answer]
+    paid(shop, api, due)
+    ahead(400)
+    due()
+    assert len(shop.notices) == 1
+
+
+def test_an_operator_can_send_a_notice_again(shop, api, due, flask, order_details):
+    number = paid(shop, api, due)
+    (callback,) = order_details(number)["callbacks"]
+    flask("callback", "redeliver", callback["id"])
+    due()
+    assert len(shop.notices) == 2
+    (callback,) = order_details(number)["callbacks"]
+    assert (callback["type"], callback["state"]) == ("epay.notify", "delivered")
+
+
+def test_an_epay_order_sends_no_callback_unless_the_merchant_wants_both(shop, api, due, flask, receiver):
+    flask("merchant", "set", "demo", "--callback-url", receiver.url)
+    paid(shop, api, due)
+    assert receiver.got == []
+    flask("epay", "set", "demo", "--webhooks")
+    paid(shop, api, due, out_trade_no="SHOP-2")
+    assert [each.event["type"] for each in receiver.got] == ["order.completed"]
+    assert len(shop.notices) == 2
+
+
+def test_other_orders_of_the_merchant_send_callbacks_as_before(shop, api, due, flask, receiver):
+    flask("merchant", "set", "demo", "--callback-url", receiver.url)
+    api.play(api.buy(merchant_order_no="SHOP-1").data["order_no"], "success")
+    due()
+    assert [each.event["type"] for each in receiver.got] == ["order.completed"]
+    assert shop.notices == []
+
+
+def test_a_wrong_amount_is_never_reported_as_success(shop, api, due):
+    number = number_in(shop.mapi()["payurl"])
+    api.play(number, "wrong_amount")
+    due()
+    assert shop.notices == []
+    assert shop.api("order", out_trade_no="SHOP-1")["status"] == 0
+
+
+def test_an_order_completed_by_an_operator_reports_the_requested_amount(shop, api, due, flask):
+    number = number_in(shop.mapi()["payurl"])
+    api.play(number, "wrong_amount")
+    flask("order", "resolve", number, "--complete", "--yes")
+    due()
+    assert [notice["money"] for notice in shop.notices] == ["12.50"]
+
+
+def test_a_received_payment_is_queried_by_either_number(shop, api, due):
+    number = paid(shop, api, due)
+    for by in ({"trade_no": number}, {"out_trade_no": "SHOP-1"}):
+        answer = shop.api("order", **by)
+        assert {name: answer[name] for name in ("code", "status", "money", "type", "out_trade_no", "trade_no")} == {
+            "code": 1,
+            "status": 1,
+            "money": "12.50",
+            "type": "alipay",
+            "out_trade_no": "SHOP-1",
+            "trade_no": number,
+        }
+        assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", answer["endtime"])
+
+
+def test_an_unknown_order_is_not_found(shop, api):
+    api.buy(merchant_order_no="SHOP-9")
+    assert shop.api("order", out_trade_no="SHOP-9") == {"code": -1, "msg": "Order not found"}
+    assert shop.api("order") == {"code": -4, "msg": "trade_no or out_trade_no is required"}
+
+
+def test_another_merchants_orders_are_not_found(shop, flask_json, http, web_server):
+    number = shop.mapi()["trade_no"]
+    theirs = flask_json("epay", "enable", "other", "--host", "shop.example")
+    query = {"act": "order", "pid": theirs["pid"], "key": theirs["key"], "trade_no": number}
+    assert shop.get("/api.php", query).json["code"] == -1
+
+
+def test_payments_are_listed_newest_first(shop):
+    for number in ("A", "B", "C"):
+        shop.mapi(out_trade_no=number)
+    assert [each["out_trade_no"] for each in shop.api("orders", limit="2")["data"]] == ["C", "B"]
+    assert [each["out_trade_no"] for each in shop.api("orders", limit="2", offset="2")["data"]] == ["A"]
+
+
+def test_the_query_of_the_merchant_shows_the_balance(shop, api, due):
+    before = shop.api("query")
+    paid(shop, api, due)
+    after = shop.api("query")
+    assert (before["code"], before["active"], before["pid"]) == (1, 1, int(shop.pid))
+    assert float(after["money"]) > float(before["money"])
+    assert after["order_today"] == before["order_today"] + 1
+    assert shop.key not in str(after)
+
+
+@pytest.mark.parametrize("act", ["refund", "settle", "transfer", "unknown", ""])
+def test_other_acts_are_refused(act, shop, nothing_changes):
+    assert shop.api(act, trade_no="1", money="1")["code"] in (-1, -5)
+
+
+def test_the_same_request_means_the_same_payment(shop, api):
+    first = shop.mapi()
+    assert [shop.mapi()["trade_no"], number_in(shop.submit().headers["Location"])] == [first["trade_no"]] * 2
+    assert api.listed(merchant_order_no="SHOP-1").data["total"] == 1
+
+
+def test_the_same_amount_may_be_written_differently(shop):
+    assert shop.mapi(money="12.50")["trade_no"] == shop.mapi(money="12.5000")["trade_no"]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"money": "12.51"},
+        {"name": "Other"},
+        {"param": "x"},
+        {"return_url": "http://127.0.0.1/other"},
+        {"notify_url": "http://127.0.0.1/other"},
+    ],
+    ids=lambda changed: next(iter(changed)),
+)
+def test_changed_data_under_the_same_number_is_refused(changed, shop):
+    first = shop.mapi()
+    refused = shop.mapi(**changed)
+    assert refused["code"] == -1
+    assert "other parameters" in refused["msg"]
+    assert shop.mapi()["trade_no"] == first["trade_no"]
+
+
+def test_a_payment_that_has_begun_does_not_change_its_type(shop):
+    first = shop.mapi()
+    assert shop.mapi(type="wxpay")["code"] == -1
+    page = shop.submit(type="wxpay")
+    assert page.status == 400
+    assert first["payurl"] in page.text
+
+
+def test_a_paid_number_is_refused(shop, api, due):
+    paid(shop, api, due)
+    assert shop.mapi() == {"code": -1, "msg": "This order is paid already"}
+    assert len(shop.notices) == 1
+
+
+def test_each_merchant_has_its_own_numbers(shop, flask_json, http, web_server):
+    theirs = flask_json("epay", "enable", "other", "--host", "127.0.0.1", "--host", "localhost")
+    ours = shop.mapi()
+    shop.pid, shop.key = theirs["pid"], theirs["key"]
+    assert shop.mapi()["trade_no"] != ours["trade_no"]
+
+
+# The payer chooses
+
+
+def choices(page):
+    """The choices on a page."""
+    return re.findall(r'name="choice" value="([^"]+)"', page.text)
+
+
+def choose(http, number, choice):
+    return http("POST", CHOOSE, f"order_no={number}&choice={choice}".encode(), FORM)
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"), [(None, ["2-alipay", "2-wxpay", "1-wxpay"]), ("wxpay", ["2-wxpay", "1-wxpay"])]
+)
+def test_without_one_channel_the_payer_chooses(kind, expected, shop, http, api, due, visit):
+    created = shop.mapi(type=kind)
+    number = created["trade_no"]
+    assert choices(visit(number)) == expected
+    assert shop.api("order", out_trade_no="SHOP-1")["status"] == 0
+    assert api.listed(merchant_order_no="SHOP-1").data["total"] == 0
+    assert number_in(choose(http, number, "1-wxpay").headers["Location"]) == number
+    assert api.detail(order_no=number).data["status"] == "pending"
+    api.play(number, "success")
+    due()
+    assert [(notice["type"], notice["trade_no"]) for notice in shop.notices] == [("wxpay", number)]
+
+
+def test_a_choice_counts_once(shop, http, api, visit):
+    number = shop.mapi(type=None)["trade_no"]
+    for choice in ("2-alipay", "1-wxpay"):
+        assert number_in(choose(http, number, choice).headers["Location"]) == number
+    assert api.listed(merchant_order_no="SHOP-1").data["total"] == 1
+    assert choices(visit(number)) == []
+    assert shop.mapi(type=None)["trade_no"] == number
+
+
+@pytest.mark.parametrize("choice", ["3-alipay", "2-bank", "x", "", "9999999999999999999999-alipay"])
+def test_a_choice_that_was_not_offered_creates_no_order(choice, shop, http, api):
+    number = shop.mapi(type=None)["trade_no"]
+    choose(http, number, choice)
+    assert api.listed(merchant_order_no="SHOP-1").data["total"] == 0
+
+
+def test_the_choice_expires_and_the_shops_next_request_renews_it(shop, http, api, visit, ahead):
+    number = shop.mapi(type=None)["trade_no"]
+    ahead(901)
+    assert "Payment time expired" in visit(number).text
+    choose(http, number, "2-alipay")
+    assert api.listed(merchant_order_no="SHOP-1").data["total"] == 0
+    assert shop.mapi(type=None)["trade_no"] == number
+    assert len(choices(visit(number))) == 3
+
+
+def test_channels_outside_the_amount_are_not_offered(shop, flask, visit):
+    flask("channel", "set", 2, "--min", "50")
+    assert choices(visit(shop.mapi(type=None)["trade_no"])) == ["1-wxpay"]
+    assert "limits" in shop.mapi(out_trade_no="SHOP-2")["msg"]
+
+
+def test_an_unknown_type_is_refused(shop, nothing_changes):
+    assert shop.mapi(type="qqpay")["code"] == -1
+
+
+def test_without_types_the_payment_methods_lead_to_the_channels(shop, flask, visit):
+    flask("epay", "set", "demo", "--by-method")
+    for kind in ("alipay", "wxpay", "bank"):
+        number = shop.mapi(type=kind, out_trade_no=kind)["trade_no"]
+        assert {choice.partition("-")[2] for choice in choices(visit(number))} == {kind}
+
+
+# Orders that end
+
+
+def test_an_expired_payment_gets_a_new_order_only_if_no_money_can_arrive(shop, api, later, due):
+    first = shop.mapi()
+    later(901)
+    assert api.status(first["trade_no"]) == "cancelled"
+    again = shop.mapi()
+    assert (again["code"], again["trade_no"]) == (1, first["trade_no"])
+    second = number_in(again["payurl"])
+    assert second != first["trade_no"]
+    api.play(second, "success")
+    due()
+    assert [notice["trade_no"] for notice in shop.notices] == [first["trade_no"]]
+
+
+def test_the_first_page_leads_to_the_order_that_replaced_it(shop, api, later, visit):
+    first = shop.mapi()["trade_no"]
+    later(901)
+    second = number_in(shop.mapi()["payurl"])
+    assert number_in(visit(first).headers["Location"]) == second
+
+
+def test_an_expired_payment_with_late_money_gets_no_new_order(shop, api, later):
+    first = shop.mapi()["trade_no"]
+    api.play(first, "late")
+    assert api.status(first) == "cancelled"
+    assert shop.mapi() == {"code": -1, "msg": "This order has ended. Use a new out_trade_no"}
+
+
+def test_a_few_orders_of_one_payment_are_possible(shop, later):
+    for _ in range(5):
+        assert shop.mapi()["code"] == 1
+        later(901)
+    assert shop.mapi()["code"] == -1
+
+
+def test_the_payer_returns_to_the_shop_with_a_signature(shop, api, due, visit, http):
+    number = number_in(shop.mapi()["payurl"])
+    back = f"{BACK}?order_no={number}"
+    assert number_in(http("GET", back).headers["Location"]) == number
+    api.play(number, "success")
+    assert back in visit(number).text
+    address = urlsplit(http("GET", back).headers["Location"])
+    fields = {name: value[0] for name, value in parse_qs(address.query).items()}
+    assert (address.netloc, fields.pop("page")) == ("127.0.0.1", "1")
+    assert shop.is_ours(fields)
+    assert fields["trade_status"] == "TRADE_SUCCESS"
+
+
+def test_an_order_of_the_api_has_no_way_back(shop, api, visit, http):
+    number = api.buy().data["order_no"]
+    api.play(number, "success")
+    assert "/pay/return" not in visit(number).text
+    assert number_in(http("GET", f"{BACK}?order_no={number}").headers["Location"]) == number

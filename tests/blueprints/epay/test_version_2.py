@@ -1,0 +1,120 @@
+"""Version 2 of the protocol: RSA signatures, and addresses below /api/."""
+
+import time
+
+import pytest
+
+from tests.epay_shop import number_in
+
+
+def test_a_payment_is_created_paid_and_reported(rsa_shop, api, due):
+    made = rsa_shop.v2("pay/create", **rsa_shop.fields(method="web", clientip="1.2.3.4", device="mobile"))
+    assert (made["code"], made["pay_type"]) == (0, "jump")
+    number = number_in(made["pay_info"])
+    assert made["trade_no"] == number
+    assert rsa_shop.v2("pay/query", out_trade_no="SHOP-1")["status"] == 0
+    api.play(number, "success")
+    due()
+    (notice,) = rsa_shop.notices
+    assert rsa_shop.is_ours(notice)
+    assert (notice["sign_type"], notice["money"], notice["trade_status"]) == ("RSA", "12.50", "TRADE_SUCCESS")
+    assert abs(int(notice["timestamp"]) - time.time()) < 60
+    found = rsa_shop.v2("pay/query", trade_no=number)
+    assert (found["status"], found["money"], found["out_trade_no"]) == (1, "12.50", "SHOP-1")
+    assert "" not in found.values()
+
+
+@pytest.mark.parametrize("wanted", [{}, {"device": "pc"}, {"device": "mobile"}, {"method": "jump"}], ids=str)
+def test_a_code_is_returned_for_a_desktop_only(wanted, rsa_shop):
+    is_shown = wanted in ({}, {"device": "pc"})
+    made = rsa_shop.v2("pay/create", **rsa_shop.fields(), **wanted)
+    assert made["pay_type"] == ("qrcode" if is_shown else "jump")
+    assert ("qrcode" in rsa_shop.mapi(**wanted)) is (is_shown or "method" in wanted)
+
+
+@pytest.mark.parametrize("method", ["get", "post"])
+def test_a_payer_is_sent_to_the_payment_page(method, rsa_shop):
+    sent = getattr(rsa_shop, method)("/api/pay/submit", rsa_shop.signed(2))
+    assert sent.status == 303
+    assert "order_no=" in sent.headers["Location"]
+
+
+def test_both_versions_ask_for_the_same_payment(rsa_shop):
+    first = rsa_shop.mapi()
+    assert rsa_shop.v2("pay/create", **rsa_shop.fields())["trade_no"] == first["trade_no"]
+
+
+def test_an_unpaid_order_can_be_closed(rsa_shop, api):
+    number = rsa_shop.v2("pay/create", **rsa_shop.fields())["trade_no"]
+    assert rsa_shop.v2("pay/close", trade_no=number)["code"] == 0
+    assert api.status(number) == "cancelled"
+
+
+def test_a_paid_order_is_not_closed(rsa_shop, api, due):
+    number = rsa_shop.v2("pay/create", **rsa_shop.fields())["trade_no"]
+    api.play(number, "success")
+    assert rsa_shop.v2("pay/close", trade_no=number)["code"] == -1
+    due()
+    assert len(rsa_shop.notices) == 1
+
+
+def test_an_order_on_a_manual_channel_is_closed_only_by_its_expiry(rsa_shop, flask, api):
+    flask("epay", "set", "demo", "--type", "bank=3:bank")
+    number = rsa_shop.v2("pay/create", **rsa_shop.fields(type="bank"))["trade_no"]
+    assert rsa_shop.v2("pay/close", trade_no=number)["code"] in (0, -1)
+    assert api.status(number) in ("cancelled", "pending")
+
+
+def test_a_payment_without_a_channel_is_not_closed(rsa_shop):
+    number = rsa_shop.v2("pay/create", **rsa_shop.fields(type=None))["trade_no"]
+    assert rsa_shop.v2("pay/close", trade_no=number)["code"] == -1
+
+
+def test_the_merchant_and_its_orders_are_queried(rsa_shop):
+    rsa_shop.mapi()
+    info = rsa_shop.v2("merchant/info")
+    assert (info["pid"], info["pay_status"], info["order_num"]) == (int(rsa_shop.pid), 1, 1)
+    (order,) = rsa_shop.v2("merchant/orders")["data"]
+    assert order["out_trade_no"] == "SHOP-1"
+
+
+@pytest.mark.parametrize(
+    "path", ["pay/refund", "pay/refundquery", "transfer/submit", "transfer/query", "transfer/balance", "transfer/proof"]
+)
+def test_refunds_and_transfers_are_refused(path, rsa_shop, nothing_changes):
+    refused = rsa_shop.v2(path, trade_no="1", money="1.00", out_biz_no="1")
+    assert refused["code"] == -1
+    assert "not supported" in refused["msg"]
+
+
+@pytest.mark.parametrize("off", [-310, 310])
+def test_a_stale_request_is_refused(off, rsa_shop):
+    fields = rsa_shop.fields(timestamp=str(int(time.time()) + off))
+    assert rsa_shop.v2("pay/create", **fields)["code"] == -3
+
+
+@pytest.mark.parametrize("timestamp", ["", "x", "١٢٣", "1e9", "9" * 30])
+def test_an_invalid_time_is_refused(timestamp, rsa_shop):
+    assert rsa_shop.v2("pay/create", **rsa_shop.fields(timestamp=timestamp))["code"] == -3
+
+
+def test_each_version_has_its_addresses(rsa_shop):
+    assert rsa_shop.post("/api/pay/create", rsa_shop.signed(1)).json["code"] == -3
+    assert rsa_shop.post("/mapi.php", rsa_shop.signed(2)).json["code"] == -3
+
+
+def test_without_rsa_keys_version_2_is_refused(shop, flask_json):
+    assert shop.post("/api/pay/create", shop.signed() | {"sign_type": "RSA"}).json["msg"] == (
+        "The merchant has no RSA keys"
+    )
+
+
+def test_replaced_rsa_keys_stay_valid_for_the_hours_given(rsa_shop, flask_json, ahead):
+    old, new = rsa_shop.private_key, flask_json("epay", "rotate", "demo", "--rsa", "--keep-hours", "1")
+    assert new["platform_public_key"] == rsa_shop.platform_key
+    assert rsa_shop.v2("merchant/info")["code"] == 0
+    rsa_shop.private_key = new["private_key"]
+    assert rsa_shop.v2("merchant/info")["code"] == 0
+    ahead(3601)
+    rsa_shop.private_key = old
+    assert rsa_shop.v2("merchant/info")["code"] == -3

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import hmac
 import itertools
 import json
 import random
 import secrets
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
+from urllib.parse import urlencode
 
+JSON, FORM = "application/json", "application/x-www-form-urlencoded"
 SECRETS = {"demo": "demo-secret", "other": "other-secret"}
 BUY = {"order_type": 1, "cny_amount": "100.00", "paychannel_id": 2, "paychannel_paymethod": "wxpay"}
 SELL = {"order_type": 2, "cny_amount": "20.00", "paychannel_id": 2, "paychannel_paymethod": "bank"}
@@ -47,7 +50,7 @@ def sells(count: int) -> Iterator[str]:
     return signed("createOrder", count, [SELL | {"merchant_order_no": f"B-{NUMBER}"}])
 
 
-def request(method: str, path: str, body: str = "", media: str = "application/json", **headers: str) -> str:
+def request(method: str, path: str, body: str = "", media: str = JSON, **headers: str) -> str:
     """Return a complete HTTP request; `X_Forwarded_For="..."` adds a header."""
     sent = {"Host": "bench", **{name.replace("_", "-"): value for name, value in headers.items()}}
     if body:
@@ -56,6 +59,23 @@ def request(method: str, path: str, body: str = "", media: str = "application/js
     return f"{method} {path} HTTP/1.1\r\n{head}\r\n{body}"
 
 
-def posts(path: str, texts: Iterable[str]) -> Iterator[str]:
+def posts(path: str, texts: Iterable[str], media: str = JSON) -> Iterator[str]:
     """Yield a complete request for each body."""
-    return (request("POST", path, text) for text in texts)
+    return (request("POST", path, text, media) for text in texts)
+
+
+def epay_payments(pid: str, key: str) -> Callable[[int], Iterator[str]]:
+    """Return what yields forms for mapi.php, each with its own `out_trade_no` (docs/epay-inbound.md)."""
+    fields = {"pid": pid, "type": "wxpay", "out_trade_no": NUMBER, "notify_url": "http://127.0.0.1/n"}
+    fields |= {"return_url": "http://127.0.0.1/r", "name": "Order", "money": "100.00", "clientip": "127.0.0.1"}
+    text = "&".join(f"{name}={fields[name]}" for name in sorted(fields))
+    form = urlencode(fields, safe="@")
+
+    def make(count: int) -> Iterator[str]:
+        run = secrets.token_hex(4)
+        for number in range(count):
+            own = f"B-{run}-{number:08d}"
+            signature = hashlib.md5((text.replace(NUMBER, own) + key).encode()).hexdigest()
+            yield f"{form.replace(NUMBER, own)}&sign={signature}&sign_type=MD5"
+
+    return make

@@ -87,11 +87,19 @@ class Bench:
                 results[name].append(things[name]())
         return results
 
-    def load(self, url: str, connections: int, make_bodies: Any = None, seconds: float = 0, **headers: str) -> Load:
+    def load(
+        self,
+        url: str,
+        connections: int,
+        make_bodies: Any = None,
+        seconds: float = 0,
+        media: str = bodies.JSON,
+        **headers: str,
+    ) -> Load:
         """Run wrk for this run's time; `make_bodies` gets a sufficient number, and each body is posted once."""
         seconds = seconds or self.seconds
         path = urlsplit(url).path
-        prepared = bodies.posts(path, make_bodies(round(12_000 * seconds))) if make_bodies else None
+        prepared = bodies.posts(path, make_bodies(round(12_000 * seconds)), media) if make_bodies else None
         return load.run(url, connections, seconds, prepared, self.work, headers)
 
     def seeded(self, orders: int) -> Path:

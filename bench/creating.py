@@ -143,6 +143,41 @@ def withdrawals(bench: Bench) -> Compared:
     return Compared([one.rate for one in found["sells"]], [one.rate for one in found["buys"]], "a second", notes)
 
 
+def _epay(bench: Bench) -> dict[tuple[str, int], list[Load]]:
+    """Rounds of mapi.php and createOrder in turn, each on a service with an empty file."""
+    found: dict[tuple[str, int], list[Load]] = {}
+    for number in range(bench.rounds):
+        service = Service(bench.work / f"epay-{number}")
+        service.flask("seed")
+        keys = json.loads(service.flask("epay", "enable", "demo", "--host", "127.0.0.1", "--type", "wxpay=2", "--json"))
+        forms = bodies.epay_payments(keys["pid"], keys["key"])
+        with service:
+            epay = partial(bench.load, f"{service.url}/mapi.php", make_bodies=forms, media=bodies.FORM)
+            api = partial(bench.load, f"{service.url}/merchant/createOrder", make_bodies=bodies.buys)
+            for each in (epay, api):
+                each(8, seconds=1)  # the first responses are slower
+            things = {(name, some): (each, some) for some in (8, 32) for name, each in (("epay", epay), ("api", api))}
+            for key in list(things)[:: -1 if number % 2 else 1]:
+                load, connections = things[key]
+                before = service.call("orderQueryList", {})["total"]
+                found.setdefault(key, []).append(load(connections))
+                created = service.call("orderQueryList", {})["total"] - before
+                if created < found[key][-1].responses:  # a refusal has status 200, too
+                    raise Failed(f"{key}: {found[key][-1].responses} responses, but {created} orders")
+    return found
+
+
+def epay(connections: int) -> Callable[[Bench], Compared]:
+    """Orders by the epay gateway against createOrder: orders a second."""
+
+    def measure(bench: Bench) -> Compared:
+        found = bench.once(_epay)
+        ours, yardstick = found["epay", connections], found["api", connections]
+        return Compared([one.rate for one in ours], [one.rate for one in yardstick], "a second", spent(*ours))
+
+    return measure
+
+
 def fixed_rate(bench: Bench) -> Compared:
     """p99 at a fixed arrival rate below the maximum, against the median over one connection: ms."""
     found: list[dict[str, Any]] = []

@@ -10,7 +10,7 @@ from bench import overload
 from bench.busy_cores import other_cores_busy
 from bench.calling_back import callback_delay, callback_rate
 from bench.context import Bench, Compared
-from bench.creating import against_echo, against_raw, fixed_rate, large_file, slow_channel, tail, withdrawals
+from bench.creating import against_echo, against_raw, epay, fixed_rate, large_file, slow_channel, tail, withdrawals
 from bench.footprint import memory, start
 from bench.notices import settling
 from bench.other_callers import latency as under_attack
@@ -85,6 +85,8 @@ ROWS = (
     Row("slow-channel", "createOrder on a channel of 500 ms, 16 connections / 32 a second", 0.80, slow_channel),
     Row("busy-cores", "createOrder, 8 connections: every other core busy / idle", None, other_cores_busy),
     Row("withdrawals", "createOrder, 8 connections: withdrawals / deposits", None, withdrawals),
+    Row("epay-8", "orders by the epay gateway / createOrder, 8 connections", 0.9, epay(8)),
+    Row("epay-32", "orders by the epay gateway / createOrder, 32 connections", 0.9, epay(32)),
     Row("settling", "notices that settle an order / createOrder, 8 connections", None, settling),
     Row("fixed-rate", "createOrder at 70 % of its maximum rate: p99 / median over 1 connection", None, fixed_rate),
     Row("crowd", "createOrder, 512 connections / 32", 0.85, overload.crowd),

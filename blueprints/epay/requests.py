@@ -10,6 +10,8 @@ from flask import request
 
 from blueprints.api import auth
 from blueprints.api.rate_limits import caller
+from gateways.base import BadNotice
+from gateways.upstream import read_form
 from models.tables.epay import MD5, RSA
 from schemas.epay import EpayPayment, cut
 from services.epay.payments import Wanted
@@ -27,12 +29,23 @@ _payment = EpayPayment()
 def received() -> dict[str, str]:
     """Return the fields of the form or, if it has no pid, of the query. Raises Refused."""
     request.max_content_length = MOST_BYTES
-    fields = request.form if "pid" in request.form else request.args
-    if any(len(values) > 1 for _, values in fields.lists()):
-        raise Refused(Refusal.REPEATED_FIELD)
+    try:
+        fields = _form() if request.method == "POST" else {}
+        fields = fields if "pid" in fields else read_form(request.query_string)
+    except BadNotice:
+        raise Refused(Refusal.NOT_A_FORM) from None
     if not fields:
         raise Refused(Refusal.NO_FIELDS)
-    return fields.to_dict()
+    return fields
+
+
+def _form() -> dict[str, str]:
+    """Return the fields of the form. Flask reads one with parts, as PHP sends an array, but takes twice as long."""
+    if request.mimetype != "multipart/form-data":
+        return read_form(request.get_data(cache=False))
+    if any(len(values) > 1 for _, values in request.form.lists()):
+        raise Refused(Refusal.NOT_A_FORM)
+    return request.form.to_dict()
 
 
 def _account(fields: dict[str, str]) -> Known:
@@ -58,7 +71,7 @@ def _check_signature(known: Known, version: int, fields: dict[str, str]) -> None
 
 
 def _is_fresh(timestamp: str) -> bool:
-    """Return whether a timestamp is near the server's. A repeated request means the same payment, so none is stored."""
+    """Return whether a timestamp is near the server's. A repeated request means the same payment, so there is nothing to store."""
     known = timestamp.isascii() and timestamp.isdigit() and len(timestamp) <= 12
     return known and abs(time.time() - int(timestamp)) <= WINDOW
 

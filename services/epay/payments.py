@@ -181,6 +181,7 @@ def order(payment: EpayOrder, known: Known, channel: Channel, method: str, kind:
     source = Source(order_no=payment.trade_no if before is None else new_order_no(), bind=bind)
     try:
         payment.order = create.place_buy(Call(known.merchant, "", {}), channel, wanted, source).order
+        payment.order.channel = channel  # its page is read next
     except ApiError as refusal:
         if refusal.code != Code.CHANNEL_FAILED:
             raise

@@ -13,7 +13,7 @@ class Refusal(Enum):
     """The code and the text for the shop's developer, in English for translation."""
 
     NO_FIELDS = INCOMPLETE, N_("No parameters received")
-    REPEATED_FIELD = INCOMPLETE, N_("A parameter is repeated")
+    NOT_A_FORM = INCOMPLETE, N_("The parameters are not valid UTF-8, or one is repeated")
     NO_NUMBER = INCOMPLETE, N_("trade_no or out_trade_no is required")
     UNKNOWN_ACT = NO_SUCH_METHOD, N_("Unknown act")
     UNKNOWN_PID = AUTHENTICATION, N_("Merchant number (pid) not found or not enabled")

@@ -90,8 +90,12 @@ def by_key(key: str) -> Known | None:
 
 def by_pid(pid: int) -> Known | None:
     """Return the enabled merchant whose enabled account at the epay gateway has this number, or None."""
-    own = EpayAccount.select(EpayAccount.merchant).where(EpayAccount.pid == pid, EpayAccount.enabled)
-    return _find(("pid", pid), lambda: Merchant.id.in_(own) & Merchant.enabled)
+
+    def condition() -> Any:
+        own = EpayAccount.select(EpayAccount.merchant).where(EpayAccount.pid == pid, EpayAccount.enabled)
+        return Merchant.id.in_(own) & Merchant.enabled
+
+    return _find(("pid", pid), condition)
 
 
 def by_id(merchant_id: int) -> Known:

@@ -163,3 +163,8 @@ def test_no_input_leads_to_an_internal_error(path, genuine, rsa_shop, changed, b
     assert answer.status in (200, 303, 400, 413), answer
     if answer.headers["Content-Type"].startswith("application/json"):
         assert type(json.loads(answer.text)["code"]) is int
+
+
+def test_a_form_that_is_not_utf_8_is_refused(shop, nothing_changes):
+    body = urlencode(shop.signed(), encoding="gbk")
+    assert shop.send("POST", "/mapi.php", body.encode(), FORM).json["code"] == -4

@@ -1,0 +1,56 @@
+"""What a shop sends about its customer: shown to operators, never logged, erased with the order's personal data."""
+
+import logging
+
+import pytest
+
+from tests.epay_shop import number_in
+
+
+@pytest.fixture
+def number(shop, api, due):
+    """A completed payment of a customer whom name and param identify."""
+    number = number_in(shop.mapi(name="VIP 王小明", param="customer-77")["payurl"])
+    api.play(number, "success")
+    due()
+    return number
+
+
+def test_name_and_param_are_erased_from_the_order_and_its_notice(number, shop, flask, rows, due, order_details):
+    assert "王小明" in flask("privacy", "export", number).output
+    flask("privacy", "erase", number, "--yes")
+    stored = str([rows()[name] for name in ("EpayOrder", "Callback", "OrderNote")])
+    assert "customer-77" not in stored
+    assert "VIP" not in stored
+    (callback,) = order_details(number)["callbacks"]
+    flask("callback", "redeliver", callback["id"])
+    due()
+    assert shop.is_ours(shop.notices[-1])
+    assert {"name", "param"}.isdisjoint(shop.notices[-1])
+
+
+def test_operators_see_them_masked(number, flask):
+    shown = flask("order", "show", number).output
+    assert "customer-77" not in shown
+    assert "customer-77" in flask("order", "show", number, "--reveal").output
+
+
+@pytest.fixture
+def settings_of_app(settings_of_app):
+    return settings_of_app | {"access_log": True, "log_level": "INFO"}
+
+
+def test_neither_the_key_nor_a_query_is_logged(shop, api, due, caplog):
+    caplog.set_level(logging.INFO)
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)  # the shop's own server
+    number = number_in(shop.mapi(param="customer-77")["payurl"])
+    shop.submit(param="customer-77")
+    for act in ("order", "query", "refund", "nothing"):
+        shop.api(act, trade_no=number)
+    shop.get("/api.php", {"act": "order", "pid": shop.pid, "key": "wrong-key-1234"})
+    api.play(number, "success")
+    shop.answers = ["fail"]
+    due()
+    assert "endpoint=epay.api" in caplog.text
+    for secret in (shop.key, "wrong-key-1234", "customer-77", shop.notices[0]["sign"]):
+        assert secret not in caplog.text

@@ -71,7 +71,7 @@ def _check_signature(known: Known, version: int, fields: dict[str, str]) -> None
 
 
 def _is_fresh(timestamp: str) -> bool:
-    """Return whether a timestamp is near the server's. A repeated request means the same payment, so there is nothing to store."""
+    """Return whether a timestamp is near the server's. It is not stored: a repeated request means the same payment."""
     known = timestamp.isascii() and timestamp.isdigit() and len(timestamp) <= 12
     return known and abs(time.time() - int(timestamp)) <= WINDOW
 

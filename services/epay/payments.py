@@ -162,7 +162,8 @@ def order(payment: EpayOrder, known: Known, channel: Channel, method: str, kind:
         kind: epay's type, as the shop asked for it last; empty if it named none.
 
     Raises:
-        Refused: the channel refused it, or another request created an order at the same time.
+        Refused: the channel refused it.
+        _Overtaken: another request created an order at the same time.
     """
     is_new, before = payment.id is None, payment.order_id
 
@@ -182,6 +183,10 @@ def order(payment: EpayOrder, known: Known, channel: Channel, method: str, kind:
     try:
         payment.order = create.place_buy(Call(known.merchant, "", {}), channel, wanted, source).order
         payment.order.channel = channel  # its page is read next
+    except IntegrityError:
+        if Order.get_or_none(Order.order_no == source.order_no) is None:
+            raise
+        raise _Overtaken from None
     except ApiError as refusal:
         if refusal.code != Code.CHANNEL_FAILED:
             raise

@@ -19,7 +19,6 @@ pid {folder}/nginx.pid;
 error_log stderr;
 events {{ }}
 http {{
-    access_log off;
     client_body_temp_path {folder}/body;
     proxy_temp_path {folder}/proxy;
     fastcgi_temp_path {folder}/fastcgi;
@@ -45,6 +44,7 @@ def _for_this_machine(folder, certificate, ports):
         "/etc/letsencrypt/live/pay.example.com/fullchain.pem": str(certificate),
         "/etc/letsencrypt/live/pay.example.com/privkey.pem": str(certificate),
         "/var/www/html": str(folder),
+        "/var/log/nginx": str(folder),
     }.items():
         assert site.count(there) == 1, there
         site = site.replace(there, here)
@@ -133,6 +133,15 @@ def test_the_callers_address_is_nginxs_and_not_a_claimed_one(site):
 def test_each_request_has_an_id_from_nginx_and_not_from_its_caller(site):
     answer = _up(site).client.get(f"{site.https}/openapi.json", headers={"X-Request-Id": "mine"}, timeout=20)
     assert re.fullmatch(r"[0-9a-f]{32}", answer.headers["X-Request-Id"])
+
+
+def test_the_log_has_no_query_because_epay_puts_the_key_there(site):
+    _up(site)
+    for address in (site.https, site.http):
+        site.client.get(f"{address}/api.php?act=query&pid=1001&key=secret-key", timeout=20, allow_redirects=False)
+    written = until(lambda: (site.folder / "orders.log").read_text())
+    assert "GET /api.php" in written
+    assert "secret-key" not in written
 
 
 def test_plain_http_only_redirects_to_https_and_validates_the_domain(site):

@@ -22,7 +22,7 @@ class TypeOption(click.ParamType[Any]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, int, str]:
         """Return the three parts."""
-        found = re.fullmatch(r"([A-Za-z0-9_]+)=([0-9]{1,18})(?::([a-z]+))?", str(value))
+        found = re.fullmatch(r"([A-Za-z0-9_-]+)=([0-9]{1,18})(?::([a-z]+))?", str(value))
         if found is None:
             self.fail("write TYPE=CHANNEL, such as alipay=3, or TYPE=CHANNEL:METHOD", param, ctx)
         return found[1], int(found[2]), found[3] or ""

@@ -30,16 +30,25 @@ class Yuan(fields.Field[Any]):
 
 
 class WebAddress(fields.String):
-    """An http(s) address without a fragment, a user name or spaces."""
+    """An http(s) address without a user name or spaces.
+
+    Args:
+        fragment: whether it can have one. In some panels the page to return to is there: `/#/order/1`.
+    """
+
+    def __init__(self, *, fragment: bool = False, **kwargs: Any):
+        super().__init__(**kwargs)
+        self.fragment = fragment
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
         text = super()._deserialize(value, attr, data, **kwargs)
         try:
             parts = urlsplit(text)
             usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+            usable = usable and "@" not in parts.netloc
         except ValueError:
             usable = False
-        if not usable or "@" in parts.netloc or "#" in text or " " in text or not text.isprintable():
+        if not usable or ("#" in text and not self.fragment) or " " in text or not text.isprintable():
             raise ValidationError(N_("Must be an address such as https://shop.example/notify."))
         return text
 
@@ -66,12 +75,12 @@ class EpayPayment(EpayRequest):
         ),
     )
     type = fields.String(
-        load_default="", validate=validate.Regexp(r"[A-Za-z0-9_]{1,20}\Z", error=N_("Must be a type such as alipay."))
+        load_default="", validate=validate.Regexp(r"[A-Za-z0-9_-]{1,32}\Z", error=N_("Must be a type such as alipay."))
     )
     amount = Yuan(required=True, data_key="money")
     name = fields.String(required=True)
     notify_url = WebAddress(required=True, validate=MaxLength(1000))
-    return_url = WebAddress(load_default="", validate=MaxLength(1000))
+    return_url = WebAddress(fragment=True, load_default="", validate=MaxLength(1000))
     param = fields.String(load_default="", validate=MaxLength(1000))
 
 

@@ -57,6 +57,7 @@ def _facts(payment: EpayOrder, pid: int) -> dict[str, Any]:
         "param": payment.param,
         "buyer": "",
         "status": int(paid),
+        **({"trade_status": "TRADE_SUCCESS"} if paid else {}),
     }
 
 
@@ -182,7 +183,7 @@ ACTS = {
 def api() -> Response:
     """Do what `act` names, in the query or the form: query an order, list orders, show the balance."""
     known, fields = requests.with_key()
-    act = ACTS.get(request.args.get("act") or fields.get("act", ""))
+    act = ACTS.get(fields.get("act") or request.args.get("act", ""))
     if act is None:
         raise Refused(Refusal.UNKNOWN_ACT)
     return act(known, fields)

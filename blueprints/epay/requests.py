@@ -96,8 +96,16 @@ def signed(version: int, *, from_payer: bool = False) -> tuple[Known, dict[str, 
 
 
 def with_key() -> tuple[Known, dict[str, str]]:
-    """Return the merchant and the fields of a request to api.php, which has the key itself. Raises as `signed`."""
-    return _proven(_check_key, from_payer=False)
+    """Return the merchant and the fields of a request to api.php, with the key itself or signed. Raises as `signed`."""
+    return _proven(_check_key_or_signature, from_payer=False)
+
+
+def _check_key_or_signature(known: Known, fields: dict[str, str]) -> None:
+    # Payers see the signatures of their payments and notices. None of those is over an `act`.
+    if "act" in fields and "sign" in fields and "key" not in fields:
+        _check_signature(known, MD5, fields)
+    else:
+        _check_key(known, fields)
 
 
 def _proven(check: Callable[[Known, dict[str, str]], None], from_payer: bool) -> tuple[Known, dict[str, str]]:

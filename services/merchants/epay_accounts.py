@@ -30,7 +30,7 @@ FIRST_PID, LAST_PID = 1001, 999_999_999
 KEY_KINDS = ("md5", "rsa")
 MOST_HOSTS = 20
 Types = dict[str, list[tuple[int, str]]]  # epay's type -> (channel id, payment method)
-_TYPE = re.compile(r"[A-Za-z0-9_]{1,20}")
+_TYPE = re.compile(r"[A-Za-z0-9_-]{1,32}")
 _HOST = re.compile(r"(\*\.)?([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _BITS = 2048
 
@@ -101,7 +101,7 @@ def _types(merchant: Merchant, types: Mapping[str, Iterable[tuple[int, str]]]) -
     checked: dict[str, list[tuple[int, str]]] = {}
     for name, pairs in types.items():
         if not _TYPE.fullmatch(name):
-            message = N_("%(given)s is not a type. A type has up to 20 letters, digits or _, such as alipay.")
+            message = N_("%(given)s is not a type. A type has up to 32 letters, digits, _ or -, such as alipay.")
             raise OperatorError(message, "types", given=name[:40])
         for channel, wanted in dict.fromkeys(pairs):
             if channel not in linked:

@@ -1,13 +1,14 @@
 """Bad input at the epay gateway gets the protocol's refusal, and changes nothing."""
 
 import json
-from urllib.parse import urlencode
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.epay_shop import FORM, md5
+from tests.pages import BACK
 
 INVALID = [
     {"out_trade_no": None},
@@ -30,6 +31,8 @@ INVALID = [
     {"notify_url": "http://[::1/notify"},
     {"notify_url": "http://localhost:99999/notify"},
     {"notify_url": "http://localhost/notify#part"},
+    {"notify_url": "http://localhost/notify#"},
+    {"return_url": "http://localhost/#/order/1 2"},
     {"return_url": "//localhost/back"},
     {"type": "a'b"},
     {"param": "x" * 1001},
@@ -168,3 +171,22 @@ def test_no_input_leads_to_an_internal_error(path, genuine, rsa_shop, changed, b
 def test_a_form_that_is_not_utf_8_is_refused(shop, nothing_changes):
     body = urlencode(shop.signed(), encoding="gbk")
     assert shop.send("POST", "/mapi.php", body.encode(), FORM).json["code"] == -4
+
+
+@pytest.mark.parametrize("act", ["order", "orders", "query"])
+@pytest.mark.parametrize("source", ["request", "notice", "return"])
+def test_a_payer_cannot_query_by_a_signature_that_it_sees(act, source, shop, api, due, http):
+    number = shop.mapi()["trade_no"]
+    api.play(number, "success")
+    due()
+    returned = dict(parse_qsl(urlsplit(http("GET", f"{BACK}?order_no={number}").headers["Location"]).query))
+    returned.pop("page")  # of the shop's own address
+    seen = {"request": shop.signed(), "notice": shop.notices[0], "return": returned}[source]
+    assert source == "request" or shop.is_ours(seen)
+    for send, path, fields in (
+        (shop.get, "/api.php", {"act": act} | seen),
+        (shop.post, "/api.php", {"act": act} | seen),
+        (shop.post, f"/api.php?act={act}", seen),
+        (shop.get, "/api.php", {"act": act, "key": ""} | seen),
+    ):
+        assert send(path, fields).json["code"] == -3

@@ -1,0 +1,140 @@
+"""Version 1 of the epay gateway against a third party's SDK, which signs, verifies, queries and credits orders."""
+
+import json
+import threading
+from urllib.parse import parse_qs, parse_qsl, urlsplit
+
+import pytest
+import requests
+from epay_sdk import CreateOrderRequest, EPayClient, EPayConfig
+from epay_sdk.callbacks import CallbackProcessor
+from epay_sdk.exceptions import EPaySignError
+from epay_sdk.models import OrderRecord, QueryOrderRequest
+from werkzeug import Response
+
+from tests.support import until
+
+pytestmark = pytest.mark.usefixtures("demo")
+
+NUMBER = "sdk-2026.11_26|1"
+
+
+class Shop:
+    """A shop on this SDK: one order of 12.50 yuan, credited once by a verified notice that a query confirms."""
+
+    def __init__(self, client, server):
+        self.client, self.url = client, server.url_for("/notify")
+        self.status, self.credited, self.attempts, self.results = "UNPAID", 0, [], []
+        self._lock = threading.Lock()
+        server.expect_request("/notify").respond_with_handler(self._notified)
+
+    def _notified(self, request):
+        fields = dict(parse_qsl(request.query_string.decode(), keep_blank_values=True))
+        result = CallbackProcessor(self.client, self).process(self.client.verify_callback(fields))
+        self.results.append((fields, result))
+        return Response(result.response_text)
+
+    def get_order(self, order_no):
+        return OrderRecord(order_no, "12.50", self.status) if order_no == NUMBER else None
+
+    def mark_paid_if_unpaid(self, order_no, gateway_trade_no, raw_payload):
+        with self._lock:
+            first, self.status = self.status == "UNPAID", "PAID"
+            self.credited += first
+        return first
+
+    def record_callback_attempt(self, order_no, accepted, reason, raw_payload, *, stage):
+        self.attempts.append((stage, accepted, reason))
+
+    def query(self, **number):
+        """What a query tells the SDK: whether it worked, whether it is paid, and the amount."""
+        request = QueryOrderRequest(**number)
+        found = self.client.parse_query_result(self.client.query_order(request))
+        return found.query_ok, found.paid, found.amount
+
+
+@pytest.fixture
+def account(service):
+    """The gateway of the merchant `demo`, as the command shows it."""
+    types = ("--type", "alipay=2:alipay", "--type", "wxpay=2:wxpay")
+    return json.loads(service.flask("epay", "enable", "demo", "--host", "localhost", *types, "--json").stdout)
+
+
+@pytest.fixture
+def client(service, account):
+    return EPayClient(EPayConfig(account["pid"], account["key"], service.url, environment="sandbox"))
+
+
+@pytest.fixture
+def shop(client, web_server):
+    return Shop(client, web_server)
+
+
+@pytest.fixture
+def order(shop):
+    """The SDK's request for a payment, with all its fields."""
+    return CreateOrderRequest(
+        out_trade_no=NUMBER,
+        name="充值 & 测试 = 1 + 1%",
+        money="12.5",
+        notify_url=shop.url,
+        return_url=shop.url.replace("/notify", "/paid?shop=1"),
+        pay_type="alipay",
+        sitename="My shop",
+        clientip="203.0.113.1",
+        device="pc",
+        param="a=b&c 中",
+    )
+
+
+def number_on(address):
+    """The order number in the address of the payment page."""
+    return parse_qs(urlsplit(address).query)["order_no"][0]
+
+
+def test_a_deposit_from_its_link_to_its_credit(service, shop, order, client):
+    page = requests.get(client.create_order_url(order), timeout=10)
+    trade_no = number_on(page.url)
+    assert page.ok
+    assert trade_no in client.create_order(order)  # by POST: the same payment
+    assert shop.query(out_trade_no=NUMBER) == (True, False, "12.50")
+
+    service.api.play(trade_no, "success")
+    until(lambda: shop.results)
+    ((fields, result),) = shop.results
+    assert (result.accepted, result.reconciled, result.first_success) == (True, True, True)
+    assert [stage for stage, accepted, _ in shop.attempts if accepted] == ["RECEIVED", "RECONCILED", "APPLIED"]
+    assert (fields["trade_no"], fields["money"], fields["name"], fields["param"]) == (
+        trade_no,
+        "12.50",
+        order.name,
+        order.param,
+    )
+    assert shop.query(trade_no=trade_no) == shop.query(out_trade_no=NUMBER) == (True, True, "12.50")
+
+    back = requests.get(
+        f"{service.url}/addons/paychannel/pay/return?order_no={trade_no}", timeout=10, allow_redirects=False
+    ).headers["Location"]
+    assert back.startswith(order.return_url)
+    added = dict(parse_qsl(back.removeprefix(order.return_url).lstrip("&")))
+    assert client.verify_callback(added).out_trade_no == NUMBER
+    with pytest.raises(EPaySignError):
+        client.verify_callback(added | {"money": "12.51"})
+
+
+def test_a_notice_that_is_sent_again_is_confirmed_but_credits_nothing(service, shop, order, client):
+    service.api.play(number_on(requests.get(client.create_order_url(order), timeout=10).url), "success")
+    until(lambda: shop.results)
+    until(lambda: json.loads(service.flask("callback", "list", "--state", "delivered", "--json").stdout))
+    service.flask("callback", "redeliver", "--merchant", "demo")
+    until(lambda: len(shop.results) == 2)
+    assert [(result.accepted, result.first_success) for _, result in shop.results] == [(True, True), (True, False)]
+    assert shop.credited == 1
+
+
+def test_a_payment_of_another_amount_is_not_paid_for_the_sdk(service, shop, order, client):
+    trade_no = number_on(requests.get(client.create_order_url(order), timeout=10).url)
+    service.api.play(trade_no, "wrong_amount")
+    until(lambda: "wrong_amount" in service.flask("order", "show", trade_no).stdout)
+    assert shop.query(out_trade_no=NUMBER) == (True, False, "12.50")
+    assert shop.results == []

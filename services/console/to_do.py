@@ -15,6 +15,7 @@ from models.tables.operator import PayoutRequest
 from models.tables.order import BUY, CONFIRMED, PAID, PENDING, SELL, UNKNOWN_OUTCOME, Order, PaymentException
 from models.tables.order_counts import OrderCount
 from models.tables.outbox import DEAD, WAITING, Callback
+from services.callbacks import epay_notices
 
 RECENT = 7 * 86_400  # seconds for which a failed callback is reported
 MOST = 10_000  # orders of a queue that are read
@@ -151,10 +152,10 @@ def _retried() -> int:
 def _failed(since: int) -> dict[str, Queue]:
     """Return the callbacks that failed after all retries since then, by merchant's key."""
     given_up = (Callback.merchant == Merchant.id) & (Callback.state == DEAD) & (Callback.createtime >= since)
-    # Callbacks of a merchant without an address fail immediately, and need no action.
-    reached = Merchant.callback_url != ""
+    # Callbacks of a merchant without an address fail immediately, and need no action. An epay notice has its own.
+    given_up &= (Merchant.callback_url != "") | (Callback.type == epay_notices.TYPE)
     sums = [Callback.select(each).where(given_up) for each in (fn.COUNT(Callback.id), fn.MIN(Callback.createtime))]
-    rows = Merchant.select(Merchant.key, *sums).where(reached).tuples()
+    rows = Merchant.select(Merchant.key, *sums).tuples()
     return {key: Queue(count, oldest) for key, count, oldest in rows if count}
 
 

@@ -386,3 +386,15 @@ def test_an_order_of_the_api_has_no_way_back(shop, api, visit, http):
     api.play(number, "success")
     assert "/pay/return" not in visit(number).text
     assert number_in(http("GET", f"{BACK}?order_no={number}").headers["Location"]) == number
+
+
+def test_a_failed_notice_is_something_to_do(shop, api, due, ahead, flask, flask_json):
+    flask("merchant", "set", "demo", "--callback-url", "")
+    shop.answers = ["fail"]
+    paid(shop, api, due)
+    for _ in range(8):
+        ahead(40_000)
+        due.callbacks()
+    assert len(shop.notices) == 8
+    (failed,) = [row for row in flask_json("to-do") if "callback" in row["to do"]]
+    assert failed["count"] == 1

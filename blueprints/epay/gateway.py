@@ -18,7 +18,7 @@ from schemas.epay import MOST_LISTED, EpayList
 from schemas.views import hundredths
 from services.channels.calls import pay_url
 from services.channels.order_numbers import in_china
-from services.epay import payments
+from services.epay import payments, queries
 from services.epay.refusals import Refusal, Refused
 from services.errors import ApiError, Code
 from services.merchants.cache import Known
@@ -43,7 +43,7 @@ def _page_of(payment: EpayOrder) -> str:
 
 def _facts(payment: EpayOrder, pid: int) -> dict[str, Any]:
     """Return a payment as the queries show it."""
-    order, paid = payment.order, payments.is_paid(payment)
+    order, paid = payment.order, queries.is_paid(payment)
     return {
         "trade_no": payment.trade_no,
         "out_trade_no": payment.out_trade_no,
@@ -106,7 +106,7 @@ def mapi() -> Response:
 
 def _code_for(payment: EpayOrder, fields: Fields) -> str:
     """Return the QR code for a payer at a desktop; empty for a phone, which cannot scan its own screen."""
-    return payments.code_of(payment) if fields.get("device") in (None, "", "pc") else ""
+    return queries.code_of(payment) if fields.get("device") in (None, "", "pc") else ""
 
 
 def _create(known: Known, fields: Fields) -> Response:
@@ -124,13 +124,13 @@ def _found(known: Known, fields: Fields) -> EpayOrder:
     trade_no, out_trade_no = fields.get("trade_no", ""), fields.get("out_trade_no", "")
     if not (trade_no or out_trade_no):
         raise Refused(Refusal.NO_NUMBER)
-    return payments.find(known, trade_no, out_trade_no)
+    return queries.find(known, trade_no, out_trade_no)
 
 
 def _page(known: Known, fields: Fields) -> list[dict[str, Any]]:
     wanted = _list.load(fields)
     assert known.epay is not None
-    rows = payments.page(known, min(wanted["limit"], MOST_LISTED), wanted["offset"])
+    rows = queries.page(known, min(wanted["limit"], MOST_LISTED), wanted["offset"])
     return [_facts(row, known.epay.pid) for row in rows]
 
 
@@ -153,7 +153,7 @@ def _act_orders(known: Known, fields: Fields) -> Response:
 
 def _act_query(known: Known, fields: Fields) -> Response:
     assert known.epay is not None
-    summary = payments.summary(known)
+    summary = queries.summary(known)
     return responses.ok(
         {
             "pid": known.epay.pid,
@@ -201,7 +201,7 @@ def _close(known: Known, fields: Fields) -> Response:
 
 def _info(known: Known, fields: Fields) -> Response:
     assert known.epay is not None
-    summary = payments.summary(known)
+    summary = queries.summary(known)
     return responses.ok_signed(
         known,
         {

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
 
-from peewee import IntegrityError, fn
+from peewee import IntegrityError
 
 import business_clock
-from gateways.base import CHINA, ChannelError
 from models.db.writer import transaction
 from models.tables.channel import Channel
 from models.tables.epay import EpayOrder
-from models.tables.ledger import AVAILABLE, LedgerAccount
-from models.tables.order import BUY, CANCELLED, COMPLETED, PENDING, History, Order, PaymentException
-from models.tables.order_counts import OrderCount
+from models.tables.order import BUY, CANCELLED, COMPLETED, History, Order, PaymentException
 from runtime import current
 from services.channels.calls import driver_of
 from services.channels.order_numbers import new_order_no
@@ -23,7 +19,7 @@ from services.epay.refusals import Refusal, Refused
 from services.errors import ApiError, Code
 from services.merchants import cache, epay_accounts
 from services.merchants.cache import Known
-from services.orders import attempts, create, due
+from services.orders import create, due
 from services.orders.create import Source
 from services.orders.reasons import Why
 from services.security.replay import Call
@@ -31,7 +27,6 @@ from services.security.replay import Call
 MOST_ORDERS = 5  # of one payment, of which all but the last are cancelled
 SAME = ("amount", "name", "notify_url", "return_url", "param")  # what must not change under the shop's number
 TRIES = 3
-DAY = 86_400
 
 
 @dataclass(frozen=True)
@@ -232,24 +227,6 @@ def is_over(payment: EpayOrder) -> bool:
     return bool(business_clock.now() >= payment.createtime + current().settings.buy_expiry)
 
 
-def find(known: Known, trade_no: str, out_trade_no: str) -> EpayOrder:
-    """Return a merchant's payment by our number or, without one, by the shop's. Raises Refused."""
-    payment = _by_trade_no(known, trade_no) if trade_no else EpayOrder.of_shop(known.merchant.id, out_trade_no)
-    if payment is None:
-        raise Refused(Refusal.NO_ORDER)
-    return payment
-
-
-def _by_trade_no(known: Known, trade_no: str) -> EpayOrder | None:
-    mine = Order.merchant == known.merchant
-    first = Order.get_or_none(Order.order_no == trade_no, mine)
-    if first is None:
-        payment = EpayOrder.without_order(trade_no)
-        return payment if payment is not None and payment.merchant_id == known.merchant.id else None
-    payment = EpayOrder.of_shop(known.merchant.id, first.merchant_order_no)
-    return payment if payment is not None and payment.trade_no == trade_no else None
-
-
 def close(payment: EpayOrder) -> None:
     """Expire an unpaid payment now, after a status check at its channel. Raises Refused if it may still be paid."""
     if payment.order is not None:
@@ -258,54 +235,3 @@ def close(payment: EpayOrder) -> None:
         if last.status == CANCELLED and last.due_at is None:
             return
     raise Refused(Refusal.NOT_CLOSED)
-
-
-def page(known: Known, limit: int, offset: int) -> list[EpayOrder]:
-    """Return a page of a merchant's payments with their orders, newest first."""
-    query = EpayOrder.select(EpayOrder, Order).left_outer_join(Order).where(EpayOrder.merchant == known.merchant)
-    return list(query.order_by(EpayOrder.id.desc()).limit(limit).offset(offset))
-
-
-def is_paid(payment: EpayOrder) -> bool:
-    """Return whether the payment counts as paid for the shop: its order is completed."""
-    return payment.order is not None and payment.order.status == COMPLETED
-
-
-def code_of(payment: EpayOrder) -> str:
-    """Return the text of the QR code that pays exactly this amount; empty if the payer must see a page."""
-    if payment.order is None or payment.order.status != PENDING:
-        return ""
-    try:
-        shown = attempts.shown_to(payment.order, "pc").opened
-    except ChannelError:
-        return ""
-    return shown.qr if shown is not None else ""
-
-
-@dataclass(frozen=True)
-class Summary:
-    """A merchant's balance in fen, the number of its deposits, and of those completed today and yesterday in China."""
-
-    available: int
-    orders: int
-    today: int
-    yesterday: int
-
-
-def summary(known: Known) -> Summary:
-    """Return the figures of a merchant."""
-    merchant, now = known.merchant, business_clock.now()
-    midnight = int(datetime.fromtimestamp(now, CHINA).replace(hour=0, minute=0, second=0).timestamp())
-    mine = (OrderCount.merchant == merchant) & (OrderCount.order_type == BUY)
-    orders = OrderCount.select(fn.SUM(OrderCount.count)).where(mine).scalar()
-
-    def completed(start: int, end: int) -> int:
-        during = (Order.merchant == merchant) & Order.completedtime.between(start, end - 1)
-        return int(Order.select().where(during, Order.order_type == BUY).count())
-
-    return Summary(
-        LedgerAccount.balance_of(AVAILABLE, merchant.id),
-        int(orders or 0),
-        completed(midnight, now + 1),
-        completed(midnight - DAY, midnight),
-    )

@@ -1,0 +1,89 @@
+"""Payments as shops query them, and a merchant's figures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from peewee import fn
+
+import business_clock
+from gateways.base import CHINA, ChannelError
+from models.tables.epay import EpayOrder
+from models.tables.ledger import AVAILABLE, LedgerAccount
+from models.tables.order import BUY, COMPLETED, PENDING, Order
+from models.tables.order_counts import OrderCount
+from services.epay.refusals import Refusal, Refused
+from services.merchants.cache import Known
+from services.orders import attempts
+
+DAY = 86_400
+
+
+def find(known: Known, trade_no: str, out_trade_no: str) -> EpayOrder:
+    """Return a merchant's payment by our number or, without one, by the shop's. Raises Refused."""
+    payment = _by_trade_no(known, trade_no) if trade_no else EpayOrder.of_shop(known.merchant.id, out_trade_no)
+    if payment is None:
+        raise Refused(Refusal.NO_ORDER)
+    return payment
+
+
+def _by_trade_no(known: Known, trade_no: str) -> EpayOrder | None:
+    mine = Order.merchant == known.merchant
+    first = Order.get_or_none(Order.order_no == trade_no, mine)
+    if first is None:
+        payment = EpayOrder.without_order(trade_no)
+        return payment if payment is not None and payment.merchant_id == known.merchant.id else None
+    payment = EpayOrder.of_shop(known.merchant.id, first.merchant_order_no)
+    return payment if payment is not None and payment.trade_no == trade_no else None
+
+
+def page(known: Known, limit: int, offset: int) -> list[EpayOrder]:
+    """Return a page of a merchant's payments with their orders, newest first."""
+    query = EpayOrder.select(EpayOrder, Order).left_outer_join(Order).where(EpayOrder.merchant == known.merchant)
+    return list(query.order_by(EpayOrder.id.desc()).limit(limit).offset(offset))
+
+
+def is_paid(payment: EpayOrder) -> bool:
+    """Return whether the payment counts as paid for the shop: its order is completed."""
+    return payment.order is not None and payment.order.status == COMPLETED
+
+
+def code_of(payment: EpayOrder) -> str:
+    """Return the text of the QR code that pays exactly this amount; empty if the payer must see a page."""
+    if payment.order is None or payment.order.status != PENDING:
+        return ""
+    try:
+        shown = attempts.shown_to(payment.order, "pc").opened
+    except ChannelError:
+        return ""
+    return shown.qr if shown is not None else ""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A merchant's balance in fen, the number of its deposits, and of those completed today and yesterday in China."""
+
+    available: int
+    orders: int
+    today: int
+    yesterday: int
+
+
+def summary(known: Known) -> Summary:
+    """Return the figures of a merchant."""
+    merchant, now = known.merchant, business_clock.now()
+    midnight = int(datetime.fromtimestamp(now, CHINA).replace(hour=0, minute=0, second=0).timestamp())
+    mine = (OrderCount.merchant == merchant) & (OrderCount.order_type == BUY)
+    orders = OrderCount.select(fn.SUM(OrderCount.count)).where(mine).scalar()
+
+    def completed(start: int, end: int) -> int:
+        during = (Order.merchant == merchant) & Order.completedtime.between(start, end - 1)
+        return int(Order.select().where(during, Order.order_type == BUY).count())
+
+    return Summary(
+        LedgerAccount.balance_of(AVAILABLE, merchant.id),
+        int(orders or 0),
+        completed(midnight, now + 1),
+        completed(midnight - DAY, midnight),
+    )

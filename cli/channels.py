@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from typing import Any, BinaryIO
 
@@ -67,6 +68,8 @@ def _config(pairs: tuple[str, ...], file: BinaryIO | None) -> dict[str, Any]:
         config = json.loads(file.read()) if file else {}
         given = [pair.split("=", 1) for pair in pairs]
         config |= dict(given)
+        if not all(re.fullmatch("[A-Za-z0-9_]{1,40}", name) for name in config):
+            raise ValueError  # a config pasted here: its keys must not be shown as an unknown name
     except (ValueError, TypeError):
         raise OperatorError("the config must be NAME=VALUE pairs or a file with one JSON object") from None
     try:

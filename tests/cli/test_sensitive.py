@@ -102,6 +102,8 @@ def test_a_password_in_an_address_that_is_refused_is_not_repeated(refuses, url):
         ("reconcile", "c4n4ry", "-"),
         ("sign", "createOrder", "--body", "c4n4ry"),
         ("vault", "rotate", "c4n4ry"),
+        ("channel", "set", "2", "--config", '{"key": "c4n4ry", "address": "a=b"}'),
+        ("epay", "set", "demo", "--type", "c4n4ry"),
     ],
     ids=" ".join,
 )

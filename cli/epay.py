@@ -109,14 +109,12 @@ def _settings(account: EpayAccount) -> dict[str, str]:
 
 
 def _view(account: EpayAccount) -> dict[str, Any]:
-    types = epay_accounts.types_of(account)
-    pairs = [f"{name}={channel}:{method}" for name, each in types.items() for channel, method in each]
     return {
         "merchant": account.merchant.key,
         **epay_accounts.settings_of(account),
         "enabled": bool(account.enabled),
         "hosts": account.hosts,
-        "types": ",".join(pairs) or "by payment method",
+        "types": epay_accounts.types_text(epay_accounts.types_of(account)),
         "webhooks": bool(account.webhooks),
     }
 

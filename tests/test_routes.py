@@ -109,6 +109,9 @@ CONSOLE = """
 /merchant/<key> GET POST
 /merchant/<key>/account GET POST
 /merchant/<key>/adjust GET POST
+/merchant/<key>/epay GET POST
+/merchant/<key>/epay/<any(enable, disable):what> POST
+/merchant/<key>/epay/rotate/<any(md5, rsa):kind> POST
 /merchant/<key>/reveal POST
 /merchant/<key>/rotate/<any(api, callback):kind> POST
 /merchant/<key>/test POST

@@ -6,14 +6,19 @@ from hashlib import sha256
 from typing import Any
 
 from models.db.base import database
+from models.tables.channel import Channel
 from models.tables.merchant import Merchant
 from services.errors import N_, OperatorError
 from services.merchants import links
 
 
 def version_of(row: Any) -> str:
-    """Return a hash that changes with any value of a merchant or channel, or with its links."""
-    linked = links.channels_of(row) if isinstance(row, Merchant) else links.merchants_of(row)
+    """Return a hash that changes with any value of a row, or with the links of a merchant or channel."""
+    linked: list[int] = []
+    if isinstance(row, Merchant):
+        linked = links.channels_of(row)
+    elif isinstance(row, Channel):
+        linked = links.merchants_of(row)
     return sha256(repr((sorted(row.__data__.items()), linked)).encode()).hexdigest()[:16]
 
 

@@ -18,12 +18,12 @@ import business_clock
 from gateways.config import private_key
 from models.db.base import database
 from models.db.writer import after_commit, transaction
-from models.tables.channel import PAY_METHODS, Channel
+from models.tables.channel import PAY_METHODS, Channel, ChannelLink
 from models.tables.epay import EpayAccount
 from models.tables.merchant import Merchant
 from runtime import current
 from services.errors import N_, OperatorError
-from services.merchants import cache
+from services.merchants import cache, edit_conflicts
 from services.security import vault
 
 FIRST_PID, LAST_PID = 1001, 999_999_999
@@ -95,20 +95,32 @@ def types_of(account: EpayAccount) -> Types:
     return {name: [(channel, method) for channel, method in pairs] for name, pairs in stored.items()}
 
 
+def types_text(types: Types) -> str:
+    """Return channels by type as one line, such as `alipay=3:alipay,wxpay=2:wxpay`."""
+    pairs = [f"{name}={channel}:{method}" for name, each in types.items() for channel, method in each]
+    return ",".join(pairs) or "by payment method"
+
+
+def linked(merchant: Merchant) -> list[Channel]:
+    """Return the channels that the merchant may use, by id, including disabled ones."""
+    own = Channel.select().join(ChannelLink).where(ChannelLink.merchant == merchant)
+    return list(own.order_by(Channel.id))
+
+
 def _types(merchant: Merchant, types: Mapping[str, Iterable[tuple[int, str]]]) -> str:
     """Validate channels by type, and return them as JSON. An empty method means the type, or the channel's only one."""
-    linked = {channel.id: channel for channel in Channel.linked_to(merchant)}
+    own = {channel.id: channel for channel in linked(merchant)}
     checked: dict[str, list[tuple[int, str]]] = {}
     for name, pairs in types.items():
         if not _TYPE.fullmatch(name):
             message = N_("%(given)s is not a type. A type has up to 32 letters, digits, _ or -, such as alipay.")
             raise OperatorError(message, "types", given=name[:40])
         for channel, wanted in dict.fromkeys(pairs):
-            if channel not in linked:
+            if channel not in own:
                 raise OperatorError(
                     N_("Channel %(channel)s is not available to this merchant."), "types", channel=str(channel)
                 )
-            methods = linked[channel].pay_methods
+            methods = own[channel].pay_methods
             method = wanted or (methods[0] if len(methods) == 1 else name)
             if method not in methods:
                 message = N_("Channel %(channel)s does not support the payment method %(method)s.")
@@ -148,27 +160,30 @@ def type_of(account: EpayAccount, channel: int, method: str) -> str:
 
 
 @transaction
-def enable(merchant: Merchant, *, pid: int | None = None, **facts: Any) -> tuple[EpayAccount, str]:
+def enable(
+    merchant: Merchant, *, pid: int | None = None, mark: str | None = None, **facts: Any
+) -> tuple[EpayAccount, str]:
     """Open an account at the gateway for a merchant, or enable its account again.
 
     Args:
         pid: the merchant number; the next free one by default. An existing account keeps its own.
+        mark: as for `change`; empty if the merchant had no account.
         facts: as for `change`; `hosts` is required for a new account.
 
     Returns: the account, and its new MD5 key, empty if it has one already.
 
     Raises:
-        OperatorError: invalid value, or the number is taken.
+        OperatorError: invalid value, the number is taken, or the account was changed since `mark`.
     """
+    database.advisory_lock("epay")
     account = of_merchant(merchant)
     if account is not None:
         if pid not in (None, account.pid):
             raise OperatorError(
                 N_("This merchant's number is %(pid)s and cannot be changed."), "pid", pid=str(account.pid)
             )
-        change(account, enabled=True, **facts)
+        change(account, mark=mark, enabled=True, **facts)
         return find(merchant), ""
-    database.advisory_lock("epay")
     key, now = _new_key(), business_clock.now()
     after_commit(cache.forget)
     account = EpayAccount.create(
@@ -177,7 +192,7 @@ def enable(merchant: Merchant, *, pid: int | None = None, **facts: Any) -> tuple
         key=vault.encrypt(key),
         createtime=now,
         updatetime=now,
-        **_columns(merchant, {"hosts": ()} | facts),
+        **checked(merchant, {"hosts": ()} | facts),
     )
     return account, key
 
@@ -193,7 +208,8 @@ def _pid(wanted: int | None) -> int:
     return wanted
 
 
-def _columns(merchant: Merchant, facts: dict[str, Any]) -> dict[str, Any]:
+def checked(merchant: Merchant, facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Validate the facts of an account, and return them as they are stored. Raises OperatorError."""
     columns = dict(facts)
     if "hosts" in facts:
         columns["hosts"] = _hosts(facts["hosts"])
@@ -203,18 +219,20 @@ def _columns(merchant: Merchant, facts: dict[str, Any]) -> dict[str, Any]:
 
 
 @transaction
-def change(account: EpayAccount, **facts: Any) -> None:
+def change(account: EpayAccount, *, mark: str | None = None, **facts: Any) -> None:
     """Change an account.
 
     Args:
+        mark: `edit_conflicts.version_of` the account when its form was shown; None to skip the check.
         facts: `hosts` (host names), `types` (`Types`, empty for all channels by their payment methods), `webhooks`,
             `enabled`.
 
     Raises:
-        OperatorError: invalid value.
+        OperatorError: invalid value, or the account was changed since.
     """
+    account = edit_conflicts.check_version(account, mark)
     after_commit(cache.forget)
-    columns = _columns(account.merchant, facts) | {"updatetime": business_clock.now()}
+    columns = checked(account.merchant, facts) | {"updatetime": business_clock.now()}
     EpayAccount.update(columns).where(EpayAccount.id == account.id).execute()
 
 
@@ -287,6 +305,12 @@ def public_keys(account: EpayAccount) -> list[str]:
     previous = account.previous_public_key
     is_valid = previous and (account.previous_public_key_until or 0) > business_clock.now()
     return [key for key in (account.public_key, previous if is_valid else "") if key]
+
+
+def old_until(account: EpayAccount) -> dict[str, int]:
+    """Return the times at which the replaced keys expire that are still valid, by kind (`md5`, `rsa`)."""
+    times = {"md5": account.previous_key_until, "rsa": account.previous_public_key_until}
+    return {kind: until for kind, until in times.items() if until and until > business_clock.now()}
 
 
 def platform_public_key(account: EpayAccount) -> str:

@@ -17,6 +17,7 @@ from blueprints.console.pages import (
     claims,
     confirm,
     dashboard,
+    epay_gateway,
     ledger,
     merchants,
     new_order,
@@ -58,7 +59,7 @@ BLUEPRINTS = (
     ledger.pages,
     statements.pages,
     reconciliations.pages,
-    merchants.pages,
+    epay_gateway.pages,  # the blueprint of merchants.py
     channels.pages,
     notifications.pages,
     new_order.pages,

@@ -19,6 +19,7 @@ from blueprints.console.forms import SchemaField
 from blueprints.console.list_page import ListPage
 from blueprints.console.locale import printable
 from blueprints.console.pages.channels import ChannelForm
+from blueprints.console.pages.epay_gateway import NewEpayForm
 from blueprints.console.pages.merchants import MerchantForm
 from blueprints.console.pages.notifications import DestinationForm
 from schemas.fields import Percent, Yuan
@@ -40,7 +41,7 @@ UNITS = {Percent: " %", Yuan: " ¥"}
 def _fields() -> dict[str, tuple[Any, str, bool]]:
     """Return the label, the unit and whether it is a yes-or-no field, of each field of the setup forms."""
     found = {}
-    for form in (ChannelForm, MerchantForm, DestinationForm):
+    for form in (ChannelForm, MerchantForm, NewEpayForm, DestinationForm):
         for name in dir(form):
             field = getattr(form, name)
             if hasattr(field, "field_class") and field.args:

@@ -35,6 +35,7 @@ NEEDED = {
     "merchant.adjust",
     "merchant.reveal",
     "merchant.rotate",
+    "merchant.rotate_epay",
     "notifications.show",
     "operators.change",
     "operators.index",

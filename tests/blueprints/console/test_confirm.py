@@ -15,6 +15,8 @@ NEEDED = [
     "factor/renew",
     "merchant/demo/account",
     "merchant/demo/adjust",
+    "merchant/demo/epay/rotate/md5",
+    "merchant/demo/epay/rotate/rsa",
     "merchant/demo/reveal",
     "merchant/demo/rotate/api",
     "merchant/demo/rotate/callback",

@@ -80,9 +80,9 @@ WRONG = [
     ({"hosts": "a.example, b/c"}, "hosts", "b/c is not a host name such as shop.example or *.shop.example."),
     (own(), "types", "Enter a type for at least one channel."),
     (
-        own(type_2_wxpay="we-chat"),
+        own(type_2_wxpay="we.chat"),
         "types",
-        "we-chat is not a type. A type has up to 20 letters, digits or _, such as alipay.",
+        "we.chat is not a type. A type has up to 32 letters, digits, _ or -, such as alipay.",
     ),
 ]
 

@@ -1,5 +1,6 @@
 """Each statement of each step fails in turn: nothing is half done, and a repetition completes the step once."""
 
+import secrets
 from itertools import count
 
 import pytest
@@ -7,13 +8,16 @@ from peewee import OperationalError
 
 from gateways.sandbox.driver import SandboxDriver
 from models.db.base import database
+from models.tables.epay import EpayOrder
 from models.tables.ledger import Posting
 from models.tables.order import History, Order, PaymentException
 from models.tables.outbox import Callback
 from models.tables.replay import Nonce
 from services.ledger import integrity
 from services.orders import due
+from tests.epay_shop import Shop
 from tests.failing import Killed, done_but_not_told, dying, failing, failing_connections, refused, rolled_back
+from tests.pages import CHOOSE
 from tests.services import walks
 from tests.support import InlinePool
 
@@ -92,6 +96,10 @@ ONE_STEP = {
         walks.deposit_too_small,
         lambda w, no: _command(w, "order", "settle", no, "--credit"),
     ),
+    "an epay payment is settled": (
+        lambda w: w.epay_shop.mapi(out_trade_no=secrets.token_hex(8))["trade_no"],
+        lambda w, no: w.api.notice(no, 1_250, reference=f"R-{no}").status == 200,
+    ),
     "a withdrawal is accepted": (walks.sell_pending, lambda w, no: _command(w, "order", "accept", no)),
     "a withdrawal is rejected": (
         walks.sell_pending,
@@ -108,9 +116,9 @@ ONE_STEP = {
 @pytest.mark.parametrize("how", HOW)
 @pytest.mark.parametrize("step", ONE_STEP)
 def test_a_step_that_fails_at_any_statement_stores_nothing_and_its_repetition_completes_it_once(
-    app, world, balances, step, how
+    app, world, balances, epay_shop, step, how
 ):
-    world.app = app
+    world.app, world.epay_shop = app, epay_shop
     get_there, take = ONE_STEP[step]
     undisturbed = get_there(world)
     before = balances()
@@ -157,6 +165,41 @@ def test_a_creation_that_fails_at_any_statement_creates_one_order_when_it_is_rep
         assert outline(placed[0].data["order_no"])["history"] == [["merchant", "", "pending"]]
         _books_hold()
     assert statement > LEAST[how]
+
+
+@pytest.fixture
+def epay_shop(world, http, web_server, flask_json):
+    """A shop at the epay gateway; WeChat Pay leads to two channels, so its payers choose."""
+    types = ["--type", "alipay=2", "--type", "wxpay=1", "--type", "wxpay=2"]
+    return Shop(
+        http, web_server, flask_json("epay", "enable", "demo", "--host", "127.0.0.1", "--host", "localhost", *types)
+    )
+
+
+@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("kind", ["alipay", "wxpay"])
+def test_an_epay_payment_that_fails_at_any_statement_exists_once_when_it_is_repeated(api, http, epay_shop, kind, how):
+    def ask(number):
+        """Ask for the payment and choose a channel, if there are several; return the order's number, or ""."""
+        answer = epay_shop.mapi(out_trade_no=number, type=kind)
+        if answer["code"] == 1 and kind == "wxpay":
+            http("POST", CHOOSE, f"order_no={answer['trade_no']}&choice=1-wxpay".encode(), walks.FORM)
+        return answer.get("trade_no", "") if epay_shop.api("order", out_trade_no=number)["code"] == 1 else ""
+
+    ask("first")
+    for statement in count(1):
+        before = _count(Order), _count(EpayOrder)
+        with failing(statement, how) as fault:
+            ask(f"no-{statement}")
+        if not fault.happened:
+            break
+        order_no = [ask(f"no-{statement}") for _ in range(2)][-1]
+        assert (_count(Order), _count(EpayOrder)) == (before[0] + 1, before[1] + 1)
+        assert outline(order_no)["history"] == [["merchant", "", "pending"]]
+        api.play(order_no, "success")
+        assert outline(order_no)["callbacks"] == [("epay.notify",)]
+        _books_hold()
+    assert statement > LEAST[how] - (kind == "alipay")
 
 
 @pytest.mark.parametrize("how", HOW)

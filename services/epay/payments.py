@@ -11,7 +11,7 @@ import business_clock
 from models.db.writer import transaction
 from models.tables.channel import Channel
 from models.tables.epay import EpayOrder
-from models.tables.order import BUY, CANCELLED, COMPLETED, History, Order, PaymentException
+from models.tables.order import BUY, CANCELLED, COMPLETED, CONFIRMED, History, Order, PaymentException
 from runtime import current
 from services.channels.calls import driver_of
 from services.channels.order_numbers import new_order_no
@@ -228,10 +228,12 @@ def is_over(payment: EpayOrder) -> bool:
 
 
 def close(payment: EpayOrder) -> None:
-    """Expire an unpaid payment now, after a status check at its channel. Raises Refused if it may still be paid."""
-    if payment.order is not None:
-        due.expire(payment.order)
-        last = Order.get_by_id(payment.order_id)
-        if last.status == CANCELLED and last.due_at is None:
-            return
-    raise Refused(Refusal.NOT_CLOSED)
+    """Expire an unpaid payment now, after a status check at its channel. Raises Refused if it is or may be paid."""
+    if payment.order is None:
+        raise Refused(Refusal.NOT_CLOSED)
+    due.expire(payment.order)
+    last = Order.get_by_id(payment.order_id)
+    if last.status in (CONFIRMED, COMPLETED):
+        raise Refused(Refusal.PAID_ALREADY)
+    if last.status != CANCELLED or last.due_at is not None:
+        raise Refused(Refusal.NOT_CLOSED)

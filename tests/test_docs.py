@@ -6,6 +6,7 @@ import re
 import pytest
 from babel.messages.pofile import read_po
 
+from services.epay.refusals import Refusal
 from services.errors import ACTION_LABELS, ACTIONS, ERRORS
 from settings import Settings
 from tests.cli.test_help import COMMANDS, GROUPS
@@ -24,7 +25,7 @@ ZH = ROOT / "docs" / "zh"
 PLAIN = [page for page in PAGES if page.name != "CHANGELOG.md" and not page.is_relative_to(ZH)]
 IN_BOTH_LANGUAGES = (
     *("README", "quickstart", "integrating", "signing", "callbacks", "errors", "console"),
-    *("drivers", "epay", "wechatpay", "alipay"),
+    *("drivers", "epay", "epay-inbound", "wechatpay", "alipay"),
 )
 
 
@@ -155,3 +156,14 @@ def test_the_table_of_errors_has_every_code_with_its_action(page):
     labels = CHINESE_LABELS if page.parent == ZH else ACTION_LABELS
     rows = re.findall(r"^\| (\d{5}) \| [^|]+ \| ([^|]+) \| [^|]+ \|$", page.read_text("utf-8"), re.MULTILINE)
     assert rows == [(str(code.value), labels[ACTIONS[code]]) for code in sorted(ERRORS)]
+
+
+GATEWAY = (ROOT / "docs" / "epay-inbound.md", ZH / "epay-inbound.md")
+
+
+@pytest.mark.parametrize("page", GATEWAY, ids=lambda page: page.parent.name)
+def test_the_page_of_the_epay_gateway_has_every_refusal_with_its_code_and_text(page):
+    rows = re.findall(r"^\| (-\d) \| ([^|]+) \| [^|]+ \|$", page.read_text("utf-8"), re.MULTILINE)
+    texts = {each: TRANSLATED[each.text].string if page.parent == ZH else each.text for each in Refusal}
+    expected = {(str(each.code), re.sub(r"%\(\w+\)s", "*...*", text)) for each, text in texts.items()}
+    assert sorted((code, re.sub(r"\*[^*]+\*", "*...*", text)) for code, text in rows) == sorted(expected)

@@ -55,3 +55,19 @@ def test_the_script_of_the_callbacks_page_prints_the_signature_of_its_request(cl
     signature = client.run("bash signature.sh").stdout.decode()
     assert f"webhook-signature: v1,{signature}\n" in request
     assert request.rstrip().splitlines()[-1] in script
+
+
+def test_the_commands_of_the_epay_page_place_and_query_a_payment(clients_by_name, live):
+    client, enable = clients_by_name("bash"), _blocks("epay-inbound.md", "sh")[0]
+    keys = json.loads(live.flask(*enable.split()[1:], "--json").stdout)
+    assert [line.split()[0] for line in _blocks("epay-inbound.md", "text")[0].splitlines()] == list(keys)
+    own = {"THE_KEY": keys["key"], "http://127.0.0.1:8000": live.url, "https://pay.example.com": live.url}
+    answers = []
+    for script in (block for block in _blocks("epay-inbound.md", "sh") if "curl" in block):
+        code = re.sub("|".join(own), lambda found: own[found[0]], script)
+        (client.folder / "epay.sh").write_text(code, "utf-8")
+        answers.append(json.loads(client.run("bash epay.sh").stdout))
+    placed, found = answers
+    assert (placed["code"], found["code"], found["status"], found["money"]) == (1, 1, 0, "12.50")
+    assert found["trade_no"] == placed["trade_no"]
+    assert [list(json.loads(block)) for block in _blocks("epay-inbound.md", "json")] == [list(placed), list(found)]

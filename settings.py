@@ -141,7 +141,9 @@ class Settings:
     )
     requests_per_second: int = _setting(100, _whole(1, 1_000_000), "requests per second and merchant")
     requests_per_address: int = _setting(200, _whole(1, 1_000_000), "requests per second and IP address")
-    pages_per_address: int = _setting(20, _whole(1, 1_000_000), "payment pages per second and IP address, and as many calls of submit.php")
+    pages_per_address: int = _setting(
+        20, _whole(1, 1_000_000), "payment pages per second and IP address, and as many calls of submit.php"
+    )
     short_searches: int = _setting(
         5, _whole(1, 1_000_000), "searches with fewer than three characters, per second and merchant"
     )

@@ -13,6 +13,7 @@ from gateways import registry
 from models.tables.ledger import AVAILABLE, CLEARING, COMMISSION, FEES, HELD
 from models.tables.order import BUY, CANCELLED, COMPLETED, CONFIRMED, PAID, PENDING, SELL
 from schemas.views import CATEGORY_TEXTS, PAY_METHOD_TEXTS, STATUS_TEXTS
+from services.callbacks import epay_notices
 from services.orders.reasons import Reason, Why, reason_of
 
 TYPES = {BUY: lazy_gettext("Deposit"), SELL: lazy_gettext("Withdrawal")}
@@ -234,6 +235,7 @@ NEXT = {
 FIELDS = {
     "customer_name": lazy_gettext("Customer name"),
     "note": lazy_gettext("Note for the payer"),
+    "param": lazy_gettext("Shop’s own data"),
     "bank": lazy_gettext("Bank"),
     "sub_bank": lazy_gettext("Branch"),
     "card_number": lazy_gettext("Account number"),
@@ -296,6 +298,11 @@ def who(text: str) -> str:
     if text.startswith(OPERATOR):
         return gettext("operator %(name)s", name=text.removeprefix(OPERATOR))
     return name_of(WHO, text)
+
+
+def callback_body(event: str, body: str) -> str:
+    """Return the body of a callback that will be sent, or the fields of an epay notice."""
+    return epay_notices.readable(body) if event == epay_notices.TYPE else body
 
 
 def action(name: str, subject: str = "…") -> str:

@@ -150,10 +150,21 @@ def address_of(callback: Callback) -> str:
     """Return the address of a callback's next attempt; that of an epay notice has the signature. Empty without one."""
     if callback.type != epay_notices.TYPE:
         return callback_url(callback.merchant)
-    account, payment = cache.by_id(callback.merchant_id).epay, EpayOrder.of_order(callback.order_id)
-    assert account is not None  # neither is ever deleted
-    assert payment is not None
-    return epay_notices.address(account, payment, callback.body, callback.attempts)
+    account = cache.by_id(callback.merchant_id).epay
+    assert account is not None  # it is never deleted
+    return epay_notices.address(account, _payment_of(callback), callback.body, callback.attempts)
+
+
+def _payment_of(notice: Callback) -> EpayOrder:
+    payment = EpayOrder.of_order(notice.order_id)
+    assert payment is not None  # it is never deleted
+    return payment
+
+
+def destination_of(callback: Callback) -> str:
+    """Return the address that the merchant or its shop gave for a callback; empty without one."""
+    is_notice = callback.type == epay_notices.TYPE
+    return _payment_of(callback).notify_url if is_notice else callback_url(callback.merchant)
 
 
 def headers_of(webhook_id: str, timestamp: str, signature: str) -> dict[str, str]:

@@ -10,6 +10,7 @@ from models.tables.order import COMPLETED, Order
 from models.tables.outbox import Callback
 from schemas.views import hundredths
 from services.merchants import cache, epay_accounts, epay_signing
+from services.security import masking
 
 TYPE = "epay.notify"  # of its row in the outbox
 RECEIVED = "success"
@@ -35,6 +36,12 @@ def body_of(account: EpayAccount, payment: EpayOrder, order: Order) -> str:
             **({"param": payment.param} if payment.param else {}),
         }
     )
+
+
+def readable(body: str) -> str:
+    """Return a notice for reading, a field a line, without the value of `param`, which may be personal."""
+    fields = ((name, masking.HIDDEN if name == "param" else value) for name, value in parse_qsl(body))
+    return "\n".join(f"{name}={value}" for name, value in fields)
 
 
 def address(account: EpayAccount, payment: EpayOrder, body: str, attempt: int = 0, *, back: bool = False) -> str:

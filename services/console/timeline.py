@@ -235,7 +235,7 @@ def callback_timeline(webhook_id: str) -> CallbackTimeline:
     return CallbackTimeline(
         found,
         list(attempts),
-        masking.address(delivery.address_of(found)),
+        masking.address(delivery.destination_of(found)),
         _headers_of(found),
         _audit("callback", [webhook_id]),
     )

@@ -11,9 +11,10 @@ import business_clock
 from gateways.base import CHINA, ChannelError
 from models.tables.epay import EpayOrder
 from models.tables.ledger import AVAILABLE, LedgerAccount
-from models.tables.order import BUY, COMPLETED, PENDING, Order
+from models.tables.order import BUY, CANCELLED, COMPLETED, PENDING, Order
 from models.tables.order_counts import OrderCount
 from services.epay.refusals import Refusal, Refused
+from services.merchants import cache
 from services.merchants.cache import Known
 from services.orders import attempts
 
@@ -36,6 +37,25 @@ def _by_trade_no(known: Known, trade_no: str) -> EpayOrder | None:
         return payment if payment is not None and payment.merchant_id == known.merchant.id else None
     payment = EpayOrder.of_shop(known.merchant.id, first.merchant_order_no)
     return payment if payment is not None and payment.trade_no == trade_no else None
+
+
+def of_order(order: Order) -> tuple[EpayOrder, list[Order]] | None:
+    """Return the payment of a deposit with all its orders, the first one first; None if no shop asked for it.
+
+    Orders between the first and the last are found by their data, which is the same for all.
+    """
+    if not order.is_buy or not order.merchant_order_no or cache.by_id(order.merchant_id).epay is None:
+        return None
+    payment = EpayOrder.of_order(order.id) or EpayOrder.of_shop(order.merchant_id, order.merchant_order_no)
+    if payment is None or payment.order_id is None:
+        return None
+    mine = (Order.merchant == order.merchant_id) & (Order.merchant_order_no == payment.out_trade_no)
+    same = [each for each in Order.select().where(mine).order_by(Order.seq) if each.amount == payment.amount]
+    ends = [at for at, each in enumerate(same) if each.order_no == payment.trade_no or each.id == payment.order_id]
+    orders = same[min(ends) : max(ends) + 1]
+    replaced = [each for each in orders[1:-1] if each.is_buy and each.status == CANCELLED]
+    found = [orders[0], *replaced, *orders[1:][-1:]]
+    return (payment, found) if any(each.id == order.id for each in found) else None
 
 
 def page(known: Known, limit: int, offset: int) -> list[EpayOrder]:

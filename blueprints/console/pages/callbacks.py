@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from functools import partial
 from typing import Any
-from urllib.parse import parse_qsl
 
 from flask import abort, redirect, render_template, request, url_for
 from flask_babel import lazy_gettext
@@ -80,7 +79,7 @@ pages = pages_of_one("callback", "callbacks")
 def _pretty(callback: Callback) -> str:
     """Return the body for reading: JSON, or the fields of an epay notice."""
     if callback.type == epay_notices.TYPE:
-        return "\n".join(f"{name}={value}" for name, value in parse_qsl(callback.body))
+        return epay_notices.readable(callback.body)
     return json.dumps(json.loads(callback.body), ensure_ascii=False, indent=2)
 
 
@@ -93,6 +92,7 @@ def show(webhook_id: str) -> str:
         **{"timeline": shown, "callback": shown.callback, "order": find_order(shown.callback.order.order_no)},
         **{"actions": available_actions.of_callback(shown.callback)},
         **{"pretty": _pretty(shown.callback), "error": masking.error},
+        is_notice=shown.callback.type == epay_notices.TYPE,
         is_good=partial(delivery.is_delivered, shown.callback),
     )
 

@@ -18,9 +18,10 @@ from schemas.views import hundredths
 from services.channels.calls import driver_of, pay_url
 from services.console import available_actions, perform, timeline
 from services.console.available_actions import Action
+from services.epay import queries
 from services.errors import OperatorError
 from services.orders.positions import COMPLETE
-from services.security import sandbox_guard, second_operator
+from services.security import masking, sandbox_guard, second_operator
 
 pages = pages_of_one("order", "orders")
 
@@ -133,6 +134,22 @@ def _payment_link(order: Order) -> dict[str, str]:
     return {"url": url, "qr": Markup(picture)}
 
 
+def _epay(order: Order) -> dict[str, Any]:
+    """Return what the shop's request said if the order came through the epay gateway; addresses are masked."""
+    found = queries.of_order(order)
+    if found is None:
+        return {}
+    payment, orders = found
+    at = [each.id for each in orders].index(order.id)
+    return {
+        "payment": payment,
+        "notify_url": masking.address(payment.notify_url),
+        "return_url": masking.address(payment.return_url),
+        "before": orders[at - 1] if at else None,
+        "after": orders[at + 1] if at + 1 < len(orders) else None,
+    }
+
+
 def _page(order: Order, sensitive: dict[str, str], revealed: bool = False) -> str:
     possible = available_actions.possible(order)
     request_of = second_operator.waiting(order)
@@ -147,5 +164,6 @@ def _page(order: Order, sensitive: dict[str, str], revealed: bool = False) -> st
         **{"actions": possible, "decisions": _decisions(possible)},
         **{"payout_request": request_of, "withheld": sandbox_guard.withholds(order)},
         **{"next_action": following, "folded": folded, "payment_link": _payment_link(order)},
+        **{"epay": _epay(order)},
         **{"by_hand": driver_of(order.channel).by_hand, "plain_amount": hundredths(order.amount)},
     )

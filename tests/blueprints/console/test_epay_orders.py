@@ -1,0 +1,113 @@
+"""Orders that came through the epay gateway: their page, and that of their notice."""
+
+from urllib.parse import urlencode
+
+import pytest
+
+from tests.epay_shop import FORM, Shop, number_in
+from tests.pages import CHOOSE
+
+
+@pytest.fixture
+def settings_of_app():
+    """The shop's server has a private address."""
+    return {"private_callbacks": True}
+
+
+@pytest.fixture
+def epay_shop(http, web_server, flask_json):
+    """A shop at the gateway. Alipay leads to one channel, everything else to several."""
+    hosts = ("--host", "127.0.0.1", "--host", "localhost")
+    types = ("--type", "alipay=2", "--type", "wxpay=1", "--type", "wxpay=2")
+    return Shop(http, web_server, flask_json("epay", "enable", "demo", *hosts, *types))
+
+
+@pytest.fixture
+def facts(page):
+    """`facts(number)`: what the card of the shop's request says on the order's page; empty without the card."""
+
+    def read(number, **how):
+        text = page(f"order/{number}", **how).text
+        return text.partition("Payment by the shop (epay)")[2].partition(" Money ")[0].strip()
+
+    return read
+
+
+def test_an_order_shows_what_the_shop_asked_for(epay_shop, facts, viewer):
+    query = {"notify_url": "http://127.0.0.1/n?token=sesame", "return_url": "http://127.0.0.1/back?user=sesame"}
+    number = epay_shop.mapi(param="user-9", **query)["trade_no"]
+    for how in ({}, {"client": viewer}):
+        assert facts(number, **how) == (
+            f"Shop’s order number out_trade_no SHOP-1 Number for the shop trade_no {number} Payment type type alipay "
+            "Product name 会员 1 month Shop’s own data param *** "
+            "Notices to notify_url http://127.0.0.1/n?token=*** "
+            "Payer returns to return_url http://127.0.0.1/back?user=*** Version 1 (MD5)"
+        )
+
+
+def test_the_shops_own_data_is_shown_only_when_it_is_revealed(epay_shop, page, send):
+    number = epay_shop.mapi(param="user-9")["trade_no"]
+    assert "user-9" not in page(f"order/{number}").html
+    assert "user-9" in send(f"order/{number}/reveal").text
+
+
+def test_an_order_without_a_type_says_that_the_payer_chose(epay_shop, facts):
+    number = epay_shop.mapi(type=None)["trade_no"]
+    chosen = {"order_no": number, "choice": "2-wxpay"}
+    assert epay_shop.send("POST", CHOOSE, urlencode(chosen).encode(), FORM).status == 303
+    assert "Payment type type none, the payer chose the payment method" in facts(number)
+
+
+def test_other_orders_have_no_such_card(epay_shop, api, facts):
+    epay_shop.mapi()
+    for number in ("SHOP-1", "OTHER", ""):
+        order = api.buy("12.50", merchant_order_no=number).data["order_no"]
+        assert facts(order) == ""
+
+
+def test_orders_of_one_payment_are_linked(epay_shop, page, later):
+    numbers = []
+    for _ in range(3):
+        numbers.append(number_in(epay_shop.mapi()["payurl"]))
+        later(901)
+    first, second, third = (page(f"order/{number}") for number in numbers)
+    urls = [f"/console/order/{number}" for number in numbers]
+    assert [first.links.get(number) for number in numbers] == [None, urls[1], None]
+    assert [second.links.get(number) for number in numbers] == [urls[0], None, urls[2]]
+    assert [third.links.get(number) for number in numbers] == [None, urls[1], None]
+    assert f"Replaced by {numbers[1]}" in first.text
+    assert f"Replaces {numbers[0]} Replaced by {numbers[2]}" in second.text
+    assert f"Replaces {numbers[1]}" in third.text
+
+
+def test_a_notices_page_shows_its_address_its_fields_and_why_it_is_repeated(
+    epay_shop, api, due, ahead, page, flask_json, viewer
+):
+    epay_shop.answers = ["<b>not yet</b>", "success"]
+    number = epay_shop.mapi(param="user-9", notify_url=f"{epay_shop.notify_url}?token=sesame")["trade_no"]
+    api.play(number, "success")
+    due()
+    (notice,) = flask_json("callback", "list")
+    shown = page(f"callback/{notice['id']}", client=viewer)
+    assert f"Destination GET {epay_shop.notify_url}?token=*** Created" in shown.text
+    assert "<b>not yet</b> The shop confirms a notice with the body “success”" in shown.text
+    assert "Waiting" in shown.text
+    assert f"trade_no={number} out_trade_no=SHOP-1 type=alipay name=会员 1 month money=12.50" in shown.text
+    assert "param=***" in shown.text
+    ahead(6)
+    due()
+    assert "Delivered" in page(f"callback/{notice['id']}").text
+
+
+def test_callbacks_are_filtered_by_the_notices_of_epay(epay_shop, api, due, page):
+    api.play(epay_shop.mapi()["trade_no"], "success")
+    api.play(api.buy().data["order_no"], "success")
+    assert page("callbacks/?flt_event=epay.notify").column("Event") == ["epay.notify"]
+
+
+def test_a_decision_shows_the_notice_that_it_sends(epay_shop, api, due, page):
+    number = epay_shop.mapi(param="user-9")["trade_no"]
+    api.play(number, "wrong_amount")
+    shown = page(f"order/{number}")
+    assert "name=会员 1 month money=12.50 trade_status=TRADE_SUCCESS param=***" in shown.text
+    assert "user-9" not in shown.html

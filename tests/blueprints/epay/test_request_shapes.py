@@ -11,6 +11,8 @@ from werkzeug import Response
 from tests.blueprints.epay.shop_requests import APIS, PAGES, SHOPS
 from tests.pages import BACK, CASHIER, CHOOSE, FORM
 
+TIME_LEFT = re.compile(r'(?<=data-seconds-left=")\d+|(?<=role="timer">)[\d:]+')
+
 
 class Site:
     """A shop's server: it verifies notices as its plug-in does."""
@@ -63,7 +65,10 @@ def send(http, account):
 
 @pytest.fixture
 def open_page(http):
-    """`open_page(answer)`: the payer's page to which a response leads, with the choice made, and its order number."""
+    """`open_page(answer)`: the payer's page to which a response leads, with the choice made, and its order number.
+
+    The time left to pay is removed, so that two views of a page are equal.
+    """
 
     def follow(address):
         parts = urlsplit(address)
@@ -71,7 +76,7 @@ def open_page(http):
         number = dict(parse_qsl(parts.query))["order_no"]
         choice = re.search(r'name="choice" value="([^"]+)"', page.text)
         if choice is None:
-            return page.text, number
+            return TIME_LEFT.sub("", page.text), number
         form = urlencode({"order_no": number, "choice": choice[1]}).encode()
         return follow(http("POST", CHOOSE, form, FORM).headers["Location"])
 

@@ -45,9 +45,9 @@ STATEMENTS = (
     "createtime" {int} NOT NULL,
     FOREIGN KEY ("merchant_id") REFERENCES "merchant" ("id"),
     FOREIGN KEY ("order_id") REFERENCES "order" ("id"))""",
-    'CREATE UNIQUE INDEX "epay_order_order_id" ON "epay_order" ("order_id")',
     'CREATE UNIQUE INDEX "epay_order_number" ON "epay_order" ("merchant_id", "out_trade_no")',
     'CREATE INDEX "epay_order_page" ON "epay_order" ("merchant_id", "id")',
+    'CREATE UNIQUE INDEX "epay_order_order_id" ON "epay_order" ("order_id") WHERE ("order_id" IS NOT NULL)',
     'CREATE UNIQUE INDEX "epay_order_open" ON "epay_order" ("trade_no") WHERE ("order_id" IS NULL)',
 )
 # A change of an account raises the setup version.

@@ -52,7 +52,7 @@ class EpayOrder(Table):
     merchant = ForeignKeyField(Merchant, index=False)
     out_trade_no = TextField()
     trade_no = TextField()
-    order = ForeignKeyField(Order, null=True, unique=True)
+    order = ForeignKeyField(Order, null=True, index=False)
     version = IntegerField(constraints=[Check("version IN (1, 2)")])
     type = TextField()
     amount = Fen(constraints=[Check("amount > 0")])
@@ -77,6 +77,20 @@ class EpayOrder(Table):
         """Return the payment with this number if its payer has not chosen a channel yet, or None."""
         return next(iter(_without_order.models(cls, trade_no=trade_no)), None)
 
+    @classmethod
+    def delete_open(cls, below: str, until: int, limit: int) -> list[str]:
+        """Delete payments without an order, in the caller's transaction; return their numbers.
+
+        Args:
+            below: the number that theirs are less than. Numbers start with the date, so the index finds old ones.
+            until: the latest time of the shop's last request, in Unix seconds.
+        """
+        is_open = cls.order.is_null()
+        old = cls.select(cls.id, cls.trade_no).where(is_open, cls.trade_no < below, cls.createtime <= until)
+        rows = list(old.order_by(cls.trade_no).limit(limit))
+        cls.delete().where(is_open, cls.id.in_([row.id for row in rows])).execute()
+        return [row.trade_no for row in rows]
+
     def bind(self, order_id: int, before: int | None, kind: str) -> bool:
         """Make this its order instead of `before`, in one conditional UPDATE; False if another request did."""
         now = EpayOrder.order.is_null() if before is None else EpayOrder.order == before
@@ -91,6 +105,9 @@ class EpayOrder(Table):
 
 EpayOrder.add_index(EpayOrder.merchant, EpayOrder.out_trade_no, name="epay_order_number", unique=True)
 EpayOrder.add_index(EpayOrder.merchant, EpayOrder.id, name="epay_order_page")
+EpayOrder.add_index(  # without nulls: SQLite would look up those by this index, instead of by `epay_order_open`
+    EpayOrder.index(EpayOrder.order, unique=True, where=EpayOrder.order.is_null(False), name="epay_order_order_id")
+)
 EpayOrder.add_index(
     EpayOrder.index(EpayOrder.trade_no, unique=True, where=EpayOrder.order.is_null(), name="epay_order_open")
 )

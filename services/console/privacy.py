@@ -17,6 +17,7 @@ from models.tables.order import CANCELLED, COMPLETED, Order, OrderNote, PaymentE
 from models.tables.outbox import WAITING, Callback
 from models.tables.payout_account import PayoutAccount
 from services.callbacks import epay_notices
+from services.channels.order_numbers import in_china
 from services.console import timeline
 from services.errors import OperatorError
 from services.orders import positions
@@ -111,11 +112,14 @@ def _step(days: int) -> tuple[int, int]:
     batch = _Batch(days)
     batch.look_again()
     batch.go_on()
+    forgotten = EpayOrder.delete_open(in_china(batch.until + DAY), batch.until, BATCH)
+    if forgotten:
+        audit.record(JOB, "erase", "orders", forgotten[-1], f"{len(forgotten)} epay payments without an order")
     erased = clear(batch.ready)
     if erased:
         newest = max(erased, key=lambda order: int(order.id))
         audit.record(JOB, "erase", "orders", newest.order_no, f"{len(erased)} orders, this is the newest")
-    return batch.examined, len(erased)
+    return batch.examined + len(forgotten), len(erased)
 
 
 class _Batch:

@@ -4,7 +4,10 @@ import logging
 
 import pytest
 
+from services.console import privacy
 from tests.epay_shop import number_in
+
+DAY = 86_400
 
 
 @pytest.fixture
@@ -33,6 +36,18 @@ def test_operators_see_them_masked(number, flask):
     shown = flask("order", "show", number).output
     assert "customer-77" not in shown
     assert "customer-77" in flask("order", "show", number, "--reveal").output
+
+
+def test_a_payment_without_an_order_is_deleted_some_days_after_its_last_request(shop, ahead, rows):
+    shop.mapi(type="wxpay", param="customer-77")  # the payer never chooses one of two channels
+    ahead(29 * DAY)
+    shop.mapi(type="wxpay", out_trade_no="SHOP-2", param="customer-78")
+    assert "customer-77" in str(rows()["EpayOrder"])
+    ahead(1 * DAY)
+    privacy.run(30)
+    assert ("customer-77" in str(rows()), "customer-78" in str(rows())) == (False, True)
+    assert shop.api("order", out_trade_no="SHOP-1")["code"] == -1
+    assert shop.mapi(type="alipay", param="customer-77")["code"] == 1
 
 
 @pytest.fixture

@@ -238,7 +238,7 @@ V2 = {
 
 
 def _v2(call: Callable[[Known, Fields], Response]) -> Callable[[], Response]:
-    return lambda: call(*requests.signed(RSA))
+    return lambda: call(*(requests.signed(RSA) if call is _create else requests.query()))
 
 
 for _path, _call in V2.items():

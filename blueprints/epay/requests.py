@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from urllib.parse import urlsplit
@@ -11,6 +12,7 @@ from flask import request
 from blueprints.api import auth
 from blueprints.api.rate_limits import caller
 from gateways.base import BadNotice
+from gateways.epay_protocol import signed_text
 from gateways.upstream import read_form
 from models.tables.epay import MD5, RSA
 from schemas.epay import EpayPayment, cut
@@ -23,6 +25,10 @@ from services.security.replay import WINDOW
 
 MOST_BYTES = 8 * 1024  # of a form
 SIGN_TYPES = {MD5: "MD5", RSA: "RSA"}
+# In the signed text, values are not encoded: a part of one can be read as another field. A request whose amount or
+# number could be read in two ways is refused. A query in these fields may contain any name but notify_url.
+WITH_QUERY = ("notify_url", "return_url", "param")
+TWO_WAYS = re.compile(r"&(money|out_trade_no|notify_url)=")
 _payment = EpayPayment()
 
 
@@ -95,17 +101,29 @@ def signed(version: int, *, from_payer: bool = False) -> tuple[Known, dict[str, 
     return _proven(lambda known, fields: _check_signature(known, version, fields), from_payer)
 
 
+def query() -> tuple[Known, dict[str, str]]:
+    """Return the merchant and the fields of a signed request of version 2 that is no payment. Raises as `signed`."""
+    return _proven(lambda known, fields: _check_query(known, RSA, fields), from_payer=False)
+
+
 def with_key() -> tuple[Known, dict[str, str]]:
     """Return the merchant and the fields of a request to api.php, with the key itself or signed. Raises as `signed`."""
     return _proven(_check_key_or_signature, from_payer=False)
 
 
 def _check_key_or_signature(known: Known, fields: dict[str, str]) -> None:
-    # Payers see the signatures of their payments and notices. None of those is over an `act`.
-    if "act" in fields and "sign" in fields and "key" not in fields:
-        _check_signature(known, MD5, fields)
+    if fields.get("act", "").strip() and "sign" in fields and "key" not in fields:
+        _check_query(known, MD5, fields)
     else:
         _check_key(known, fields)
+
+
+def _check_query(known: Known, version: int, fields: dict[str, str]) -> None:
+    """Check a signature, and that it was not made for a payment or a notice: payers see those."""
+    _check_signature(known, version, fields)
+    text = signed_text(fields)
+    if "notify_url=" in text or "trade_status=" in text:
+        raise Refused(Refusal.BAD_SIGNATURE)
 
 
 def _proven(check: Callable[[Known, dict[str, str]], None], from_payer: bool) -> tuple[Known, dict[str, str]]:
@@ -138,11 +156,18 @@ def payment_in(known: Known, version: int, fields: dict[str, str]) -> Wanted:
 
     Raises:
         ValidationError: invalid fields.
-        Refused: an address whose host the merchant did not allow.
+        Refused: an address whose host the merchant did not allow, or a signature that also fits another payment.
     """
     assert known.epay is not None
+    if any(_fits_another(*field) for field in fields.items()):
+        raise Refused(Refusal.BAD_SIGNATURE)
     loaded = _payment.load(fields)
     for name in ("notify_url", "return_url"):
         if loaded[name] and not epay_accounts.allows(known.epay, urlsplit(loaded[name]).hostname or ""):
             raise Refused(Refusal.HOST_NOT_ALLOWED, name=name)
     return Wanted(known=known, version=version, **loaded | {"name": cut(loaded["name"])})
+
+
+def _fits_another(name: str, value: str) -> bool:
+    """Return whether this field may hold parts of a payment's other fields."""
+    return "&notify_url=" in f"{name}={value}" or bool(name not in WITH_QUERY and TWO_WAYS.search(f"{name}={value}"))

@@ -81,9 +81,12 @@ def settings_of(account: EpayAccount) -> dict[str, str]:
 
 
 def allows(account: EpayAccount, host: str) -> bool:
-    """Return whether the account allows addresses at this host."""
+    """Return whether the account allows addresses at this host.
+
+    A name with any other character is refused: browsers read `evil.example\\.shop.example` as `evil.example`.
+    """
     host = host.lower()
-    return any(
+    return bool(_HOST.fullmatch(host)) and any(
         host.endswith(allowed[1:]) if allowed.startswith("*.") else host == allowed
         for allowed in account.hosts.split(",")
     )

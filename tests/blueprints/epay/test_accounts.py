@@ -85,6 +85,8 @@ def test_while_two_keys_are_valid_the_notice_is_repeated_with_the_other(shop, ap
         ("*.shop.example", "https://www.shop.example/n", True),
         ("*.shop.example", "https://shop.example/n", False),
         ("*.shop.example", "https://evilshop.example/n", False),
+        ("*.shop.example", "https://evil.example\\.shop.example/n", False),  # browsers take \ for /
+        ("*.shop.example", "https://evil.example%5c.shop.example/n", False),
         ("shop.example", "https://shop.example@evil.example/n", False),
         ("shop.example", "https://evil.example/shop.example", False),
         ("shop.example", "https://shop.example.evil.example/", False),

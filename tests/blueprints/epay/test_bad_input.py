@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.epay_shop import FORM, md5
+from tests.epay_shop import FORM, md5, number_in
 from tests.pages import BACK
 
 INVALID = [
@@ -187,6 +187,65 @@ def test_a_payer_cannot_query_by_a_signature_that_it_sees(act, source, shop, api
         (shop.get, "/api.php", {"act": act} | seen),
         (shop.post, "/api.php", {"act": act} | seen),
         (shop.post, f"/api.php?act={act}", seen),
+        (shop.post, f"/api.php?act={act}", {"act": ""} | seen),
         (shop.get, "/api.php", {"act": act, "key": ""} | seen),
     ):
         assert send(path, fields).json["code"] == -3
+
+
+@pytest.mark.parametrize("path", ["pay/query", "pay/close", "merchant/info", "merchant/orders"])
+def test_the_signature_of_a_payment_is_for_payments_only(path, rsa_shop, api):
+    seen = rsa_shop.signed(2)
+    number = number_in(rsa_shop.post("/api/pay/submit", seen).headers["Location"])
+    hidden = f"{seen['money']}&name={seen['name']}&notify_url={seen['notify_url']}&out_trade_no=SHOP-1"
+    merged = {name: seen[name] for name in ("timestamp", "pid", "return_url", "type", "sign", "sign_type")}
+    for fields in (seen, merged | {"money": hidden}):
+        assert rsa_shop.post(f"/api/{path}", fields).json["code"] == -3
+    assert api.status(number) == "pending"
+
+
+# A payer chose the first value, and the shop signed it. The payer then cuts the signed text in other places.
+OTHER_CUTS = {
+    "money": (
+        {"clientip": "1.1.1.1&money=0.01&name=x"},
+        {"clientip": "1.1.1.1", "money": "0.01", "name": "x&money=12.5&name=会员"},
+    ),
+    "all": (
+        {"clientip": "1&money=0.01&name=x&notify_url=http://127.0.0.1/&out_trade_no=S&param=y"},
+        {
+            "clientip": "1",
+            "money": "0.01",
+            "name": "x",
+            "notify_url": "http://127.0.0.1/",
+            "out_trade_no": "S",
+            "param": "y&money=12.5&name=会员&notify_url={notify_url}&out_trade_no=SHOP-1",
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("cut", OTHER_CUTS)
+def test_a_signature_that_fits_two_payments_is_refused(cut, shop, nothing_changes):
+    chosen, read = OTHER_CUTS[cut]
+    signed = shop.signed(name="会员", **chosen)
+    forged = signed | {name: value.replace("{notify_url}", shop.notify_url) for name, value in read.items()}
+    assert md5(forged, shop.key) == signed["sign"]
+    assert shop.post("/mapi.php", forged).json["code"] == -3
+    assert shop.post("/mapi.php", signed).json["code"] == -3
+
+
+def test_a_name_that_would_forge_another_notice_is_refused(shop, nothing_changes):
+    assert shop.mapi(name="x&out_trade_no=EXPENSIVE&param=")["code"] == -3
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"name": "Card & money = 1 & more"},
+        {"param": "uid=5&money=10&out_trade_no=7"},
+        {"return_url": "http://127.0.0.1/back?a=1&out_trade_no=SHOP-1&money=12.5"},
+    ],
+    ids=lambda changed: next(iter(changed)),
+)
+def test_a_query_in_a_field_is_accepted(changed, shop):
+    assert shop.mapi(**changed)["code"] == 1

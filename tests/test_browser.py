@@ -1,5 +1,8 @@
 """A payer with a real browser: headless Chromium against the running service, in both sizes and languages."""
 
+import json
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
 import pytest
 from pytest_httpserver import HTTPServer
 from selenium.webdriver.common.by import By
@@ -7,6 +10,7 @@ from selenium.webdriver.common.by import By
 from services.sandbox import seeding
 from tests.browser import DESKTOP, NEEDS_CHROMIUM, PHONE, Person
 from tests.databases import copied
+from tests.epay_shop import Shop
 from tests.support import DemoApi, DemoService, Receiver, until
 from tests.upstreams.epay import EpayPlatform
 
@@ -221,6 +225,78 @@ def test_with_redirect_the_button_opens_the_platforms_own_page(payer, running, p
     payer.find(".pay a.primary").click()
     payer.waits_for(lambda: payer.chrome.current_url == f"{platform.url}/api/pay/submit")
     assert placed["order_no"] in platform.orders
+
+
+@pytest.fixture(scope="module")
+def epay_shop(running):
+    """A shop at the epay gateway: Alipay leads to one channel, WeChat Pay to two."""
+    hosts = ("--host", "127.0.0.1", "--host", "localhost")
+    types = ("--type", "alipay=2", "--type", "wxpay=1", "--type", "wxpay=2")
+    keys = json.loads(running.flask("epay", "enable", "demo", *hosts, *types, "--json").stdout)
+    with HTTPServer(threaded=True) as server:
+        server.expect_request("/favicon.ico").respond_with_data(status=204)
+        server.expect_request("/thanks").respond_with_data("Thank you for your order.", content_type="text/html")
+        shop = Shop(running.api.send, server, keys)
+        shop.return_url = server.url_for("/thanks?page=1")
+        yield shop
+
+
+def submitted(shop, running, **changed):
+    """The address to which the shop sends the payer's browser."""
+    return f"{running.url}/submit.php?{urlencode(shop.signed(**changed))}"
+
+
+@pytest.mark.parametrize("has_script", [True, False], ids=["script", "no script"])
+@pytest.mark.parametrize(
+    ("size", "language", "choose", "complete", "back"),
+    [
+        (PHONE, "zh-CN", "请选择支付方式", "支付成功", "返回商店"),
+        (DESKTOP, "en", "Choose a payment method", "Payment complete", "Back to the shop"),
+    ],
+    ids=["phone", "desktop"],
+)
+def test_a_payer_comes_from_the_shop_chooses_pays_and_returns(
+    size, language, choose, complete, back, has_script, payer, running, epay_shop
+):
+    number = f"SHOP-{size[0]}-{has_script}"
+    payer.sits_at(size, language)
+    payer.chrome.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": not has_script})
+    try:
+        payer.opens(submitted(epay_shop, running, type="wxpay", out_trade_no=number))
+        assert payer.heading == choose
+        assert not payer.scrolls_sideways
+        names = [each.accessible_name for each in payer.chrome.find_elements(By.CSS_SELECTOR, ".choices button")]
+        assert [name.split()[-1] for name in names] == ["A", "B"]
+        payer.find(".choices button:last-child").click()
+        payer.waits_for(lambda: payer.find("button[value=success]")).click()
+        payer.waits_for(lambda: payer.heading == complete)
+        payer.waits_for(lambda: payer.find(".success a.primary").text == back)
+        payer.find(".success a.primary").click()
+        payer.waits_for(lambda: "Thank you for your order." in payer.find("body").text)
+    finally:
+        payer.chrome.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+    returned = dict(parse_qsl(urlsplit(payer.chrome.current_url).query))
+    assert (returned["out_trade_no"], returned["trade_status"]) == (number, "TRADE_SUCCESS")
+    assert returned.pop("page") == "1"
+    assert epay_shop.is_ours(returned)
+
+
+@pytest.mark.parametrize(
+    ("size", "language", "heading", "reason"),
+    [
+        (PHONE, "zh-CN", "无法发起支付", "签名校验失败"),
+        (DESKTOP, "en", "The payment could not be started", "Signature verification failed"),
+    ],
+)
+def test_a_refused_payer_learns_what_to_do_and_the_shop_why(size, language, heading, reason, payer, running, epay_shop):
+    payer.sits_at(size, language)
+    payer.chrome.get(submitted(epay_shop, running).replace("sign=", "sign=0"))
+    assert payer.heading == heading
+    assert not payer.scrolls_sideways
+    assert not payer.find(".reason p").is_displayed()
+    payer.find(".reason summary").click()
+    assert reason in payer.find(".reason p").text
+    assert all("400" in complaint for complaint in payer.complaints())
 
 
 def test_a_wrong_address_shows_a_message(payer, running):

@@ -8,12 +8,20 @@ from typing import Any
 from flask import redirect, render_template, request, url_for
 from flask_babel import gettext
 
+from models.tables.channel import Channel
 from models.tables.order import CANCELLED, Order
+from runtime import current
 from schemas.views import PAY_METHOD_TEXTS, hundredths
-from services.channels.calls import pay_url
+from services.channels.calls import driver_of, pay_url
 from services.epay import payments
 from services.epay.refusals import Refusal, Refused
 from services.merchants import cache, epay_accounts
+
+
+def moves_no_money(channel: Channel) -> bool:
+    """Return whether payments by this channel are tests: in the sandbox, or manual in demo mode."""
+    driver = driver_of(channel)
+    return driver.simulated or (current().settings.demo and driver.by_hand)
 
 
 def page(number: str) -> str | None:
@@ -33,6 +41,7 @@ def page(number: str) -> str | None:
         merchant=known.merchant.name,
         note=payment.name,
         refused="refused" in request.args,
+        no_real_money=bool(choices) and all(moves_no_money(channel) for channel, _ in choices),
         choose_url=url_for("pages.choose"),
         choices=[
             {

@@ -178,7 +178,7 @@ def index() -> Any:
         claim_url=url_for("pages.claim"),
         status_url=url_for("pages.status", order_no=order.order_no),
         sandbox=sandbox,
-        no_real_money=sandbox or (current().settings.demo and by_hand),
+        no_real_money=choice.moves_no_money(order.channel),
         sandbox_url="/sandbox/pay",
         back_url=url_for("pages.back", order_no=order.order_no) if epay_notices.has_return(order) else "",
         played=next((gettext(what) for value, _, what in OUTCOMES if value == request.args.get("played")), ""),

@@ -10,9 +10,9 @@ import click
 from cli.output import Command, facts, json_option, picked, show, table
 from runtime import current
 from services.errors import OperatorError
-from services.merchants import merchant_setup
+from services.merchants import epay_accounts, merchant_setup
 from services.sandbox import signature_help
-from services.sandbox.signature_help import Explanation
+from services.sandbox.signature_help import Explanation, epay
 from services.sandbox.signature_help.received import ENDPOINTS
 from services.sandbox.signature_help.recipe import Keys
 from services.sandbox.signature_help.texts import SAME, name_of, visible
@@ -20,13 +20,28 @@ from services.sandbox.signature_help.texts import SAME, name_of, visible
 FILE = click.File("rb")
 
 
+def _secret(file: Any) -> str:
+    secret = _decoded(file, "the secret").strip()
+    if not secret:
+        raise OperatorError("the secret file is empty")
+    return secret
+
+
 def _secrets(merchant: str | None, secret_file: Any) -> Keys:
     if secret_file:
-        secret = _decoded(secret_file, "the secret").strip()
-        if not secret:
-            raise OperatorError("the secret file is empty")
-        return Keys(api=(secret,))
+        return Keys(api=(_secret(secret_file),))
     return signature_help.keys_of(merchant_setup.find_merchant(merchant)) if merchant else Keys()
+
+
+def _of_epay(body: Any, query: str, merchant: str | None, secret_file: Any, **given: Any) -> Explanation:
+    """Explain an epay request. A file may have its address instead of its form body."""
+    account = epay_accounts.find(merchant_setup.find_merchant(merchant)) if merchant else None
+    return epay.explain(
+        _decoded(body, "the body") if body else query,
+        (lambda pid: account) if account else None,
+        _secret(secret_file) if secret_file else "",
+        **given,
+    )
 
 
 def _decoded(file: Any, what: str) -> str:
@@ -112,7 +127,9 @@ def _difference(each: dict[str, Any]) -> dict[str, Any]:
 
 @click.command("sign", cls=Command)
 @click.argument("endpoint")
-@click.option("--body", type=FILE, help="File with the request body as sent, or - for standard input.")
+@click.option(
+    "--body", type=FILE, help="File with the request body (epay: or its address) as sent, or - for standard input."
+)
 @click.option("--query", default="", help="Query string as sent, such as 'category=gateway_b'.")
 @click.option("--merchant", help="Check with this merchant's stored secrets. They are not shown.")
 @click.option("--secret-file", type=FILE, help="Check with the secret in this file, and show the correct signature.")
@@ -131,21 +148,28 @@ def sign(
 ) -> None:
     """Explain the signature of a request to ENDPOINT.
 
-    ENDPOINT is a name such as createOrder, or the path of its address. Exits with status 1 if the text or the
-    signature is wrong.
+    ENDPOINT is a name such as createOrder, or the path of its address. `epay` explains a request that a shop's plug-in
+    sent, or the address of a notice that the service sent to it. Exits with status 1 if the text or the signature is
+    wrong.
     """
     if merchant and secret_file:
         raise click.UsageError("Specify either --merchant or --secret-file.")
     name = endpoint.rsplit("/", 1)[-1]
-    if name not in ENDPOINTS:
-        raise click.UsageError(f"ENDPOINT must be one of {', '.join(ENDPOINTS)}.")
-    told = signature_help.explain(
-        endpoint if endpoint.startswith("/") else f"{current().settings.api_prefix}/merchant/{name}",
-        body.read() if body else b"",
-        query.removeprefix("?"),
-        _secrets(merchant, secret_file),
-        theirs=_decoded(theirs, "their text") if theirs else None,
-        signature=signature and signature.encode(errors="replace").decode(),
-    )
+    if name not in (*ENDPOINTS, epay.NAME):
+        raise click.UsageError(f"ENDPOINT must be one of {', '.join((*ENDPOINTS, epay.NAME))}.")
+    given: dict[str, Any] = {
+        "theirs": _decoded(theirs, "their text") if theirs else None,
+        "signature": signature and signature.encode(errors="replace").decode(),
+    }
+    if name == epay.NAME:
+        told = _of_epay(body, query, merchant, secret_file, **given)
+    else:
+        told = signature_help.explain(
+            endpoint if endpoint.startswith("/") else f"{current().settings.api_prefix}/merchant/{name}",
+            body.read() if body else b"",
+            query.removeprefix("?"),
+            _secrets(merchant, secret_file),
+            **given,
+        )
     show(_view(told), as_json, _tell)
     sys.exit(0 if told.is_right else 1)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from urllib.parse import urlsplit
 
-from flask import request
+from flask import current_app, request
 
 from blueprints.api import auth
 from blueprints.api.rate_limits import caller
@@ -29,6 +29,7 @@ SIGN_TYPES = {MD5: "MD5", RSA: "RSA"}
 # number could be read in two ways is refused. A query in these fields may contain any name but notify_url.
 WITH_QUERY = ("notify_url", "return_url", "param")
 TWO_WAYS = re.compile(r"&(money|out_trade_no|notify_url)=")
+EXPLAINS_EPAY = "orders.explains_epay"  # in app.extensions: merchant, fields -> detail
 _payment = EpayPayment()
 
 
@@ -71,9 +72,15 @@ def _check_signature(known: Known, version: int, fields: dict[str, str]) -> None
     if version == RSA and not known.epay.public_key:
         raise Refused(Refusal.NO_RSA_KEYS)
     if not epay_signing.is_genuine(known.epay, version, fields):
-        raise Refused(Refusal.BAD_SIGNATURE)
+        raise _bad_signature(known, fields)
     if version == RSA and not _is_fresh(fields.get("timestamp", "")):
         raise Refused(Refusal.STALE)
+
+
+def _bad_signature(known: Known, fields: dict[str, str]) -> Refused:
+    """Return the refusal. In demo mode, `EXPLAINS_EPAY` adds the address of the explanation."""
+    explain = current_app.extensions.get(EXPLAINS_EPAY)
+    return Refused(Refusal.BAD_SIGNATURE, detail=explain(known.merchant, fields) if explain else "")
 
 
 def _is_fresh(timestamp: str) -> bool:

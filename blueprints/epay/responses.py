@@ -39,7 +39,8 @@ def ok_signed(known: Known, facts: Mapping[str, Any]) -> Response:
 
 def refused(refusal: Refused) -> Response:
     """Return a refusal: JSON with status 200, or a page for a payer."""
-    return _refusal(refusal.reason, gettext(refusal.reason.text, **refusal.values), page=refusal.page)
+    texts = (gettext(refusal.reason.text, **refusal.values), refusal.detail)
+    return _refusal(refusal.reason, "; ".join(filter(None, texts)), page=refusal.page)
 
 
 def invalid(error: ValidationError) -> Response:

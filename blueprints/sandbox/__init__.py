@@ -3,10 +3,11 @@
 from flask import Flask
 
 from blueprints.api.auth import EXPLAINS_SIGNATURES
+from blueprints.epay.requests import EXPLAINS_EPAY
 from blueprints.openapi.guide_pages import TOUR
 from blueprints.sandbox import inbox, recording, simulator
 from blueprints.sandbox.access import sandbox
-from blueprints.sandbox.signature_help import explain_refused
+from blueprints.sandbox.signature_help import explain_refused, explain_refused_epay
 from runtime import current
 from services.sandbox import demo
 
@@ -17,5 +18,6 @@ def mount(app: Flask) -> None:
     """Add the sandbox to the app."""
     app.register_blueprint(sandbox)
     app.extensions[EXPLAINS_SIGNATURES] = explain_refused
+    app.extensions[EXPLAINS_EPAY] = explain_refused_epay
     app.extensions[TOUR] = lambda: demo.tour(current().settings.public_url, current().settings.api_prefix)
     recording.listen(app)

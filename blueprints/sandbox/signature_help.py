@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
 from functools import partial
+from urllib.parse import urlencode
 
 from flask import render_template, request
 from flask_babel import gettext
@@ -11,12 +14,13 @@ from marshmallow import ValidationError
 
 from blueprints.api.envelope import translated
 from blueprints.sandbox.access import sandbox
+from models.tables.epay import EpayAccount
 from models.tables.merchant import Merchant
 from runtime import current
 from schemas.messages import N_, Message
 from services.sandbox import demo, rejected_signatures, signature_help, simulator
 from services.sandbox.rejected_signatures import Unsigned
-from services.sandbox.signature_help import Explanation, Sentence
+from services.sandbox.signature_help import Explanation, Sentence, epay
 from services.sandbox.signature_help.received import ENDPOINTS, WHY_LEFT_OUT
 from services.sandbox.signature_help.recipe import Keys
 from services.sandbox.signature_help.texts import STATES, name_of, visible
@@ -26,16 +30,30 @@ def explain_refused(merchant: Merchant, text: str) -> str:
     """Return the server's string to sign. Store a demo merchant's request and append the address that explains it."""
     details = [gettext("the server's string to sign is %(text)s", text=repr(text))]
     if merchant.demo:
-        query = request.query_string.decode(errors="replace")
-        number = rejected_signatures.keep(merchant.key, request.path, query, request.get_data())
-        url = f"{current().settings.public_url}/sandbox/sign?refused={number}"
-        details.append(gettext("line by line: %(url)s", url=url))
+        details.append(_kept(merchant, request.query_string.decode(errors="replace"), request.get_data()))
     return "; ".join(details)
+
+
+def explain_refused_epay(merchant: Merchant, fields: Mapping[str, str]) -> str:
+    """Store a demo merchant's epay request, and return the address that explains it; empty if it is not stored.
+
+    A request with the merchant's key is not.
+    """
+    return _kept(merchant, urlencode(fields), b"") if merchant.demo and "key" not in fields else ""
+
+
+def _kept(merchant: Merchant, query: str, body: bytes) -> str:
+    number = rejected_signatures.keep(merchant.key, request.path, query, body)
+    url = f"{current().settings.public_url}/sandbox/sign?refused={number}"
+    return gettext("line by line: %(url)s", url=url)
 
 
 @dataclass(frozen=True)
 class Form:
-    """The values of the form. The secret is not among them, so that no page can contain it."""
+    """The values of the form. The secret is not among them, so that no page can contain it.
+
+    `endpoint` is `epay` for a request of a shop's plug-in; then `body` is its address or its form.
+    """
 
     endpoint: str
     body: str
@@ -66,13 +84,25 @@ def _pasted(text: str) -> str | None:
     return text or None
 
 
+def _account(pid: str) -> EpayAccount | None:
+    """Return a demo merchant's account at the epay gateway, or None."""
+    demos = Merchant.select(Merchant.id).where(Merchant.demo)
+    number = int(pid) if re.fullmatch("[0-9]{1,9}", pid) else 0
+    return EpayAccount.get_or_none(EpayAccount.pid == number, EpayAccount.merchant.in_(demos))
+
+
 def _of_refused(one: Unsigned) -> tuple[Form, Explanation]:
+    if one.endpoint not in ENDPOINTS:
+        sent = f"{one.path}?{one.query}"
+        return Form(epay.NAME, sent), epay.explain(sent, _account, now=one.at)
     told = signature_help.explain(one.path, one.body, one.query, _keys(one.api_key), now=one.at)
     return Form(one.endpoint, one.body.decode(errors="replace"), one.query, one.api_key), told
 
 
 def _of_form() -> tuple[Form, Explanation]:
     form = Form(**{field.name: request.form.get(field.name, "") for field in fields(Form)})
+    if form.endpoint == epay.NAME:
+        return _of_epay_form(form)
     if form.endpoint not in ENDPOINTS:
         raise ValidationError({"endpoint": [Message(N_("Must be one of: %(choices)s."), choices=", ".join(ENDPOINTS))]})
     secret = request.form.get("secret", "").strip()
@@ -85,6 +115,17 @@ def _of_form() -> tuple[Form, Explanation]:
         signature=form.signature.strip() or None,
     )
     return form, told
+
+
+def _of_epay_form(form: Form) -> tuple[Form, Explanation]:
+    told = epay.explain(
+        form.body,
+        _account,
+        request.form.get("secret", "").strip(),
+        theirs=_pasted(form.theirs),
+        signature=form.signature.strip() or None,
+    )
+    return replace(form, body=epay.without_key(form.body), theirs=form.theirs and (told.their_text or "")), told
 
 
 def _page(form: Form, told: Explanation | None, shown: Unsigned | None = None, lost: bool = False) -> str:
@@ -106,14 +147,23 @@ def _page(form: Form, told: Explanation | None, shown: Unsigned | None = None, l
     )
 
 
+def _example() -> Form:
+    return Form("createOrder", demo.signed_wrongly())
+
+
 @sandbox.get("/sign")
 def signature_page() -> str:
-    """Explain the newest refused request, or the one with the number `refused`; show a form for any other."""
+    """Explain the newest refused request, or the one with the number `refused`; show a form for any other.
+
+    With `protocol`, which is `api` or `epay`, show the form only.
+    """
     lately = rejected_signatures.recent()
-    wanted = request.args.get("refused", "")
+    wanted, protocol = request.args.get("refused", ""), request.args.get("protocol", "")
+    if protocol:
+        return _page(Form(epay.NAME, "") if protocol == epay.NAME else _example(), None)
     shown = next((one for one in lately if not wanted or str(one.number) == wanted), None)
     if shown is None:
-        return _page(Form("createOrder", demo.signed_wrongly()), None, lost=bool(wanted))
+        return _page(_example(), None, lost=bool(wanted))
     return _page(*_of_refused(shown), shown)
 
 

@@ -59,9 +59,9 @@ class Refused(Exception):
     """An epay request that is refused.
 
     `values` fill the text. `page` is the number of the order that the payer can go on with, or look at; empty without
-    one.
+    one. `detail` follows the text.
     """
 
-    def __init__(self, reason: Refusal, *, page: str = "", **values: str):
+    def __init__(self, reason: Refusal, *, page: str = "", detail: str = "", **values: str):
         super().__init__(reason.name)
-        self.reason, self.page, self.values = reason, page, values
+        self.reason, self.page, self.detail, self.values = reason, page, detail, values

@@ -8,6 +8,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from runtime import Part
+from services.sandbox.signature_help.received import ENDPOINTS
 
 KEPT = 20
 
@@ -25,8 +26,9 @@ class Unsigned:
 
     @property
     def endpoint(self) -> str:
-        """The endpoint's name."""
-        return self.path.rsplit("/", 1)[-1]
+        """The endpoint's name: the last part of the path, or all of it for epay."""
+        name = self.path.rsplit("/", 1)[-1]
+        return name if name in ENDPOINTS else self.path.strip("/")
 
 
 _kept: Part[deque[Unsigned]] = Part(lambda: deque(maxlen=KEPT))

@@ -2,11 +2,15 @@
 
 import json
 import re
+from urllib.parse import urlencode
 
 import pytest
 
+from services.sandbox.signature_help.epay_mistakes import MD5, RSA
 from services.sandbox.signature_help.mistakes import MISTAKES
+from tests.epay_shop import md5, text_to_sign
 from tests.support import ROOT
+from tests.wrong_epay_signers import SENT, digest
 from tests.wrong_signers import ENDPOINT, QUERY, SECRET, SIGNERS, TEXTS, Mistaken, hexed
 
 PUBLISHED = json.loads((ROOT / "docs" / "signature-vectors.json").read_text("utf-8"))
@@ -150,3 +154,64 @@ def test_the_documentation_has_every_mistake_with_its_remedy_and_its_name():
     documented = (ROOT / "docs" / "signing.md").read_text("utf-8")
     missing = [m.name for m in MISTAKES if f"\n| {m.what} | {m.cure} | `{m.name}` |\n" not in documented]
     assert missing == []
+
+
+# epay
+
+
+@pytest.fixture
+def shop(flask_json):
+    """The settings of the merchant demo's shop at the epay gateway."""
+    return flask_json("epay", "enable", "demo", "--host", "shop.example")
+
+
+def test_the_published_vector_of_epay_is_explained(flask, file):
+    # The test of go-epay, epay/util_test.go
+    sent = "device=devicev&money=moneyv&sign=3854cc9f022e0fb821bd2e002260245d&sign_type=MD5"
+    result = flask("sign", "epay", "--body", file(sent), "--secret-file", file("1234567\n"), "--json")
+    explanation = json.loads(result.stdout)
+    assert explanation["string_to_sign"] == "device=devicev&money=moneyv"
+    assert explanation["signature"] == "3854cc9f022e0fb821bd2e002260245d"
+    assert explanation["holds"] is True
+    assert [leaf["why"] for leaf in explanation["left_out"]] == ["sign", "sign_type"]
+    assert "1234567" not in result.output
+
+
+@pytest.mark.parametrize("option", ["--body", "--query"])
+def test_an_epay_request_is_checked_with_the_merchants_stored_key(option, flask, file, shop):
+    fields = {"pid": shop["pid"]} | SENT
+    wrong = digest(f"{text_to_sign(fields)}&key={shop['key']}")
+    address = f"https://pay.example.com/submit.php?{urlencode(fields | {'sign': wrong})}"
+    given = file(f"{address}\n") if option == "--body" else address
+    result = flask("sign", "epay", option, given, "--merchant", "demo", "--json", fails=True)
+    explanation = json.loads(result.stdout)
+    assert (explanation["endpoint"], named(explanation)) == ("submit.php", ["key_joined"])
+    assert explanation["signature"] == ""
+    shown = flask(
+        "sign", "epay", option, given if option == "--query" else file(address), "--merchant", "demo", fails=True
+    )
+    assert "something is between the text and the key, such as &key= or &" in shown.output
+    for never in (shop["key"], md5(fields, shop["key"])):
+        assert never not in result.output + shown.output
+
+
+def test_an_epay_request_of_another_merchant_is_reported(flask, file, shop):
+    result = flask("sign", "epay", "--query", "pid=7&money=1&sign=x", "--merchant", "demo", fails=True)
+    assert f"the key belongs to the pid {shop['pid']}, not to this one" in result.output
+
+
+def test_an_epay_request_with_the_key_is_not_repeated(flask, file, shop):
+    address = f"/api.php?act=order&pid={shop['pid']}&key={shop['key']}"
+    result = flask("sign", "epay", "--query", address, "--merchant", "demo", fails=True)
+    assert "Only requests to api.php have it" in result.output
+    assert shop["key"] not in result.output
+
+
+def test_a_merchant_without_the_epay_gateway_is_reported(refuses):
+    assert "The epay gateway is not enabled" in refuses("sign", "epay", "--query", "pid=1", "--merchant", "demo")
+
+
+def test_the_documentation_has_every_mistake_of_epay_with_its_remedy_and_its_name():
+    documented = (ROOT / "docs" / "epay-inbound.md").read_text("utf-8")
+    rows = {f"| {m.what} | {m.cure} | `{m.name}` |" for m in (*MD5.mistakes, *RSA.mistakes)}
+    assert sorted(row for row in rows if f"\n{row}\n" not in documented) == []

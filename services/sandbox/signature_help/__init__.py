@@ -15,6 +15,7 @@ from services.errors import N_
 from services.sandbox import seeding
 from services.sandbox.signature_help import finding
 from services.sandbox.signature_help import texts as comparing
+from services.sandbox.signature_help.finding import API, Protocol
 from services.sandbox.signature_help.mistakes import Mistake
 from services.sandbox.signature_help.received import BODY, Leaf, Received, read
 from services.sandbox.signature_help.recipe import Keys
@@ -42,14 +43,15 @@ class Explanation:
     """The explanation of one request.
 
     `refused` is the reason why it is refused before its signature is verified; then the rest is empty. `lines` are the
-    lines of `text`, the first of them without a leaf. `signature` is the right one, if it may be shown. `holds` is None
-    without anything to compare. `mistakes` together produce exactly the received signature or text, and `their_text` is
-    then the signed text. `checks` are the results of the service's other checks.
+    lines of `text` with their values; `ending` is the step after it. `signature` is the right one, if it may be shown.
+    `holds` is None without anything to compare. `mistakes` together produce exactly the received signature or text, and
+    `their_text` is then the signed text. `checks` are the results of the service's other checks.
     """
 
     endpoint: str = ""
     refused: str = ""
     text: str = ""
+    ending: Sentence = Sentence(N_("The text ends without a newline."))
     lines: tuple[tuple[str, Leaf | None], ...] = ()
     left_out: tuple[Leaf, ...] = ()
     signature: str = ""
@@ -109,29 +111,35 @@ def explain(
     try:
         received = read(path, body, query)
     except Malformed as error:
-        return Explanation(refused=error.message, verdict=_REFUSED)
+        return Explanation(refused=error.message, verdict=REFUSED)
     given = received.auth("signature") if signature is None else signature
     text = signing.string_to_sign(received.endpoint, received.body, received.query)
     plain = Explanation(
         endpoint=received.endpoint,
         text=text,
-        lines=_lines(received),
-        left_out=tuple(leaf for leaf in received.leaves if leaf.left_out),
+        lines=((received.endpoint, None), *lines_of(received)),
+        left_out=left_out_of(received),
         signature=signing.sign(keys.api[0], text) if keys.api and _are_known(keys) else "",
         given=given,
         checks=tuple(_checks(received, given, keys, time.time() if now is None else now)),
     )
-    return _compared(_judged(plain, received, keys, theirs), received)
+    return judged(API, plain, received, keys, theirs)
 
 
-def _lines(received: Received) -> tuple[tuple[str, Leaf | None], ...]:
+def lines_of(received: Received) -> tuple[tuple[str, Leaf], ...]:
+    """Return the lines of the signed values, sorted, each with its value."""
     counted = sorted((leaf for leaf in received.leaves if not leaf.left_out), key=lambda leaf: leaf.path)
-    return ((received.endpoint, None), *((f"{leaf.path}={leaf.text}", leaf) for leaf in counted))
+    return tuple((f"{leaf.path}={leaf.text}", leaf) for leaf in counted)
+
+
+def left_out_of(received: Received) -> tuple[Leaf, ...]:
+    """Return the values that the signature does not cover."""
+    return tuple(leaf for leaf in received.leaves if leaf.left_out)
 
 
 # --- the mistake
 
-_REFUSED = Sentence(N_("The service refuses this request before it checks the signature."), False)
+REFUSED = Sentence(N_("The service refuses this request before it checks the signature."), False)
 _NOTHING = Sentence(N_("This is the server's string to sign."))
 _NO_SIGNATURE = Sentence(N_("The request has no signature."))
 _HOLDS = Sentence(N_("The signature is valid."))
@@ -159,16 +167,21 @@ _UNKNOWN = Sentence(
 )
 
 
-def _judged(plain: Explanation, received: Received, keys: Keys, theirs: str | None) -> Explanation:
+def judged(protocol: Protocol, plain: Explanation, received: Received, keys: Keys, theirs: str | None) -> Explanation:
+    """Return the explanation with its verdict, the mistakes, and the comparison of the two texts."""
+    return _compared(protocol, _judged(protocol, plain, received, keys, theirs), received)
+
+
+def _judged(protocol: Protocol, plain: Explanation, received: Received, keys: Keys, theirs: str | None) -> Explanation:
     able = bool(keys.api and plain.given)
-    if able and signing.is_valid(plain.given, keys.api, plain.text):
+    if able and protocol.recipe().makes(plain.given, plain.text, received, keys):
         return replace(plain, holds=True, verdict=_HOLDS, their_text=_as_signed(theirs, plain.text))
     if theirs is not None:
-        judged = _by_text(plain, received, keys if able else Keys(), theirs)
-        return replace(judged, holds=False if able else None)
+        told = _by_text(protocol, plain, received, keys if able else Keys(), theirs)
+        return replace(told, holds=False if able else None)
     if not able:
         return replace(plain, verdict=_NOTHING if plain.given else _NO_SIGNATURE)
-    mistakes, text = finding.by_signature(received, keys, plain.given)
+    mistakes, text = finding.by_signature(protocol, received, keys, plain.given)
     return replace(plain, holds=False, verdict=_FOUND if mistakes else _UNKNOWN, mistakes=mistakes, their_text=text)
 
 
@@ -177,17 +190,17 @@ def _as_signed(theirs: str | None, signed: str) -> str | None:
     return signed if theirs is not None and theirs.removesuffix("\n") == signed else theirs
 
 
-def _by_text(plain: Explanation, received: Received, keys: Keys, theirs: str) -> Explanation:
-    checks, made = plain.checks, None
+def _by_text(protocol: Protocol, plain: Explanation, received: Received, keys: Keys, theirs: str) -> Explanation:
+    checks, made, right = plain.checks, None, protocol.recipe()
     if keys.api:
         bare = theirs.removesuffix("\n")
-        theirs = bare if signing.is_valid(plain.given, keys.api, bare) else theirs
-        made = finding.of_signing(received, keys, plain.given, theirs)
-        if signing.is_valid(plain.given, keys.api, theirs):
+        theirs = bare if right.makes(plain.given, bare, received, keys) else theirs
+        made = finding.of_signing(protocol, received, keys, plain.given, theirs)
+        if right.makes(plain.given, theirs, received, keys):
             checks = (*checks, _OF_THIS_TEXT)
         elif made is None and theirs != plain.text:
             checks = (*checks, _NOT_OF_IT)
-    mistakes = finding.by_text(received, theirs)
+    mistakes = finding.by_text(protocol, received, theirs)
     if theirs != plain.text:
         verdict = _FOUND_TEXT if mistakes else _TEXT_DIFFERS
     else:
@@ -196,13 +209,15 @@ def _by_text(plain: Explanation, received: Received, keys: Keys, theirs: str) ->
     return replace(plain, their_text=theirs, verdict=verdict, mistakes=all_mistakes, checks=checks)
 
 
-def _compared(judged: Explanation, received: Received) -> Explanation:
+def _compared(protocol: Protocol, told: Explanation, received: Received) -> Explanation:
     """Add the rows of the two texts if they differ."""
-    theirs = judged.their_text
-    if theirs is None or theirs == judged.text:
-        return judged
-    rows = finding.with_mistakes(comparing.rows(judged.text, theirs), received)
-    return replace(judged, rows=tuple(rows), first=comparing.first_difference(judged.text, theirs))
+    theirs = told.their_text
+    if theirs is None or theirs == told.text:
+        return told
+    lines = protocol.split(told.text, received)
+    rows = comparing.rows(lines, protocol.split(theirs, received))
+    explained = finding.with_mistakes(protocol, rows, received, told.mistakes)
+    return replace(told, rows=tuple(explained), first=comparing.first_difference(told.text, theirs, lines))
 
 
 # --- other checks
@@ -216,7 +231,7 @@ def _checks(received: Received, given: str, keys: Keys, now: float) -> Iterator[
     if keys.api_key and received.auth("api_key") not in ("", keys.api_key):
         yield Sentence(N_("the secret belongs to the api_key %(key)s, not to this one"), False, {"key": keys.api_key})
     if stamp := received.auth("timestamp"):
-        yield _time_check(stamp, now)
+        yield time_check(stamp, now)
     if (nonce := received.auth("nonce")) and not re.fullmatch(NONCE, nonce):
         yield Sentence(N_("nonce must have 8 to 64 of the characters A-Z a-z 0-9 _ . -"), False)
     if given and not re.fullmatch("[0-9a-f]{64}", given):
@@ -227,7 +242,8 @@ _MISSING = N_("%(name)s is missing or is not a string")
 _IN_QUERY = N_("%(name)s is in the query string, but this endpoint takes it from the body only")
 
 
-def _time_check(stamp: str, now: float) -> Sentence:
+def time_check(stamp: str, now: float) -> Sentence:
+    """Compare a request's timestamp with the time when it arrived."""
     if not re.fullmatch("[0-9]+", stamp):
         return Sentence(N_("timestamp must be a whole number of seconds"), False)
     if len(stamp) > 12:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import hmac
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
@@ -23,66 +22,79 @@ MOST_ROWS = 300  # the largest text whose single lines are analyzed
 Alone = tuple[Mistake, Callable[..., Any], str]  # a mistake, the function that makes it, and the resulting text
 
 
-def _alone(received: Received) -> Iterator[Alone]:
+@dataclass(frozen=True)
+class Protocol:
+    """A way to sign: its steps, the known mistakes in them, and how a string to sign is split into lines."""
+
+    recipe: type[Recipe]
+    mistakes: tuple[Mistake, ...]
+    split: Callable[[str, Received], list[str]] = lambda text, received: text.split("\n")
+
+
+API = Protocol(Recipe, MISTAKES)
+
+
+def _alone(protocol: Protocol, received: Received) -> Iterator[Alone]:
     """Yield each way to make each mistake, except those that change nothing in this request."""
     if len(received.leaves) > MOST_VALUES:
         return
-    right = Recipe().text(received)
-    for mistake in MISTAKES:
+    right = protocol.recipe().text(received)
+    for mistake in protocol.mistakes:
         for way in mistake.ways:
-            text = Recipe(**{mistake.step: way}).text(received) if mistake.in_text else right
+            text = protocol.recipe(**{mistake.step: way}).text(received) if mistake.in_text else right
             if not mistake.in_text or text != right:
                 yield mistake, way, text
 
 
-def _in_text(received: Received) -> list[Alone]:
-    return [each for each in _alone(received) if each[0].in_text]
+def _in_text(protocol: Protocol, received: Received) -> list[Alone]:
+    return [each for each in _alone(protocol, received) if each[0].in_text]
 
 
-def _tried(received: Received, alone: list[Alone]) -> Iterator[tuple[tuple[Mistake, ...], Recipe, str]]:
+def _tried(
+    protocol: Protocol, received: Received, alone: list[Alone]
+) -> Iterator[tuple[tuple[Mistake, ...], Recipe, str]]:
     """Yield each mistake alone, then each pair, with the resulting text."""
     for mistake, way, text in alone:
-        yield (mistake,), Recipe(**{mistake.step: way}), text
+        yield (mistake,), protocol.recipe(**{mistake.step: way}), text
     if len(received.leaves) > MOST_IN_PAIRS or sum(len(leaf.text) for leaf in received.leaves) > LONGEST_IN_PAIRS:
         return
     for (one, way, text), (two, other, _) in combinations(sorted(alone, key=lambda each: not each[0].in_text), 2):
         if one.step != two.step:
-            recipe = Recipe(**{one.step: way, two.step: other})
+            recipe = protocol.recipe(**{one.step: way, two.step: other})
             yield (one, two), recipe, recipe.text(received) if two.in_text else text
 
 
-def by_text(received: Received, theirs: str) -> tuple[Mistake, ...]:
+def by_text(protocol: Protocol, received: Received, theirs: str) -> tuple[Mistake, ...]:
     """Return the mistakes that together produce exactly this text; () if there are none."""
-    tried = _tried(received, _in_text(received))
+    tried = _tried(protocol, received, _in_text(protocol, received))
     return next((mistakes for mistakes, _, text in tried if text == theirs), ())
 
 
-def by_signature(received: Received, keys: Keys, given: str) -> tuple[tuple[Mistake, ...], str | None]:
+def by_signature(
+    protocol: Protocol, received: Received, keys: Keys, given: str
+) -> tuple[tuple[Mistake, ...], str | None]:
     """Return the mistakes that together produce exactly this signature, and their text; () if there are none."""
-    for mistakes, recipe, text in _tried(received, list(_alone(received))):
-        if _is_among(given, recipe.signatures(received, text, keys)):
+    for mistakes, recipe, text in _tried(protocol, received, list(_alone(protocol, received))):
+        if recipe.makes(given, text, received, keys):
             return mistakes, text
     return (), None
 
 
-def of_signing(received: Received, keys: Keys, given: str, theirs: str) -> Mistake | None:
+def of_signing(protocol: Protocol, received: Received, keys: Keys, given: str, theirs: str) -> Mistake | None:
     """Return the mistake that turned this text into this signature, or None."""
-    for mistake, way, _ in _alone(received):
-        if not mistake.in_text and _is_among(given, Recipe(**{mistake.step: way}).signatures(received, theirs, keys)):
+    for mistake, way, _ in _alone(protocol, received):
+        recipe = protocol.recipe(**{mistake.step: way})
+        if not mistake.in_text and recipe.makes(given, theirs, received, keys):
             return mistake
     return None
 
 
-def _is_among(given: str, signatures: Iterable[str]) -> bool:
-    """Compare in constant time: the signatures are made with a merchant's secret."""
-    return any(hmac.compare_digest(each.encode(), given.encode()) for each in signatures)
-
-
-def with_mistakes(rows: list[Row], received: Received) -> list[Row]:
-    """Return the rows of two texts, each with the mistake that alone causes its difference."""
+def with_mistakes(protocol: Protocol, rows: list[Row], received: Received, found: tuple[Mistake, ...]) -> list[Row]:
+    """Return the rows of two texts, each with the mistake that alone causes its difference, one of `found` if any."""
     if len(rows) > MOST_ROWS:
         return rows
-    made = [(mistake, text.split("\n")) for mistake, _, text in _in_text(received)]
+    alone = sorted(_in_text(protocol, received), key=lambda each: each[0] not in found)
+    made = [(mistake, protocol.split(text, received)) for mistake, _, text in alone]
     tried = [(mistake, lines, comparing.paths(lines)) for mistake, lines in made]
     order = _order([row.path for row in sorted(rows, key=lambda row: row.their_number or 0) if row.their_number], tried)
     return [replace(row, mistake=order if row.state == comparing.MOVED else _of_row(row, tried)) for row in rows]

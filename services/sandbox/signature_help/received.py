@@ -21,6 +21,9 @@ WHY_LEFT_OUT = {
     "signature": N_("the signature itself"),
     "null": N_("null"),
     "empty": N_("an empty string"),
+    "sign": N_("the signature itself"),
+    "sign_type": N_("never signed"),
+    "own": N_("part of the shop's own address"),
 }
 
 

@@ -6,6 +6,7 @@ import hmac
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from operator import itemgetter
+from typing import Any
 
 from services.sandbox.signature_help.received import Leaf, Received
 
@@ -14,14 +15,14 @@ Pairs = list[tuple[str, str]]  # path, text
 
 @dataclass(frozen=True)
 class Keys:
-    """A merchant's secrets: valid ones, newest first; callback secrets; expired ones.
+    """A merchant's secrets: valid ones, newest first; those for other purposes; expired ones.
 
-    `api_key` is "" if the caller brought the secret.
+    `api_key` is "" if the caller brought the secret. RSA keys are public ones.
     """
 
     api_key: str = ""
     api: tuple[str, ...] = field(default=(), repr=False)
-    callback: tuple[str, ...] = field(default=(), repr=False)
+    other: tuple[str, ...] = field(default=(), repr=False)
     ended: tuple[str, ...] = field(default=(), repr=False)
 
 
@@ -43,13 +44,15 @@ class Recipe:
     first: Callable[[Received], list[str]] = lambda received: [received.endpoint]
     join: Callable[[Received, list[str]], str] = lambda received, lines: "\n".join(lines)
     key: Callable[[Keys, Received], Iterable[bytes]] = lambda keys, received: [secret.encode() for secret in keys.api]
-    digest: Callable[[bytes, str], str] = in_hex
+    digest: Callable[..., Any] = in_hex
 
     def text(self, received: Received) -> str:
         """Return the string to sign."""
         pairs = self.order([(leaf.path, self.value(leaf)) for leaf in self.fields(received)])
         return self.join(received, [*self.first(received), *(f"{path}={text}" for path, text in pairs)])
 
-    def signatures(self, received: Received, text: str, keys: Keys) -> list[str]:
-        """Return the signatures of a text, one for each secret."""
-        return [self.digest(key, text) for key in self.key(keys, received)]
+    def makes(self, given: str, text: str, received: Received, keys: Keys) -> bool:
+        """Return whether these steps turn a text into this signature by one of the secrets, in constant time."""
+        return any(
+            hmac.compare_digest(self.digest(key, text).encode(), given.encode()) for key in self.key(keys, received)
+        )

@@ -75,14 +75,16 @@ def visible(line: str) -> str:
     return shown + "␣" * (len(kept) - len(inner))
 
 
-def first_difference(ours: str, theirs: str) -> FirstDifference | None:
-    """Return the first difference of two texts, or None."""
+def first_difference(ours: str, theirs: str, lines: list[str]) -> FirstDifference | None:
+    """Return the first difference of two texts, or None. `lines` are those of ours."""
     if ours == theirs:
         return None
     shortest = min(len(ours), len(theirs))
     place = next((at for at in range(shortest) if ours[at] != theirs[at]), shortest)
-    line = ours.count("\n", 0, place)
-    column = place - (ours.rfind("\n", 0, place) + 1)
+    line, column = 0, place
+    while column > len(lines[line]):
+        column -= len(lines[line]) + 1  # and what separates it from the next one
+        line += 1
     return FirstDifference(line + 1, column + 1, ours[place : place + 1], theirs[place : place + 1])
 
 
@@ -91,9 +93,8 @@ def paths(lines: list[str]) -> list[str]:
     return ["" if not at and "=" not in line else line.partition("=")[0] for at, line in enumerate(lines)]
 
 
-def rows(ours: str, theirs: str) -> list[Row]:
-    """Return both texts line by line in the order of ours; lines of theirs only are where they would be in ours."""
-    mine, yours = ours.split("\n"), theirs.split("\n")
+def rows(mine: list[str], yours: list[str]) -> list[Row]:
+    """Return the lines of both texts in the order of ours; lines of theirs only are where they would be in ours."""
     names, their_names = paths(mine), paths(yours)
     found: list[Row] = []
     for kind, i1, i2, j1, j2 in SequenceMatcher(None, names, their_names, autojunk=False).get_opcodes():

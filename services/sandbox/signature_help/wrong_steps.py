@@ -122,8 +122,8 @@ BODIES = (
 
 
 def callback_secret(keys: Keys, received: Received) -> list[bytes]:
-    bare = [secret.removeprefix(WEBHOOK_PREFIX) for secret in keys.callback]
-    return [*(secret.encode() for secret in (*keys.callback, *bare)), *(base64.b64decode(text) for text in bare)]
+    bare = [secret.removeprefix(WEBHOOK_PREFIX) for secret in keys.other]
+    return [*(secret.encode() for secret in (*keys.other, *bare)), *(base64.b64decode(text) for text in bare)]
 
 
 def misread(keys: Keys, received: Received) -> Iterator[bytes]:

@@ -52,6 +52,11 @@ def test_a_bad_signature_is_refused(changed, shop, nothing_changes):
     assert shop.post("/mapi.php", shop.signed() | changed).json["code"] == -3
 
 
+def test_a_wrong_signature_is_not_explained_outside_demo_mode(shop):
+    msg = "Signature verification failed. Check the key and that all parameters are signed"
+    assert shop.post("/mapi.php", shop.signed() | {"sign": "0" * 32}).json == {"code": -3, "msg": msg}
+
+
 @pytest.mark.parametrize("pid", ["", "0", "-1", "1002", "x", "１００１", "9" * 30])
 def test_an_unknown_merchant_is_refused(pid, shop, nothing_changes):
     assert shop.post("/mapi.php", shop.signed(pid=pid)).json["code"] in (-3, -4)

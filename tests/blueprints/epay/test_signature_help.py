@@ -1,0 +1,315 @@
+"""The explanation of a refused epay request, to which the refusal has a link in demo mode; and the page's form."""
+
+import html
+import json
+import re
+import time
+from urllib.parse import urlencode
+
+import pytest
+
+from services.sandbox.signature_help import epay
+from services.sandbox.signature_help.epay_mistakes import MD5, RSA
+from tests.epay_shop import md5, text_to_sign
+from tests.pages import FORM, Seen
+from tests.wrong_epay_signers import MD5_SIGNERS, RSA_SIGNERS, SENT, TEXTS, digest, in_base64, rsa
+
+PAGE = "/sandbox/sign"
+OF_MD5 = {mistake.name: mistake for mistake in MD5.mistakes}
+OF_RSA = {mistake.name: mistake for mistake in RSA.mistakes}
+
+
+@pytest.fixture
+def _demo(demo):
+    """Run the test in demo mode."""
+
+
+pytestmark = pytest.mark.usefixtures("_demo")
+
+
+@pytest.fixture
+def explained(http):
+    """`explained(answer)`: the page that a refusal names."""
+
+    def read(answer):
+        assert answer.json["code"] == -3
+        link = re.search(r"line by line: http://[^/]+(/sandbox/sign\?refused=\d+)", answer.json["msg"])
+        return Seen(http("GET", link[1]).text).text
+
+    return read
+
+
+@pytest.fixture
+def pasted(http):
+    """`pasted(text, ...)`: the page for an address or a form body that is entered in its form."""
+
+    def send(text, **fields):
+        form = {"endpoint": "epay", "body": text} | fields
+        answer = http("POST", PAGE, urlencode(form).encode(), FORM)
+        assert answer.status == 200
+        return Seen(answer.text).text
+
+    return send
+
+
+def sent_by(shop, **changed):
+    return {"pid": shop.pid} | SENT | changed
+
+
+def stamped(shop, **changed):
+    return sent_by(shop, timestamp=str(int(time.time())), **changed)
+
+
+def because(mistake):
+    return f"You get this signature if: {mistake.what} {mistake.cure}"
+
+
+@pytest.mark.parametrize(("name", "text"), TEXTS, ids=[name for name, _ in TEXTS])
+def test_a_wrong_text_is_explained_on_the_page_that_the_refusal_names(name, text, shop, explained):
+    fields = sent_by(shop)
+    answer = shop.post("/mapi.php", fields | {"sign": digest(text(fields) + shop.key), "sign_type": "MD5"})
+    shown = explained(answer)
+    assert because(OF_MD5[name]) in shown
+    assert shop.key not in shown
+
+
+@pytest.mark.parametrize(("name", "sign"), MD5_SIGNERS, ids=[name for name, _ in MD5_SIGNERS])
+def test_a_wrong_use_of_the_key_is_explained(name, sign, shop, explained):
+    fields = sent_by(shop)
+    assert because(OF_MD5[name]) in explained(
+        shop.post("/mapi.php", fields | {"sign": sign(text_to_sign(fields), shop.key)})
+    )
+
+
+@pytest.mark.parametrize(("name", "sign"), RSA_SIGNERS, ids=[name for name, _ in RSA_SIGNERS])
+def test_a_wrong_rsa_signature_is_explained(name, sign, rsa_shop, explained):
+    numbers = (stamped(rsa_shop, out_trade_no=f"SHOP-{number}") for number in range(100))
+    fields = next(each for each in numbers if "+" in in_base64(rsa(text_to_sign(each), rsa_shop.private_key)))
+    fields |= {"sign": sign(text_to_sign(fields), rsa_shop.private_key), "sign_type": "RSA"}
+    assert because(OF_RSA[name]) in explained(rsa_shop.post("/api/pay/create", fields))
+
+
+@pytest.mark.parametrize("name", ["blank_signed", "documented_only", "money", "sorted_otherwise"])
+def test_a_wrong_text_is_explained_for_rsa_too(name, rsa_shop, explained):
+    fields = stamped(rsa_shop)
+    text = dict(TEXTS)[name](fields)
+    if name == "documented_only":
+        text = text_to_sign({each: fields[each] for each in fields if each not in ("sitename", "Lang", "cid")})
+    fields |= {"sign": in_base64(rsa(text, rsa_shop.private_key)), "sign_type": "RSA"}
+    assert because(OF_RSA[name]) in explained(rsa_shop.post("/api/pay/create", fields))
+
+
+def test_a_time_that_is_taken_twice_is_explained(rsa_shop, explained):
+    fields = stamped(rsa_shop)
+    later = fields | {"timestamp": str(int(fields["timestamp"]) + 1)}
+    later |= {"sign": in_base64(rsa(text_to_sign(fields), rsa_shop.private_key)), "sign_type": "RSA"}
+    assert because(OF_RSA["time_taken_twice"]) in explained(rsa_shop.post("/api/pay/create", later))
+
+
+@pytest.mark.parametrize("kind", ["md5", "rsa"])
+def test_an_expired_key_is_explained(kind, rsa_shop, explained, flask, ahead):
+    flask("epay", "rotate", "demo", "--keep-hours", "1", *(["--rsa"] if kind == "rsa" else []))
+    ahead(3601)
+    shop = rsa_shop
+    if kind == "md5":
+        answer, mistake = shop.post("/mapi.php", shop.signed()), OF_MD5["ended_key"]
+    else:
+        answer, mistake = shop.post("/api/pay/create", shop.signed(2)), OF_RSA["ended_key"]
+    assert because(mistake) in explained(answer)
+
+
+def test_values_that_are_encoded_twice_are_explained(shop, explained):
+    fields = sent_by(shop)
+    sign = md5(fields, shop.key)
+    twice = {name: urlencode({"": value})[1:] for name, value in fields.items()}
+    assert because(OF_MD5["encoded_twice"]) in explained(shop.post("/mapi.php", twice | {"sign": sign}))
+
+
+def test_two_mistakes_at_once_are_both_named(shop, explained):
+    fields = sent_by(shop)
+    sign = digest(f"{dict(TEXTS)['left_out'](fields)}&key={shop.key}")
+    shown = explained(shop.post("/mapi.php", fields | {"sign": sign}))
+    assert OF_MD5["left_out"].what in shown
+    assert OF_MD5["key_joined"].what in shown
+
+
+def test_the_text_is_shown_field_by_field_with_the_correct_signature(shop, explained):
+    fields = sent_by(shop)
+    shown = explained(shop.post("/mapi.php", fields | {"sign": "0" * 32, "sign_type": "MD5"}))
+    assert "No known mistake gives this signature" in shown
+    assert "1 Lang=zh 2 cid=7 3 device=pc 4 money=12.50 5 name=␣会员 1 Month␣" in shown
+    assert "return_url (an empty string), param (an empty string), sign (the signature itself)" in shown
+    assert "sign_type (never signed)" in shown
+    assert f"Correct signature {md5(fields, shop.key)}" in shown
+    assert "Append the key directly to this text." in shown
+
+
+def test_an_unsigned_field_is_marked_in_the_text(shop, explained):
+    fields = sent_by(shop)
+    sign = digest(dict(TEXTS)["left_out"](fields) + shop.key)
+    shown = explained(shop.post("/mapi.php", fields | {"sign": sign}))
+    assert "3 device=pc missing in yours · a field is sent that is not signed" in shown
+
+
+def test_a_payers_refusal_page_has_the_link_and_none_of_the_values(shop):
+    page = html.unescape(shop.get("/submit.php", sent_by(shop, sign="0" * 32)).text)
+    assert re.search(r"line by line: http://[^/]+/sandbox/sign\?refused=1", page)
+    assert "Month" not in page
+
+
+def test_a_request_with_the_key_is_neither_kept_nor_shown(shop, http, pasted):
+    fields = sent_by(shop, key=shop.key, sign="0" * 32)
+    assert "sandbox" not in shop.post("/mapi.php", fields).text
+    shop.api("order", key="wrong", out_trade_no="SHOP-1")
+    assert "?refused=" not in http("GET", PAGE).text
+    address = f"http://127.0.0.1/api.php?act=order&pid={shop.pid}&key={shop.key}"
+    form = urlencode({"endpoint": "epay", "body": address}).encode()
+    page = http("POST", PAGE, form, FORM).text
+    assert "Only requests to api.php have it" in page
+    assert shop.key not in page
+
+
+def test_a_merchant_that_is_not_the_demos_is_not_explained(http, flask_json, pasted):
+    flask_json("merchant", "add", "mine")
+    keys = flask_json("epay", "enable", "mine", "--host", "shop.example")
+    fields = {"pid": keys["pid"], "money": "1", "sign": "0" * 32}
+    assert "sandbox" not in http("POST", "/mapi.php", urlencode(fields).encode(), FORM).text
+    shown = pasted(urlencode(fields))
+    assert f"No demo merchant has the pid {keys['pid']}" in shown
+    assert "Correct signature" not in shown
+
+
+# Notices
+
+
+def address_of(shop, api, due, version):
+    """The address at which a shop with a query in its own address was notified."""
+    paid = {"notify_url": f"{shop.notify_url}?page=1", "type": "alipay"}
+    path = "/mapi.php" if version == 1 else "/api/pay/create"
+    placed = json.loads(shop.post(path, shop.signed(version, **paid)).text)
+    api.play(placed["trade_no"], "success")
+    due()
+    return f"{shop.notify_url}?{urlencode(shop.notices[-1])}"
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_notice_is_verified_by_the_key_of_its_version(version, rsa_shop, api, due, pasted):
+    shown = pasted(address_of(rsa_shop, api, due, version))
+    assert "The signature is valid." in shown
+    assert "page (part of the shop's own address)" in shown
+    assert "trade_status=TRADE_SUCCESS" in shown
+
+
+def test_a_shop_that_signs_its_own_query_finds_its_mistake(rsa_shop, api, due, pasted):
+    address = address_of(rsa_shop, api, due, 1)
+    own = md5(rsa_shop.notices[-1], rsa_shop.key)
+    shown = pasted(address, signature=own)
+    assert because(OF_MD5["own_query_signed"]) in shown
+
+
+def test_the_keys_of_merchant_and_platform_can_be_told_apart(rsa_shop, api, due, pasted, flask_json):
+    address = address_of(rsa_shop, api, due, 2)
+    right = pasted(address, secret=rsa_shop.platform_key)
+    assert "The signature is valid." in right
+    swapped = pasted(address, secret=rsa_shop.private_key)
+    assert because(OF_RSA["keys_swapped"]) in swapped
+    assert rsa_shop.private_key not in swapped
+
+
+# The form
+
+
+def test_a_published_vector_holds(pasted):
+    # The test of go-epay, epay/util_test.go
+    fields = "device=devicev&money=moneyv&sign=3854cc9f022e0fb821bd2e002260245d"
+    shown = pasted(fields, secret="1234567")
+    assert "The signature is valid." in shown
+    assert "1 device=devicev 2 money=moneyv" in shown
+    assert "1234567" not in shown
+
+
+@pytest.mark.parametrize("form", ["{}", "/submit.php?{}", "https://pay.example.com/submit.php?{}", "?{}"])
+def test_an_address_and_a_form_body_are_accepted(form, shop, pasted):
+    assert "The signature is valid." in pasted(form.format(urlencode(shop.signed())))
+
+
+def test_the_text_of_the_shop_may_contain_its_key(shop, pasted):
+    fields = shop.signed()
+    theirs = text_to_sign(fields).replace("12.5", "12.50") + shop.key
+    shown = pasted(urlencode(fields), theirs=theirs)
+    assert "The signature is valid." in shown
+    shown = pasted(urlencode(fields | {"sign": digest(theirs)}), theirs=theirs)
+    assert f"You get this text if: {OF_MD5['money'].what}" in shown
+    assert "The signature in the request is that of your text." in shown
+    assert shop.key not in shown
+    joined = pasted(urlencode(fields | {"sign": "0" * 32}), theirs=f"{text_to_sign(fields)}&key={shop.key}")
+    assert f"You get this text if: {OF_MD5['key_joined'].what}" in joined
+
+
+def test_an_entered_private_key_shows_the_correct_signature(rsa_shop, pasted):
+    fields = stamped(rsa_shop)
+    shown = pasted(f"/api/pay/create?{urlencode(fields)}", secret=rsa_shop.private_key)
+    assert f"Correct signature {in_base64(rsa(text_to_sign(fields), rsa_shop.private_key))}" in shown
+    assert rsa_shop.private_key not in shown
+
+
+def test_an_rsa_signature_tells_a_wrong_text_from_a_wrong_key(rsa_shop, pasted, flask_json):
+    fields = stamped(rsa_shop)
+    other_text = in_base64(rsa("another text", rsa_shop.private_key))
+    address = f"/api/pay/create?{urlencode(fields)}"
+    assert "made with this merchant's key, but of another text" in pasted(address, signature=other_text)
+    flask_json("epay", "enable", "other", "--host", "shop.example")
+    another = flask_json("epay", "rotate", "other", "--rsa")["private_key"]
+    with_another = in_base64(rsa(text_to_sign(fields), another))
+    assert "made with another key" in pasted(address, signature=with_another)
+    assert f"not the one of pid {rsa_shop.pid}" in pasted(address, signature=with_another, secret=another)
+    assert "The signature is not in base64." in pasted(address, signature="?")
+    assert "not an RSA key" in pasted(address, secret="x")
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"timestamp": None}, "timestamp is missing"),
+        ({"timestamp": "1767225600000"}, "timestamp is in milliseconds"),
+        ({"timestamp": "1"}, "behind the server's clock"),
+        ({"sign_type": "MD5"}, "sign_type must be RSA at this address"),
+    ],
+)
+def test_other_reasons_for_a_refusal_are_reported(changed, said, rsa_shop, pasted):
+    fields = rsa_shop.signed(2) | changed
+    sent = {name: value for name, value in fields.items() if value is not None}
+    assert said in pasted(f"/api/pay/create?{urlencode(sent)}")
+
+
+def test_requests_that_cannot_be_read_are_reported(shop, pasted):
+    assert "No parameters received" in pasted("")
+    assert "pid: the name appears twice" in pasted("pid=1&pid=2")
+    assert "not in UTF-8" in pasted("pid=1&name=%D5%C5")
+    assert "The merchant has no RSA keys" in pasted(f"/api/pay/create?pid={shop.pid}&sign=x&sign_type=RSA")
+
+
+@pytest.mark.parametrize("field", ["body", "theirs", "signature"])
+def test_sent_values_are_escaped_in_the_page(field, http):
+    evil = '</textarea><script>alert(1)</script>"onfocus="x'
+    form = {"endpoint": "epay", "body": "pid=1&name=x", field: evil}
+    page = Seen(http("POST", PAGE, urlencode(form).encode(), FORM).text)
+    assert "script" not in page.tags
+    assert page.inline == []
+
+
+def test_the_form_is_reached_by_a_tab(http):
+    page = http("GET", f"{PAGE}?protocol=epay").text
+    assert "Address or form body that the shop sent" in page
+    assert f"{PAGE}?protocol=api" in page
+
+
+def test_every_known_mistake_is_made_in_these_tests():
+    alone = {"ended_key", "own_query_signed", "encoded_twice", "time_taken_twice", "keys_swapped"}
+    made = {name for name, _ in (*TEXTS, *MD5_SIGNERS, *RSA_SIGNERS)} | alone
+    assert made == OF_MD5.keys() | OF_RSA.keys()
+
+
+def test_thousands_of_fields_are_explained_without_a_search():
+    explanation = epay.explain("&".join(f"a{number}=1" for number in range(5_000)) + "&sign=x", typed="k")
+    assert (explanation.holds, explanation.mistakes, len(explanation.lines)) == (False, (), 5_000)

@@ -7,9 +7,10 @@ from peewee import BooleanField, Check, ForeignKeyField, IntegerField, TextField
 from models.db.base import Fen, Statement, Table, Timestamp
 from models.db.writer import transaction
 from models.tables.merchant import Merchant
-from models.tables.order import Order
+from models.tables.order import History, Order
 
 MD5, RSA = 1, 2  # the versions of the protocol
+REPLACED = "epay_replaced"  # code of a line in the history of an order whose payment continues with another one
 
 
 class EpayAccount(Table):
@@ -66,6 +67,15 @@ class EpayOrder(Table):
     def of_order(cls, order_id: int) -> EpayOrder | None:
         """Return the payment that this order is for, or None."""
         return next(iter(_of_order.models(cls, order=order_id)), None)
+
+    @classmethod
+    def of_replaced(cls, order: Order) -> EpayOrder | None:
+        """Return the payment of an order that was replaced by another one, or None."""
+        payment = cls.of_shop(order.merchant_id, order.merchant_order_no) if order.merchant_order_no else None
+        if payment is None or payment.order_id in (None, order.id):
+            return None
+        is_replaced = History.select().where(History.order == order.id, History.code == REPLACED).exists()
+        return payment if is_replaced else None
 
     @classmethod
     def of_shop(cls, merchant_id: int, out_trade_no: str) -> EpayOrder | None:

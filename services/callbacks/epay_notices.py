@@ -18,7 +18,9 @@ RECEIVED = "success"
 
 def payment_of(order: Order) -> EpayOrder | None:
     """Return what a shop asked for if the order came through the gateway, or None."""
-    return EpayOrder.of_order(order.id) if cache.by_id(order.merchant_id).epay else None
+    if cache.by_id(order.merchant_id).epay is None:
+        return None
+    return EpayOrder.of_order(order.id) or EpayOrder.of_replaced(order)
 
 
 def body_of(account: EpayAccount, payment: EpayOrder, order: Order) -> str:

@@ -11,7 +11,7 @@ import business_clock
 from models.db.writer import transaction
 from models.tables.channel import Channel
 from models.tables.epay import EpayOrder
-from models.tables.order import BUY, CANCELLED, COMPLETED, CONFIRMED, History, Order, PaymentException
+from models.tables.order import BUY, CANCELLED, COMPLETED, CONFIRMED, PENDING, History, Order, PaymentException
 from runtime import current
 from services.channels.calls import driver_of
 from services.channels.order_numbers import new_order_no
@@ -19,9 +19,9 @@ from services.epay.refusals import Refusal, Refused
 from services.errors import ApiError, Code
 from services.merchants import cache, epay_accounts
 from services.merchants.cache import Known
-from services.orders import create, due
+from services.orders import create, due, lifecycle, shop_payments
 from services.orders.create import Source
-from services.orders.reasons import Why
+from services.orders.reasons import Why, because
 from services.security.replay import Call
 
 MOST_ORDERS = 5  # of one payment, of which all but the last are cancelled
@@ -98,18 +98,26 @@ def _must_be_same(found: EpayOrder, wanted: Wanted) -> None:
 def may_order(payment: EpayOrder) -> bool:
     """Return whether an order may be created for the payment: it has none, or no money can arrive for its last one.
 
-    That is the case if the channel refused it, or if it expired and was closed at the channel. A few are possible.
+    That is the case if the channel refused it, or if it expired and was closed at the channel, but not because the shop
+    closed it. A few are possible.
     """
     last = payment.order
     if last is None:
         return True
     if last.status != CANCELLED or last.due_at is not None or driver_of(last.channel).by_hand:
         return False
-    if PaymentException.select().where(PaymentException.order == last).exists():
+    if _has_money(last):
         return False
-    why = History.select(History.code).where(History.order == last).order_by(History.id.desc()).scalar()
+    codes = [row[0] for row in History.select(History.code).where(History.order == last).order_by(History.id).tuples()]
+    if codes[-1] not in (Why.REFUSED, Why.EXPIRED) or Why.CLOSE_REQUESTED in codes:
+        return False
     mine = (Order.merchant == payment.merchant_id) & (Order.merchant_order_no == payment.out_trade_no)
-    return why in (Why.REFUSED, Why.EXPIRED) and Order.select().where(mine).count() < MOST_ORDERS
+    return bool(Order.select().where(mine).count() < MOST_ORDERS)
+
+
+def _has_money(order: Order) -> bool:
+    """Return whether an exception was opened for the order, so that its money did or may arrive."""
+    return bool(PaymentException.select().where(PaymentException.order == order).exists())
 
 
 def choices_of(known: Known, kind: str, fen: int) -> list[tuple[Channel, str]]:
@@ -167,6 +175,8 @@ def order(payment: EpayOrder, known: Known, channel: Channel, method: str, kind:
             _insert(payment, order.id)
         elif not payment.bind(order.id, before, kind):
             raise _Overtaken
+        elif payment.order is not None:
+            shop_payments.replaced(payment.order, order)
 
     wanted = {
         "order_type": BUY,
@@ -215,25 +225,41 @@ def find_open(number: str) -> EpayOrder | None:
 
 
 def replacement(order: Order) -> Order | None:
-    """Return the order that replaced this one, the first of its payment, or None."""
-    payment = EpayOrder.of_shop(order.merchant_id, order.merchant_order_no) if order.merchant_order_no else None
-    if payment is None or payment.trade_no != order.order_no or payment.order_id in (None, order.id):
-        return None
+    """Return the order that replaced this one, or None."""
+    payment = EpayOrder.of_replaced(order)
+    if payment is None or _has_money(order):
+        return None  # its payer must not pay again
     return Order.get_by_id(payment.order_id)
 
 
 def is_over(payment: EpayOrder) -> bool:
-    """Return whether the time to choose a channel has passed. The shop's next request renews it."""
+    """Return whether no channel can be chosen any more: the time has passed, which the shop's next request renews, or
+    the merchant or its account is disabled.
+    """
+    known = cache.by_id(payment.merchant_id)
+    if not (known.merchant.enabled and known.epay is not None and known.epay.enabled):
+        return True
     return bool(business_clock.now() >= payment.createtime + current().settings.buy_expiry)
 
 
 def close(payment: EpayOrder) -> None:
-    """Expire an unpaid payment now, after a status check at its channel. Raises Refused if it is or may be paid."""
-    if payment.order is None:
+    """Expire an unpaid payment now, after a status check at its channel. No other order is created for it.
+
+    Raises:
+        Refused: it is or may be paid.
+    """
+    if payment.order is None or driver_of(payment.order.channel).by_hand:
         raise Refused(Refusal.NOT_CLOSED)
+    _request_close(payment.order)
     due.expire(payment.order)
-    last = Order.get_by_id(payment.order_id)
+    last = EpayOrder.get_by_id(payment.id).order
     if last.status in (CONFIRMED, COMPLETED):
         raise Refused(Refusal.PAID_ALREADY)
-    if last.status != CANCELLED or last.due_at is not None:
+    if last != payment.order or last.status != CANCELLED or last.due_at is not None or _has_money(last):
         raise Refused(Refusal.NOT_CLOSED)
+
+
+@transaction
+def _request_close(order: Order) -> None:
+    if Order.for_update(order.id).status in (PENDING, CANCELLED):
+        lifecycle.note_once(order, "merchant", because(Why.CLOSE_REQUESTED))

@@ -32,7 +32,7 @@ from services.channels.calls import LATE
 from services.errors import N_, ApiError, OperatorError
 from services.ledger import accounts, fees, postings
 from services.ledger.postings import OPERATOR, RELEASE_AGAIN, SPEND_AGAIN, Lines
-from services.orders import lifecycle, payouts, positions
+from services.orders import lifecycle, payouts, positions, shop_payments
 from services.orders.positions import CANCEL, COMPLETE, CREDIT, REFUND, RESOLUTIONS
 from services.orders.reasons import Why, because
 from services.orders.settle import cancel_withdrawal, complete_deposit, complete_withdrawal
@@ -120,15 +120,16 @@ def _complete_lines(order: Order, exception: PaymentException) -> Lines:
     return postings.credit(completed(order, exception))
 
 
-def _too_little(order: Order, exception: PaymentException) -> str:
+def _cannot_complete(order: Order, exception: PaymentException) -> str:
     if exception.amount < order.amount:
         return "less than the order's amount was received: credit it to the balance, or send it back"
-    return ""
+    return shop_payments.why_not_complete(order)
 
 
 def _complete_order(order: Order, exception: PaymentException, who: str) -> None:
     ended, why = completed(order, exception), because(Why.COMPLETED_BY_OPERATOR, amount=exception.amount)
     facts = ("received_amount", "channel_reference", "service_amount", "merchant_actual_amount")
+    shop_payments.take_over(order)
     for status in (PAID, CONFIRMED) if order.status != CANCELLED else ():
         lifecycle.transition(order, status, who, why)
     complete_deposit(order, why, who, **{name: getattr(ended, name) for name in facts})
@@ -212,7 +213,7 @@ RULES: dict[bool, tuple[ResolutionRule, ...]] = {
         ),
         ResolutionRule(
             *(COMPLETE, COMPLETE_ORDER, _WHOLE, (*_WAITING, CANCELLED), _complete_order),
-            *(_complete_lines, _too_little, (PAID, CONFIRMED, COMPLETED)),
+            *(_complete_lines, _cannot_complete, (PAID, CONFIRMED, COMPLETED)),
         ),
         ResolutionRule(REFUND, "send back, cancel", _QUESTIONED, _WAITING, _close_unpaid, steps=(CANCELLED,)),
         ResolutionRule(REFUND, "send back", MONEY_IN, STATUSES, _leave),

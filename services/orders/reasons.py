@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Self
 
+from models.tables.epay import REPLACED
 from models.tables.order import History, PaymentException
 from schemas.views import hundredths
 from services.errors import N_
@@ -46,6 +47,8 @@ class Why(StrEnum):
     NOT_RECEIVED = "not_received", N_("Payment not received")
     SANDBOX_REMOVED = "sandbox_removed", N_("Sandbox money removed")
     RETURNED_BEFORE_CREDIT = "returned_before_credit", N_("All money was returned before it was credited")
+    EPAY_REPLACED = REPLACED, N_("The shop's payment continues with order %(order_no)s")
+    CLOSE_REQUESTED = "close_requested", N_("The shop closes the payment")
     TEXT = "text", "%(text)s"
     # Decisions of an operator
     EXCEPTION_SETTLED = "exception_settled", N_("Exception %(kind)s: %(resolution)s")

@@ -27,9 +27,12 @@ def test_times_are_in_the_readers_time_zone(operator, running):
 def test_every_page_fits_the_screen_and_follows_the_policy(size, language, operator, running):
     running.api.buy(merchant_order_no="W" * 255, customer_name="very long " * 20)
     placed = running.api.sell("1.00", **GATEWAY_A).data
+    running.flask("epay", "enable", "demo", "--host", "shop.example")
+    running.flask("epay", "rotate", "demo", "--rsa")
     operator.sits_at(size, language)
     pages = ["", "orders/", "payouts/", "exceptions/", "callbacks/", "ledger/", "entries/", "merchants/", "channels/"]
     pages += ["accounts/", "operators/", "audit/", "password", "factor", "sessions/", "merchant/demo"]
+    pages += ["merchant/demo/epay", "merchant/other/epay"]
     pages += ["merchant/new", "channel/1", "channel/new", "channel/new?driver=wechatpay", order_page(placed), "nothing"]
     for page in pages:
         operator.goes_to(page)

@@ -132,6 +132,7 @@ def test_an_unknown_account_or_action_is_not_found(send):
 
 SETUP = (
     *("merchant/new", "merchant/demo", "merchant/demo/adjust", "channel/new", "channel/1", "operators/"),
+    *("merchant/demo/epay", "merchant/demo/epay/enable", "merchant/demo/epay/rotate/md5"),
     *("notifications/new", "notifications/balances"),
 )
 

@@ -64,7 +64,8 @@ def open_all_pages(api, http):
         api.play(order_no, "success")
     event = json.dumps({"type": "order.completed", "data": {"order_no": mine}})
     assert http("POST", "/sandbox/inbox", event.encode()).status == 200
-    assert http("POST", "/sandbox/sign", b"endpoint=createOrder&api_key=demo", FORM).status == 200
+    for form in (b"endpoint=createOrder&api_key=demo", b"endpoint=epay&body=pid%3D1001"):
+        assert http("POST", "/sandbox/sign", form, FORM).status == 200
     district = urlencode({"province": "广东省", "city": "广州市"})
     regions = ("regionData", "provinceList", "cityList?" + district, "districtList?" + district)
     pages = ("/sandbox/inbox", "/sandbox/sign", "/healthz", "/openapi.json", "/docs", "/metrics")

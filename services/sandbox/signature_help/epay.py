@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, RSAPubl
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from gateways.config import private_key, public_key
+from gateways.epay_protocol import fits_another
 from gateways.signatures import sign
 from models.tables.epay import EpayAccount
 from schemas.strict_json import Malformed
@@ -176,6 +177,7 @@ def _is_of(account: EpayAccount | None, is_known: bool) -> tuple[Sentence, ...]:
 _THEN_MD5 = Sentence(N_("Append the key directly to this text. sign is the MD5 of it, in lowercase hex."))
 _THEN_RSA = Sentence(N_("sign is the signature of this text by SHA256withRSA (PKCS #1 v1.5), in base64."))
 _UNKNOWN_PID = N_("No demo merchant has the pid %(pid)s. Enter the key to verify the signature.")
+_FITS_ANOTHER = N_("a value contains another field, such as &money=: the service refuses it, signed or not")
 _OTHER_PID = N_("the key belongs to the pid %(key)s, not to this one")
 
 
@@ -254,6 +256,8 @@ def _checks(
     wanted = "RSA" if is_rsa else "MD5"
     if (received.auth("sign_type") or "MD5").upper() != wanted:
         yield Sentence(N_("sign_type must be %(wanted)s at this address"), False, {"wanted": wanted})
+    if not _is_notice(received.body) and fits_another(received.body):
+        yield Sentence(_FITS_ANOTHER, False)
     if is_rsa and not _is_notice(received.body):
         stamp = received.auth("timestamp")
         yield time_check(stamp, now) if stamp else Sentence(N_("timestamp is missing"), False)

@@ -282,6 +282,12 @@ def test_other_reasons_for_a_refusal_are_reported(changed, said, rsa_shop, paste
     assert said in pasted(f"/api/pay/create?{urlencode(sent)}")
 
 
+def test_a_value_that_looks_like_another_field_is_reported(shop, pasted):
+    shown = pasted(f"/mapi.php?{urlencode(shop.signed(name='x&money=1'))}")
+    assert "The signature is valid." in shown
+    assert "a value contains another field, such as &money=" in shown
+
+
 def test_requests_that_cannot_be_read_are_reported(shop, pasted):
     assert "No parameters received" in pasted("")
     assert "pid: the name appears twice" in pasted("pid=1&pid=2")

@@ -9,14 +9,15 @@ from peewee import fn
 
 import business_clock
 from gateways.base import CHINA, ChannelError
-from models.tables.epay import EpayOrder
+from models.tables.epay import REPLACED, EpayOrder
 from models.tables.ledger import AVAILABLE, LedgerAccount
-from models.tables.order import BUY, CANCELLED, COMPLETED, PENDING, Order
+from models.tables.order import BUY, COMPLETED, PENDING, History, Order
 from models.tables.order_counts import OrderCount
+from services.callbacks import epay_notices
 from services.epay.refusals import Refusal, Refused
-from services.merchants import cache
 from services.merchants.cache import Known
 from services.orders import attempts
+from services.orders.reasons import reason_of
 
 DAY = 86_400
 
@@ -39,23 +40,29 @@ def _by_trade_no(known: Known, trade_no: str) -> EpayOrder | None:
     return payment if payment is not None and payment.trade_no == trade_no else None
 
 
-def of_order(order: Order) -> tuple[EpayOrder, list[Order]] | None:
-    """Return the payment of a deposit with all its orders, the first one first; None if no shop asked for it.
+@dataclass(frozen=True)
+class ShopRequest:
+    """What a shop asked for, of one of the payment's orders.
 
-    Orders between the first and the last are found by their data, which is the same for all.
+    `before` is the number of the order that it replaces, `after` that of the order that replaced it; empty without one.
     """
-    if not order.is_buy or not order.merchant_order_no or cache.by_id(order.merchant_id).epay is None:
-        return None
-    payment = EpayOrder.of_order(order.id) or EpayOrder.of_shop(order.merchant_id, order.merchant_order_no)
-    if payment is None or payment.order_id is None:
+
+    payment: EpayOrder
+    before: str
+    after: str
+
+
+def request_of(order: Order) -> ShopRequest | None:
+    """Return what the shop asked for if the order came through the gateway, or None."""
+    payment = epay_notices.payment_of(order) if order.is_buy else None
+    if payment is None:
         return None
     mine = (Order.merchant == order.merchant_id) & (Order.merchant_order_no == payment.out_trade_no)
-    same = [each for each in Order.select().where(mine).order_by(Order.seq) if each.amount == payment.amount]
-    ends = [at for at, each in enumerate(same) if each.order_no == payment.trade_no or each.id == payment.order_id]
-    orders = same[min(ends) : max(ends) + 1]
-    replaced = [each for each in orders[1:-1] if each.is_buy and each.status == CANCELLED]
-    found = [orders[0], *replaced, *orders[1:][-1:]]
-    return (payment, found) if any(each.id == order.id for each in found) else None
+    lines = History.select(History, Order).join(Order).where(mine, History.code == REPLACED).order_by(History.id)
+    pairs = [(line.order.order_no, str(reason_of(line).args["order_no"])) for line in lines]
+    after = [then for first, then in pairs if first == order.order_no and payment.order_id != order.id][-1:]
+    before = [first for first, then in pairs if then == order.order_no and first not in after][-1:]
+    return ShopRequest(payment, "".join(before), "".join(after))
 
 
 def page(known: Known, limit: int, offset: int) -> list[EpayOrder]:

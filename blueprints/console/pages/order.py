@@ -135,19 +135,12 @@ def _payment_link(order: Order) -> dict[str, str]:
 
 
 def _epay(order: Order) -> dict[str, Any]:
-    """Return what the shop's request said if the order came through the epay gateway; addresses are masked."""
-    found = queries.of_order(order)
-    if found is None:
+    """Return what the shop asked for if the order came through the epay gateway; addresses are masked."""
+    asked = queries.request_of(order)
+    if asked is None:
         return {}
-    payment, orders = found
-    at = [each.id for each in orders].index(order.id)
-    return {
-        "payment": payment,
-        "notify_url": masking.address(payment.notify_url),
-        "return_url": masking.address(payment.return_url),
-        "before": orders[at - 1] if at else None,
-        "after": orders[at + 1] if at + 1 < len(orders) else None,
-    }
+    urls = {name: masking.address(getattr(asked.payment, name)) for name in ("notify_url", "return_url")}
+    return {**vars(asked), **urls}
 
 
 def _page(order: Order, sensitive: dict[str, str], revealed: bool = False) -> str:

@@ -80,6 +80,19 @@ def test_orders_of_one_payment_are_linked(epay_shop, page, later):
     assert f"Replaces {numbers[1]}" in third.text
 
 
+def test_an_earlier_order_that_counts_after_all_replaces_the_later_one(epay_shop, api, page, later, flask):
+    first = epay_shop.mapi()["trade_no"]
+    later(901)
+    second = number_in(epay_shop.mapi()["payurl"])
+    api.play(first, "late")
+    later(901)
+    flask("order", "resolve", first, "--complete", "--yes")
+    assert f"Replaces {second} " in page(f"order/{first}").text
+    assert "Replaced by" not in page(f"order/{first}").text
+    assert f"Replaced by {first} " in page(f"order/{second}").text
+    assert "Replaces" not in page(f"order/{second}").text
+
+
 def test_a_notices_page_shows_its_address_its_fields_and_why_it_is_repeated(
     epay_shop, api, due, ahead, page, flask_json, viewer
 ):

@@ -1,11 +1,13 @@
 """The explainer and the check of requests agree on every request, and no input stops it."""
 
 import json
+from urllib.parse import urlencode
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.sandbox.signature_help import explain
+from gateways.epay_protocol import md5_signature, signed_text
+from services.sandbox.signature_help import epay, explain
 from services.sandbox.signature_help.recipe import Keys
 from tests.wrong_signers import CALLBACK, SECRET, hexed
 
@@ -34,3 +36,28 @@ def test_a_request_with_thousands_of_values_is_explained_without_a_search():
     body = json.dumps({f"a{number}": number for number in range(5_000)}).encode()
     explanation = explain("/merchant/createOrder", body, "", KEYS, signature="x")
     assert (explanation.holds, explanation.mistakes, len(explanation.lines)) == (False, (), 5_001)
+
+
+FIELDS = st.dictionaries(
+    st.sampled_from(["pid", "money", "name", "param", "sign_type", "notify_url", "a", "B", "a1"]),
+    st.text(max_size=8) | st.sampled_from(["", " ", "a&money=1", "http://x/?a=1&b=2"]),
+    min_size=1,
+)
+
+
+@settings(deadline=None, max_examples=60)
+@given(fields=FIELDS, theirs=st.none() | st.text(max_size=20))
+def test_the_lines_of_an_epay_request_are_those_of_the_signed_text(fields, theirs):
+    signed = urlencode(fields | {"sign": md5_signature(fields, "k")})
+    explanation = epay.explain(f"/submit.php?{signed}", typed="k", theirs=theirs)
+    assert explanation.text == signed_text(fields) == "&".join(line for line, _ in explanation.lines)
+    assert explanation.holds
+    assert epay.explain(f"/submit.php?{signed}", typed="k", theirs=theirs, signature="0" * 32).holds is False
+
+
+@settings(deadline=None, max_examples=100)
+@given(sent=st.text("pidsgn=&?%F0+/: \ufffd", max_size=30), typed=st.text(max_size=10), rsa=st.booleans())
+def test_no_epay_input_stops_the_explainer(sent, typed, rsa):
+    for text in (sent, f"pid=1&{sent}&sign=AA==&sign_type={'RSA' if rsa else 'MD5'}"):
+        explanation = epay.explain(text, typed=typed, theirs=sent)
+        assert explanation.refused or explanation.verdict.text

@@ -14,18 +14,21 @@ from gateways.base import BadNotice
 from gateways.epay_protocol import fits_another, signed_text
 from gateways.upstream import read_form
 from models.tables.epay import MD5, RSA
+from runtime import Part, current
 from schemas.epay import EpayPayment, cut
 from services.epay.payments import Wanted
 from services.epay.refusals import Refusal, Refused
-from services.errors import ApiError
+from services.errors import ApiError, Code
 from services.merchants import cache, epay_accounts, epay_signing
 from services.merchants.cache import Known
+from services.platform.rate_limits import Rate
 from services.security.replay import WINDOW
 
 MOST_BYTES = 8 * 1024  # of a form
 SIGN_TYPES = {MD5: "MD5", RSA: "RSA"}
 EXPLAINS_EPAY = "orders.explains_epay"  # in app.extensions: merchant, fields -> detail
 _payment = EpayPayment()
+_payments = Part(lambda: Rate(current().settings.requests_per_second, seconds=1))
 
 
 def received() -> dict[str, str]:
@@ -100,17 +103,35 @@ def signed(version: int, *, from_payer: bool = False) -> tuple[Known, dict[str, 
         Refused: the request is not genuine; these are counted per address.
         ApiError: Code.TOO_MANY_REQUESTS.
     """
-    return _proven(lambda known, fields: _check_signature(known, version, fields), from_payer)
+    known, fields = _proven(lambda known, fields: _check_signature(known, version, fields), from_payer)
+    if not from_payer:
+        _count_payment(known)
+    return known, fields
+
+
+def _count_payment(known: Known) -> None:
+    """Count a payment that a shop's server asks for by its merchant and address. Raises ApiError TOO_MANY_REQUESTS.
+
+    A payer can repeat a signed payment from anywhere, and must not use up what the shop and the merchant's API need.
+    """
+    who = f"{known.merchant.key} {caller(request.remote_addr or '')}"
+    if not _payments().hit(who):
+        raise ApiError(Code.TOO_MANY_REQUESTS, retry_after=_payments().retry_after(who))
 
 
 def query() -> tuple[Known, dict[str, str]]:
     """Return the merchant and the fields of a signed request of version 2 that is no payment. Raises as `signed`."""
-    return _proven(lambda known, fields: _check_query(known, RSA, fields), from_payer=False)
+    return _counted(*_proven(lambda known, fields: _check_query(known, RSA, fields)))
 
 
 def with_key() -> tuple[Known, dict[str, str]]:
     """Return the merchant and the fields of a request to api.php, with the key itself or signed. Raises as `signed`."""
-    return _proven(_check_key_or_signature, from_payer=False)
+    return _counted(*_proven(_check_key_or_signature))
+
+
+def _counted(known: Known, fields: dict[str, str]) -> tuple[Known, dict[str, str]]:
+    auth.count_request(known.merchant)
+    return known, fields
 
 
 def _check_key_or_signature(known: Known, fields: dict[str, str]) -> None:
@@ -128,7 +149,7 @@ def _check_query(known: Known, version: int, fields: dict[str, str]) -> None:
         raise Refused(Refusal.BAD_SIGNATURE)
 
 
-def _proven(check: Callable[[Known, dict[str, str]], None], from_payer: bool) -> tuple[Known, dict[str, str]]:
+def _proven(check: Callable[[Known, dict[str, str]], None], from_payer: bool = False) -> tuple[Known, dict[str, str]]:
     address = caller(request.remote_addr or "")
     auth.check_refusals(address)
     try:
@@ -141,8 +162,6 @@ def _proven(check: Callable[[Known, dict[str, str]], None], from_payer: bool) ->
         auth.count_refusal(address)
         raise
     request.environ["orders.merchant"] = known.merchant.key
-    if not from_payer:
-        auth.count_request(known.merchant)
     return known, fields
 
 

@@ -36,10 +36,23 @@ def test_a_payers_address_that_submits_too_often_must_wait(shop_at, clock):
 def test_a_merchant_whose_server_calls_too_often_must_wait(shop_at, clock):
     assert [shop_at(HERE).api("query")["code"] for _ in range(2)] == [1, 1]
     shop = shop_at(ELSEWHERE)
-    refused = shop.post("/mapi.php", shop.signed())
+    refused = shop.get("/api.php", {"act": "query", "pid": shop.pid, "key": shop.key})
     assert (refused.status, refused.json) == (429, {"code": -1, "msg": "Too many requests"})
     assert int(refused.headers["Retry-After"]) >= 1
     assert shop.submit().status == 303
+    assert shop.mapi()["code"] == 1
+
+
+@pytest.mark.parametrize("settings_of_app", [{"requests_per_second": 2}])
+@pytest.mark.parametrize("path", ["/mapi.php", "/api/pay/create"])
+def test_a_payer_that_repeats_a_signed_payment_stops_nobody_else(path, shop_at, api, flask_json):
+    payer, shop = shop_at(HERE), shop_at(ELSEWHERE)
+    payer.private_key = flask_json("epay", "rotate", "demo", "--rsa")["private_key"]
+    seen = payer.signed(2 if path.startswith("/api/") else 1)
+    assert [payer.post(path, seen).status for _ in range(4)] == [200, 200, 429, 429]
+    assert shop.mapi(out_trade_no="SHOP-2")["code"] == 1
+    assert shop.api("query")["code"] == 1
+    assert api.buy().code == 1
 
 
 @pytest.mark.parametrize("settings_of_app", [{"refused_per_minute": 3}])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -14,6 +15,7 @@ from schemas.messages import N_
 MOST_BYTES = 127  # of a name, which is cut there as on other platforms
 MOST_LISTED = 50
 FURTHEST = 10_000  # the largest offset of a list
+_UNUSABLE = re.compile(r" |%(?![0-9A-Fa-f]{2})")  # a space, or a % without its two digits
 
 
 class Yuan(fields.Field[Any]):
@@ -48,7 +50,8 @@ class WebAddress(fields.String):
             usable = usable and "@" not in parts.netloc
         except ValueError:
             usable = False
-        if not usable or ("#" in text and not self.fragment) or " " in text or not text.isprintable():
+        usable = usable and text.isprintable() and not _UNUSABLE.search(text)
+        if not usable or ("#" in text and not self.fragment):
             raise ValidationError(N_("Must be an address such as https://shop.example/notify."))
         return text
 

@@ -12,10 +12,11 @@ from werkzeug.exceptions import HTTPException
 from blueprints.api.rate_limits import caller
 from blueprints.checkout.payment_page import strict
 from blueprints.epay import requests, responses
-from models.tables.epay import MD5, RSA, EpayOrder
+from models.tables.epay import MD5, RSA, EpayAccount, EpayOrder
 from runtime import Part, current
 from schemas.epay import MOST_LISTED, EpayList
 from schemas.views import hundredths
+from services.callbacks import epay_notices
 from services.channels.calls import pay_url
 from services.channels.order_numbers import in_china
 from services.epay import payments, queries
@@ -41,15 +42,15 @@ def _page_of(payment: EpayOrder) -> str:
     return pay_url(payment.order.order_no if payment.order is not None else payment.trade_no)
 
 
-def _facts(payment: EpayOrder, pid: int) -> dict[str, Any]:
+def _facts(payment: EpayOrder, account: EpayAccount) -> dict[str, Any]:
     """Return a payment as the queries show it."""
     order, paid = payment.order, queries.is_paid(payment)
     return {
         "trade_no": payment.trade_no,
         "out_trade_no": payment.out_trade_no,
         "api_trade_no": order.channel_reference if order is not None else "",
-        "type": payment.type,
-        "pid": pid,
+        "type": payment.type if order is None else epay_notices.type_of(account, payment, order),
+        "pid": account.pid,
         "addtime": in_china(payment.createtime, TIME),
         "endtime": in_china(order.completedtime, TIME) if paid else "",
         "name": payment.name,
@@ -131,7 +132,7 @@ def _page(known: Known, fields: Fields) -> list[dict[str, Any]]:
     wanted = _list.load(fields)
     assert known.epay is not None
     rows = queries.page(known, min(wanted["limit"], MOST_LISTED), wanted["offset"])
-    return [_facts(row, known.epay.pid) for row in rows]
+    return [_facts(row, known.epay) for row in rows]
 
 
 def _refuse(reason: Refusal) -> Callable[[Known, Fields], Response]:
@@ -143,7 +144,7 @@ def _refuse(reason: Refusal) -> Callable[[Known, Fields], Response]:
 
 def _act_order(known: Known, fields: Fields) -> Response:
     assert known.epay is not None
-    return responses.ok(_facts(_found(known, fields), known.epay.pid))
+    return responses.ok(_facts(_found(known, fields), known.epay))
 
 
 def _act_orders(known: Known, fields: Fields) -> Response:
@@ -191,7 +192,7 @@ def api() -> Response:
 
 def _query(known: Known, fields: Fields) -> Response:
     assert known.epay is not None
-    return responses.ok_signed(known, _facts(_found(known, fields), known.epay.pid))
+    return responses.ok_signed(known, _facts(_found(known, fields), known.epay))
 
 
 def _close(known: Known, fields: Fields) -> Response:

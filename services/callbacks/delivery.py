@@ -41,7 +41,7 @@ from runtime import current
 from services.callbacks import epay_notices, http
 from services.merchants import cache
 from services.platform.worker_pool import Health, WorkerPool, claim
-from services.security import vault
+from services.security import masking, vault
 from services.security.signing import sign_webhook
 
 log = logging.getLogger(__name__)
@@ -196,7 +196,7 @@ def _exchange(method: str, url: str, body: str, headers: dict[str, str]) -> tupl
         ):
             return answer.status_code, _start_of(answer)
     except (OSError, ValueError, HTTPError, HTTPException) as error:  # those of requests are OSErrors
-        return None, f"{type(error).__name__}: {error}"[:KEPT]
+        return None, masking.error(f"{type(error).__name__}: {error}")[:KEPT]
 
 
 def _start_of(answer: requests.Response) -> str:

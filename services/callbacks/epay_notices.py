@@ -23,15 +23,19 @@ def payment_of(order: Order) -> EpayOrder | None:
     return EpayOrder.of_order(order.id) or EpayOrder.of_replaced(order)
 
 
+def type_of(account: EpayAccount, payment: EpayOrder, order: Order) -> str:
+    """Return epay's type of a payment: the one that the shop named or, without one, that of the payer's choice."""
+    return payment.type or epay_accounts.type_of(account, order.channel_id, order.payment_method)
+
+
 def body_of(account: EpayAccount, payment: EpayOrder, order: Order) -> str:
     """Return the notice of a completed order, unsigned, as a query string. It is signed when it is sent."""
-    kind = payment.type or epay_accounts.type_of(account, order.channel_id, order.payment_method)
     return urlencode(
         {
             "pid": account.pid,
             "trade_no": payment.trade_no,
             "out_trade_no": payment.out_trade_no,
-            "type": kind,
+            "type": type_of(account, payment, order),
             **({"name": payment.name} if payment.name else {}),
             "money": hundredths(payment.amount),
             "trade_status": "TRADE_SUCCESS",

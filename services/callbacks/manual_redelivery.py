@@ -31,11 +31,11 @@ def redeliver(webhook_id: str) -> int:
 
 
 def redeliver_of(order: Order) -> int:
-    """Make all callbacks of an order due again; return their number. Raises OperatorError if none can be sent."""
-    for callback in Callback.select().where(Callback.order == order).limit(1):
-        if why := why_not_redeliver(callback):
-            raise OperatorError(why)
-    return _due_again(Callback.order == order)
+    """Make the callbacks of an order due again; return their number. Raises OperatorError if none can be sent."""
+    refusals = {each.id: why_not_redeliver(each) for each in Callback.select().where(Callback.order == order)}
+    if refusals and all(refusals.values()):
+        raise OperatorError(next(iter(refusals.values())))
+    return _due_again(Callback.id.in_([number for number, why in refusals.items() if not why]))
 
 
 def redeliver_all(merchant: Merchant, state: str | None, since: int | None, until: int | None) -> int:

@@ -141,10 +141,9 @@ def _settle(order: Order) -> Iterator[Action]:
 
 
 def _redeliver(order: Order) -> Iterator[Action]:
-    told = list(Callback.select().where(Callback.order == order).order_by(Callback.id))
+    every = Callback.select().where(Callback.order == order).order_by(Callback.id)
+    told = [callback for callback in every if not manual_redelivery.why_not_redeliver(callback)]
     for callback in told:
-        if manual_redelivery.why_not_redeliver(callback):
-            return
         yield of_callback(callback)[0]
     if len(told) > 1:
         yield Action("redeliver-all", "all", state=" ".join(map(_state, told)))

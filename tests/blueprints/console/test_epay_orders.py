@@ -124,3 +124,15 @@ def test_a_decision_shows_the_notice_that_it_sends(epay_shop, api, due, page):
     shown = page(f"order/{number}")
     assert "name=会员 1 month money=12.50 trade_status=TRADE_SUCCESS param=***" in shown.text
     assert "user-9" not in shown.html
+
+
+def test_a_notice_is_sent_again_although_the_merchant_has_no_callback_url(epay_shop, desk, api, due, flask):
+    flask("merchant", "set", "demo", "--events", "paid,completed", "--callback-url", "")
+    flask("epay", "set", "demo", "--webhooks")
+    number = epay_shop.mapi()["trade_no"]
+    api.play(number, "success")
+    due()
+    (again,) = [key for key in desk.order(number).actions if key.startswith("redeliver-")]
+    assert desk.act(number, again)[0] == "good"
+    due()
+    assert len(epay_shop.notices) == 2

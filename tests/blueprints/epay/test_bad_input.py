@@ -32,6 +32,7 @@ INVALID = [
     {"notify_url": "http://localhost:99999/notify"},
     {"notify_url": "http://localhost/notify#part"},
     {"notify_url": "http://localhost/notify#"},
+    {"notify_url": "http://localhost/notify?a=%zz"},  # the notice's own fields would be encoded twice
     {"return_url": "http://localhost/#/order/1 2"},
     {"return_url": "//localhost/back"},
     {"type": "a'b"},

@@ -286,6 +286,7 @@ def test_without_one_channel_the_payer_chooses(kind, expected, shop, http, api, 
     api.play(number, "success")
     due()
     assert [(notice["type"], notice["trade_no"]) for notice in shop.notices] == [("wxpay", number)]
+    assert shop.api("order", out_trade_no="SHOP-1")["type"] == "wxpay"
 
 
 def test_a_choice_counts_once(shop, http, api, visit):

@@ -69,3 +69,13 @@ def test_neither_the_key_nor_a_query_is_logged(shop, api, due, caplog):
     assert "endpoint=epay.api" in caplog.text
     for secret in (shop.key, "wrong-key-1234", "customer-77", shop.notices[0]["sign"]):
         assert secret not in caplog.text
+
+
+def test_a_failed_notice_keeps_no_fields_in_its_error(shop, api, due, rows):
+    over_tls = shop.notify_url.replace("http:", "https:")  # which the shop's server does not speak
+    number = number_in(shop.mapi(param="customer-77", notify_url=over_tls)["payurl"])
+    api.play(number, "success")
+    due()
+    (attempt,) = rows()["CallbackAttempt"]
+    assert "SSLError" in attempt[-1]
+    assert "customer-77" not in attempt[-1]

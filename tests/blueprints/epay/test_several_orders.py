@@ -100,3 +100,12 @@ def test_a_payer_cannot_choose_a_channel_of_a_disabled_merchant(disabled, shop, 
     flask("merchant", "set", "demo", "--enabled")
     assert api.listed(merchant_order_no="SHOP-1").data["total"] == 0
     assert len(choices(visit(number))) == 3
+
+
+def test_a_payer_who_may_have_paid_is_not_told_to_order_again(shop, api):
+    api.play(shop.mapi()["trade_no"], "late")
+    for changed in ({}, {"name": "Other"}):
+        page = shop.submit(**changed)
+        assert page.status == 400
+        assert "do not pay again" in page.text
+        assert "You have not paid" not in page.text

@@ -113,16 +113,20 @@ def _http(error: HTTPException) -> Response:
 
 
 def _unexpected(error: Exception) -> Response:
+    return refuse(unexpected(error))
+
+
+def unexpected(error: Exception) -> ApiError:
+    """Return the refusal after any other error, which is logged: the database can't be used, or the code is wrong."""
     if fault := storage_health.report(error):
-        return refuse(ApiError(Code.SERVICE_UNAVAILABLE, retry_after=fault.retry_after))
-    log.exception("%s %r failed", request.method, request.path)
-    return refuse(ApiError(Code.INTERNAL_ERROR))
+        return ApiError(Code.SERVICE_UNAVAILABLE, retry_after=fault.retry_after)
+    log.error("%s %r failed", request.method, request.path, exc_info=error)
+    return ApiError(Code.INTERNAL_ERROR)
 
 
-def _refuse_while_draining() -> Response | None:
+def _refuse_while_draining() -> None:
     if draining().is_set() and request.path not in SERVED_WHILE_DRAINING:
-        return refuse(ApiError(Code.SERVICE_UNAVAILABLE))
-    return None
+        raise ApiError(Code.SERVICE_UNAVAILABLE)
 
 
 def _version(response: Response) -> Response:

@@ -36,6 +36,7 @@ epay.register_error_handler(Refused, responses.refused)
 epay.register_error_handler(ValidationError, responses.invalid)
 epay.register_error_handler(ApiError, responses.failed)
 epay.register_error_handler(HTTPException, responses.too_large)
+epay.register_error_handler(Exception, responses.unexpected)
 
 
 def _page_of(payment: EpayOrder) -> str:

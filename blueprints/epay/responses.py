@@ -59,6 +59,11 @@ def failed(error: ApiError) -> Response:
     return response
 
 
+def unexpected(error: Exception) -> Response:
+    """Return the refusal after an error that is not the shop's."""
+    return failed(envelope.unexpected(error))
+
+
 def too_large(error: HTTPException) -> Response:
     """Return the refusal of a form that is too large or malformed."""
     return _refusal(Refusal.NO_FIELDS, error.name, status=error.code or 400)

@@ -14,6 +14,7 @@ from models.tables.ledger import AVAILABLE, LedgerAccount
 from models.tables.order import BUY, COMPLETED, PENDING, History, Order
 from models.tables.order_counts import OrderCount
 from services.callbacks import epay_notices
+from services.channels.calls import driver_of
 from services.epay.refusals import Refusal, Refused
 from services.merchants.cache import Known
 from services.orders import attempts
@@ -77,8 +78,11 @@ def is_paid(payment: EpayOrder) -> bool:
 
 
 def code_of(payment: EpayOrder) -> str:
-    """Return the text of the QR code that pays exactly this amount; empty if the payer must see a page."""
-    if payment.order is None or payment.order.status != PENDING:
+    """Return the text of the QR code that pays exactly this amount; empty if the payer must see a page.
+
+    A code of a manual channel has no amount, and the payer must also see its instructions and report the payment.
+    """
+    if payment.order is None or payment.order.status != PENDING or driver_of(payment.order.channel).by_hand:
         return ""
     try:
         shown = attempts.shown_to(payment.order, "pc").opened

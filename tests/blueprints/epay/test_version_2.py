@@ -32,6 +32,13 @@ def test_a_code_is_returned_for_a_desktop_only(wanted, rsa_shop):
     assert ("qrcode" in rsa_shop.mapi(**wanted)) is (is_shown or "method" in wanted)
 
 
+def test_the_code_of_a_manual_channel_is_shown_on_the_page_only(rsa_shop, flask):
+    flask("channel", "set", 3, "--pay-method", "alipay", "--config", "qr_alipay=https://qr.example/static")
+    flask("epay", "set", "demo", "--type", "alipay=3")
+    assert "qrcode" not in rsa_shop.mapi()
+    assert rsa_shop.v2("pay/create", **rsa_shop.fields())["pay_type"] == "jump"
+
+
 @pytest.mark.parametrize("method", ["get", "post"])
 def test_a_payer_is_sent_to_the_payment_page(method, rsa_shop):
     sent = getattr(rsa_shop, method)("/api/pay/submit", rsa_shop.signed(2))

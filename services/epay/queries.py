@@ -80,12 +80,17 @@ def is_paid(payment: EpayOrder) -> bool:
 def code_of(payment: EpayOrder) -> str:
     """Return the text of the QR code that pays exactly this amount; empty if the payer must see a page.
 
-    A code of a manual channel has no amount, and the payer must also see its instructions and report the payment.
+    A code of a manual channel has no amount, and the payer must also see its instructions and report the payment. A
+    payer whose money is being checked must not pay again.
     """
-    if payment.order is None or payment.order.status != PENDING or driver_of(payment.order.channel).by_hand:
+    order = payment.order
+    if order is None or order.status != PENDING or driver_of(order.channel).by_hand:
+        return ""
+    is_checked = order.due_at is None  # an operator decides about money that arrived
+    if is_checked or business_clock.now() >= (order.expires_at or 0):
         return ""
     try:
-        shown = attempts.shown_to(payment.order, "pc").opened
+        shown = attempts.shown_to(order, "pc").opened
     except ChannelError:
         return ""
     return shown.qr if shown is not None else ""

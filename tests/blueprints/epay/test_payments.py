@@ -152,6 +152,19 @@ def test_a_wrong_amount_is_never_reported_as_success(shop, api, due):
     assert shop.api("order", out_trade_no="SHOP-1")["status"] == 0
 
 
+@pytest.mark.parametrize("outcome", ["wrong_amount", "expired"])
+def test_no_code_asks_for_money_that_must_not_be_paid(outcome, shop, api, ahead):
+    made = shop.mapi()
+    assert made["qrcode"]
+    if outcome == "expired":
+        ahead(901)
+    else:
+        api.play(made["trade_no"], outcome)
+    again = shop.mapi()
+    assert (again["code"], again["payurl"]) == (1, made["payurl"])
+    assert "qrcode" not in again
+
+
 def test_an_order_completed_by_an_operator_reports_the_requested_amount(shop, api, due, flask):
     number = number_in(shop.mapi()["payurl"])
     api.play(number, "wrong_amount")

@@ -41,6 +41,8 @@ def received() -> dict[str, str]:
         raise Refused(Refusal.NOT_A_FORM) from None
     if not fields:
         raise Refused(Refusal.NO_FIELDS)
+    if any("\0" in value for value in fields.values()):  # Postgres cannot store it
+        raise Refused(Refusal.NOT_A_FORM)
     return fields
 
 

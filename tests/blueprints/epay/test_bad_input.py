@@ -174,6 +174,10 @@ def test_no_input_leads_to_an_internal_error(path, genuine, rsa_shop, changed, b
         assert type(json.loads(answer.text)["code"]) is int
 
 
+def test_a_field_with_a_null_character_is_refused(shop, nothing_changes):
+    assert shop.mapi(name="a\0b")["code"] == -4
+
+
 def test_a_form_that_is_not_utf_8_is_refused(shop, nothing_changes):
     body = urlencode(shop.signed(), encoding="gbk")
     assert shop.send("POST", "/mapi.php", body.encode(), FORM).json["code"] == -4

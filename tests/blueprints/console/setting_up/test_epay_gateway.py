@@ -49,6 +49,7 @@ def test_the_values_and_the_key_are_shown_once_and_work_in_the_shop(fill, shown,
     answer = fill(PAGE, hosts="127.0.0.1, localhost")
     values = shown(answer)
     assert (values["api_url"], values["pid"], len(values["key"])) == ("http://127.0.0.1:8000/", "1001", 32)
+    assert values["submit_url"] == "http://127.0.0.1:8000/submit.php"
     assert (answer.status_code, answer.headers["Cache-Control"]) == (200, "no-store")
     assert shop_with(values).submit(type="bank").status == 303
     assert values["key"] not in everywhere("merchant/demo", PAGE, "audit/")

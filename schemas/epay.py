@@ -9,10 +9,11 @@ from urllib.parse import urlsplit
 from marshmallow import EXCLUDE, Schema, ValidationError, fields, pre_load, validate
 
 from gateways import money
-from schemas.fields import MOST_FEN, MaxLength, Whole
+from schemas.fields import MOST_FEN, MaxBytes, Whole
 from schemas.messages import N_
 
 MOST_BYTES = 127  # of a name, which is cut there as on other platforms
+MOST_IN_ADDRESS = 1000  # bytes of an address or `param`: encoded, a notice has less than 8 KiB, servers' usual limit
 MOST_LISTED = 50
 FURTHEST = 10_000  # the largest offset of a list
 _UNUSABLE = re.compile(r" |%(?![0-9A-Fa-f]{2})")  # a space, or a % without its two digits
@@ -82,9 +83,9 @@ class EpayPayment(EpayRequest):
     )
     amount = Yuan(required=True, data_key="money")
     name = fields.String(required=True)
-    notify_url = WebAddress(required=True, validate=MaxLength(1000))
-    return_url = WebAddress(fragment=True, load_default="", validate=MaxLength(1000))
-    param = fields.String(load_default="", validate=MaxLength(1000))
+    notify_url = WebAddress(required=True, validate=MaxBytes(MOST_IN_ADDRESS))
+    return_url = WebAddress(fragment=True, load_default="", validate=MaxBytes(MOST_IN_ADDRESS))
+    param = fields.String(load_default="", validate=MaxBytes(MOST_IN_ADDRESS))
 
 
 class EpayList(EpayRequest):

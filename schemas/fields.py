@@ -131,6 +131,21 @@ class MaxLength(validate.Length):
         return Message(N_("Must have at most %(max)s characters."), max=self.max)
 
 
+class MaxBytes(validate.Length):
+    """A limit on the number of bytes in UTF-8."""
+
+    def __init__(self, most: int):
+        super().__init__(max=most)
+
+    def __call__(self, value: Any) -> Any:
+        """Validate a text."""
+        super().__call__(value.encode())
+        return value
+
+    def _format_error(self, value: Any, message: str) -> str:
+        return Message(N_("Must have at most %(max)s bytes in UTF-8."), max=self.max)
+
+
 class OneOf(validate.OneOf):
     """One of these values."""
 

@@ -37,6 +37,8 @@ INVALID = [
     {"return_url": "//localhost/back"},
     {"type": "a'b"},
     {"param": "x" * 1001},
+    {"param": "中" * 334},
+    {"notify_url": "http://localhost/" + "中" * 334},
 ]
 
 
@@ -172,6 +174,17 @@ def test_no_input_leads_to_an_internal_error(path, genuine, rsa_shop, changed, b
     assert answer.status in (200, 303, 400, 413), answer
     if answer.headers["Content-Type"].startswith("application/json"):
         assert type(json.loads(answer.text)["code"]) is int
+
+
+def test_the_longest_notice_fits_the_usual_limit_of_servers(rsa_shop, api, due, web_server):
+    longest = {"out_trade_no": "|" * 150, "name": "会" * 42, "param": "中" * 333}
+    longest["notify_url"] = f"{rsa_shop.notify_url}?" + "中" * ((1000 - len(rsa_shop.notify_url) - 1) // 3)
+    number = rsa_shop.v2("pay/create", **rsa_shop.fields(**longest))["trade_no"]
+    api.play(number, "success")
+    due()
+    assert rsa_shop.notices[0]["param"] == longest["param"]
+    (request, _) = web_server.log[-1]
+    assert len(request.environ["REQUEST_URI"]) < 8000
 
 
 def test_a_field_with_a_null_character_is_refused(shop, nothing_changes):

@@ -104,15 +104,15 @@ def may_order(payment: EpayOrder) -> bool:
     last = payment.order
     if last is None:
         return True
-    if last.status != CANCELLED or last.due_at is not None or driver_of(last.channel).by_hand:
-        return False
-    if _has_money(last):
+    mine = (Order.merchant == payment.merchant_id) & (Order.merchant_order_no == payment.out_trade_no)
+    return _is_replaceable(last) and bool(Order.select().where(mine).count() < MOST_ORDERS)
+
+
+def _is_replaceable(last: Order) -> bool:
+    if last.status != CANCELLED or last.due_at is not None or driver_of(last.channel).by_hand or _has_money(last):
         return False
     codes = [row[0] for row in History.select(History.code).where(History.order == last).order_by(History.id).tuples()]
-    if codes[-1] not in (Why.REFUSED, Why.EXPIRED) or Why.CLOSE_REQUESTED in codes:
-        return False
-    mine = (Order.merchant == payment.merchant_id) & (Order.merchant_order_no == payment.out_trade_no)
-    return bool(Order.select().where(mine).count() < MOST_ORDERS)
+    return codes[-1] in (Why.REFUSED, Why.EXPIRED) and Why.CLOSE_REQUESTED not in codes
 
 
 def _has_money(order: Order) -> bool:
@@ -173,10 +173,13 @@ def order(payment: EpayOrder, known: Known, channel: Channel, method: str, kind:
     def bind(order: Order) -> None:
         if is_new:
             _insert(payment, order.id)
-        elif not payment.bind(order.id, before, kind):
+            return
+        # Locked, so that neither its money nor the shop's close can arrive unseen.
+        last = Order.for_update(before) if before is not None else None
+        if (last is not None and not _is_replaceable(last)) or not payment.bind(order.id, before, kind):
             raise _Overtaken
-        elif payment.order is not None:
-            shop_payments.replaced(payment.order, order)
+        if last is not None:
+            shop_payments.replaced(last, order)
 
     wanted = {
         "order_type": BUY,

@@ -112,6 +112,14 @@ class EpayOrder(Table):
         unmoved = EpayOrder.order.is_null() if self.order_id is None else EpayOrder.order == self.order_id
         return bool(EpayOrder.update(type=kind, createtime=now).where(EpayOrder.id == self.id, unmoved).execute() == 1)
 
+    @transaction
+    def renumber(self, trade_no: str, now: int) -> bool:
+        """Give a payment without an order another number, unless another request changed it meanwhile."""
+        unmoved = EpayOrder.order.is_null() & (EpayOrder.trade_no == self.trade_no)
+        columns = {"trade_no": trade_no, "createtime": now}
+        self.__data__ |= columns
+        return bool(EpayOrder.update(columns).where(EpayOrder.id == self.id, unmoved).execute() == 1)
+
 
 EpayOrder.add_index(EpayOrder.merchant, EpayOrder.out_trade_no, name="epay_order_number", unique=True)
 EpayOrder.add_index(EpayOrder.merchant, EpayOrder.id, name="epay_order_page")

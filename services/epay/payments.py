@@ -9,6 +9,7 @@ from peewee import IntegrityError
 
 import business_clock
 from models.db.writer import transaction
+from models.tables import maintenance
 from models.tables.channel import Channel
 from models.tables.epay import EpayOrder
 from models.tables.order import BUY, CANCELLED, COMPLETED, CONFIRMED, PENDING, History, Order, PaymentException
@@ -70,6 +71,8 @@ def _placed(wanted: Wanted) -> EpayOrder:
         _must_be_same(found, wanted)
         if not may_order(found):
             return found
+        if _is_older_than_restore(found) and not found.renumber(new_order_no(), business_clock.now()):
+            raise _Overtaken
     choices = choices_of(wanted.known, wanted.type, wanted.amount)
     payment = found or _new(wanted)
     if wanted.type and len(choices) == 1:
@@ -93,6 +96,15 @@ def _must_be_same(found: EpayOrder, wanted: Wanted) -> None:
         raise Refused(Refusal.ENDED, page=found.order.order_no)
     if found.order.status != CANCELLED and found.type != wanted.type:
         raise Refused(Refusal.OTHER_TYPE, page=found.order.order_no)
+
+
+def _is_older_than_restore(payment: EpayOrder) -> bool:
+    """Return whether a payment without an order may have had one, which the restored backup lacks.
+
+    Then a channel may know the number that its order would get.
+    """
+    restored = maintenance.newest() if payment.order is None else None
+    return restored is not None and payment.createtime < restored
 
 
 def may_order(payment: EpayOrder) -> bool:
@@ -236,13 +248,14 @@ def replacement(order: Order) -> Order | None:
 
 
 def is_over(payment: EpayOrder) -> bool:
-    """Return whether no channel can be chosen any more: the time has passed, which the shop's next request renews, or
-    the merchant or its account is disabled.
+    """Return whether no channel can be chosen any more: the time has passed or the database was restored, until the
+    shop's next request, or the merchant or its account is disabled.
     """
     known = cache.by_id(payment.merchant_id)
     if not (known.merchant.enabled and known.epay is not None and known.epay.enabled):
         return True
-    return bool(business_clock.now() >= payment.createtime + current().settings.buy_expiry)
+    expired = business_clock.now() >= payment.createtime + current().settings.buy_expiry
+    return bool(expired or _is_older_than_restore(payment))
 
 
 def close(payment: EpayOrder) -> None:

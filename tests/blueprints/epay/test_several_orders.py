@@ -109,3 +109,16 @@ def test_a_payer_who_may_have_paid_is_not_told_to_order_again(shop, api):
         assert page.status == 400
         assert "do not pay again" in page.text
         assert "You have not paid" not in page.text
+
+
+def test_after_a_restore_an_order_gets_no_number_that_its_channel_may_know(shop, api, flask, visit, http, ahead):
+    number = shop.mapi(type=None)["trade_no"]
+    ahead(2)
+    flask("db", "mark-restored")
+    assert choices(visit(number)) == []
+    choose(http, number, "2-alipay")
+    assert api.listed(merchant_order_no="SHOP-1").data["total"] == 0
+    again = shop.mapi(type=None)["trade_no"]
+    assert again != number
+    assert shop.mapi(type=None)["trade_no"] == again
+    assert len(choices(visit(again))) == 3

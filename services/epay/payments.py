@@ -15,7 +15,7 @@ from models.tables.epay import EpayOrder
 from models.tables.order import BUY, CANCELLED, COMPLETED, CONFIRMED, PENDING, History, Order, PaymentException
 from runtime import current
 from services.channels.calls import driver_of
-from services.channels.order_numbers import new_order_no
+from services.channels.order_numbers import in_china, new_order_no
 from services.epay.refusals import Refusal, Refused
 from services.errors import ApiError, Code
 from services.merchants import cache, epay_accounts
@@ -28,6 +28,7 @@ from services.security.replay import Call
 MOST_ORDERS = 5  # of one payment, of which all but the last are cancelled
 SAME = ("amount", "name", "notify_url", "return_url", "param")  # what must not change under the shop's number
 TRIES = 3
+DAY = 86_400
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,8 @@ def _placed(wanted: Wanted) -> EpayOrder:
         _must_be_same(found, wanted)
         if not may_order(found):
             return found
+        if _is_from_before_yesterday(found):
+            raise Refused(Refusal.ENDED)
         if _is_older_than_restore(found) and not found.renumber(new_order_no(), business_clock.now()):
             raise _Overtaken
     choices = choices_of(wanted.known, wanted.type, wanted.amount)
@@ -82,6 +85,14 @@ def _placed(wanted: Wanted) -> EpayOrder:
     elif not found.renew(wanted.type, business_clock.now()):
         raise _Overtaken
     return payment
+
+
+def _is_from_before_yesterday(payment: EpayOrder) -> bool:
+    """Return whether the first request is older than the day before today, in China.
+
+    A version 1 request has no time: a payer who repeats an old one must not get a new order at an old price.
+    """
+    return bool(payment.trade_no[:8] < in_china(business_clock.now() - DAY))
 
 
 def _must_be_same(found: EpayOrder, wanted: Wanted) -> None:

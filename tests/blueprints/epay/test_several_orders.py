@@ -17,6 +17,13 @@ def two(shop, api, later):
     return first, second
 
 
+@pytest.mark.parametrize("kind", ["alipay", None])
+def test_an_old_request_is_not_ordered_again(kind, shop, later):
+    assert shop.mapi(type=kind)["code"] == 1
+    later(2 * 86_400)
+    assert shop.mapi(type=kind) == {"code": -1, "msg": "This order has ended. Use a new out_trade_no"}
+
+
 def test_an_order_is_not_completed_while_a_newer_one_can_be_paid(two, shop, api, refuses, due):
     first, second = two
     assert "continues with another order" in refuses("order", "resolve", first, "--complete", "--yes")

@@ -35,7 +35,7 @@ def md5(fields: dict[str, str], key: str) -> str:
 class Shop:
     """The merchant's shop. `keys` are the output of `orders epay enable` and `rotate --rsa`.
 
-    It has a real HTTP server for notices: `notices` are the fields of each, `answers` what it responds.
+    It has a real HTTP server for notices: `notices` are the fields of each, `answers` and `status` what it responds.
     """
 
     def __init__(self, send: Any, web_server: HTTPServer, keys: dict[str, str]):
@@ -43,6 +43,7 @@ class Shop:
         self.private_key, self.platform_key = keys.get("private_key", ""), keys.get("platform_public_key", "")
         self.notices: list[dict[str, str]] = []
         self.answers = ["success"]
+        self.status = 200
         self.methods: list[str] = []
         self._lock = threading.Lock()
         web_server.expect_request("/notify").respond_with_handler(self._receive)
@@ -53,7 +54,7 @@ class Shop:
         with self._lock:
             self.notices.append(request.args.to_dict())
             self.methods.append(request.method)
-            return Response(self.answers.pop(0) if len(self.answers) > 1 else self.answers[0])
+            return Response(self.answers.pop(0) if len(self.answers) > 1 else self.answers[0], self.status)
 
     def fields(self, **changed: str | None) -> dict[str, str]:
         """The fields of a payment; None leaves one out."""

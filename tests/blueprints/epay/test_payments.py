@@ -5,6 +5,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from gateways.sandbox.driver import SandboxDriver
 from tests.epay_shop import FORM, md5, number_in
 from tests.pages import BACK, CASHIER, CHOOSE
 
@@ -105,6 +106,27 @@ def test_a_notice_is_repeated_until_the_shop_answers_success(answer, shop, api, 
     due()
     assert len(shop.notices) == 2
     assert shop.notices[0]["trade_no"] == shop.notices[1]["trade_no"]
+
+
+def test_success_counts_with_status_200_only(shop, api, due, ahead):
+    shop.status = 500
+    paid(shop, api, due)
+    shop.status = 200
+    ahead(6)
+    due()
+    assert len(shop.notices) == 2
+
+
+def test_a_settlement_delay_delays_the_notice(shop, api, due, flask, ahead):
+    flask("channel", "set", 2, "--settlement-days", 1)
+    number = paid(shop, api, due)
+    assert (api.status(number), shop.notices) == ("confirmed", [])
+    assert shop.api("order", trade_no=number)["status"] == 0
+    ahead(86_401)
+    due()
+    due()
+    assert len(shop.notices) == 1
+    assert shop.api("order", trade_no=number)["status"] == 1
 
 
 @pytest.mark.parametrize("answer", ["success", "SUCCESS", " success\n", "\ufeffsuccess"])
@@ -373,6 +395,55 @@ def test_an_expired_payment_with_late_money_gets_no_new_order(shop, api, later):
     api.play(first, "late")
     assert api.status(first) == "cancelled"
     assert shop.mapi() == {"code": -1, "msg": "This order has ended. Use a new out_trade_no"}
+
+
+ENDED = {"code": -1, "msg": "This order has ended. Use a new out_trade_no"}
+
+
+def test_an_expired_order_that_its_channel_did_not_close_is_not_replaced(shop, later, monkeypatch):
+    monkeypatch.setattr(SandboxDriver, "close", lambda self, payment: False)
+    assert shop.mapi()["code"] == 1
+    later(901)
+    assert shop.mapi() == ENDED
+
+
+def test_an_expired_order_of_a_manual_channel_is_not_replaced(shop, api, flask, later):
+    flask("epay", "set", "demo", "--type", "bank=3:bank")
+    number = shop.mapi(type="bank")["trade_no"]
+    later(901)
+    assert api.status(number) == "cancelled"
+    assert shop.mapi(type="bank") == ENDED
+
+
+def test_an_order_with_another_amount_is_not_replaced_after_its_end(shop, api, flask):
+    number = shop.mapi()["trade_no"]
+    api.play(number, "wrong_amount")
+    flask("order", "resolve", number, "--refund")
+    assert api.status(number) == "cancelled"
+    assert shop.mapi() == ENDED
+
+
+def test_an_order_that_its_channel_refused_can_be_repeated(shop, api, flask):
+    flask("channel", "set", 2, "--config", "open=refuse")
+    assert "rejected the payment" in shop.mapi()["msg"]
+    assert shop.submit().status == 400
+    flask("channel", "set", 2, "--config", "open=accept")
+    answer = shop.mapi()
+    assert answer["code"] == 1
+    assert api.status(number_in(answer["payurl"])) == "pending"
+    assert api.listed(merchant_order_no="SHOP-1").data["total"] == 3
+
+
+def test_a_payer_whose_choice_was_refused_chooses_again(shop, http, flask, visit, api, due):
+    number = shop.mapi(type="wxpay")["trade_no"]
+    flask("channel", "set", 1, "--config", "open=refuse")
+    page = http("GET", choose(http, number, "1-wxpay").headers["Location"])
+    assert "could not be started" in page.text
+    assert choices(page) == ["2-wxpay", "1-wxpay"]
+    second = number_in(choose(http, number, "2-wxpay").headers["Location"])
+    api.play(second, "success")
+    due()
+    assert [notice["trade_no"] for notice in shop.notices] == [number]
 
 
 def test_a_few_orders_of_one_payment_are_possible(shop, later):

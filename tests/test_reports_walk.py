@@ -17,7 +17,9 @@ def machine(request, seeded, web_server):
 
 
 def run(machine, lives, steps=30):
+    """Walk through the same lives each time, or with WALK_LIVES through as many others."""
     bounds = settings(
+        derandomize="WALK_LIVES" not in os.environ,
         max_examples=lives,
         stateful_step_count=steps,
         deadline=None,

@@ -113,14 +113,12 @@ def check_address(known: Known) -> None:
 
 def count_request(merchant: Merchant) -> None:
     """Count a genuine request. Raises ApiError TOO_MANY_REQUESTS."""
-    if not _requests().hit(merchant.key):
-        raise ApiError(Code.TOO_MANY_REQUESTS, retry_after=_requests().retry_after(merchant.key))
+    _requests().count(merchant.key)
 
 
 def check_refusals(address: str) -> None:
     """Refuse an address after too many failed authentications. Raises ApiError TOO_MANY_REQUESTS."""
-    if _refused().is_reached(address):
-        raise ApiError(Code.TOO_MANY_REQUESTS, retry_after=_refused().retry_after(address))
+    _refused().check(address)
 
 
 def count_refusal(address: str) -> None:

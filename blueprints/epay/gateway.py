@@ -21,7 +21,7 @@ from services.channels.calls import pay_url
 from services.channels.order_numbers import in_china
 from services.epay import payments, queries
 from services.epay.refusals import Refusal, Refused
-from services.errors import ApiError, Code
+from services.errors import ApiError
 from services.merchants.cache import Known
 from services.platform.rate_limits import Rate
 
@@ -66,15 +66,9 @@ def _facts(payment: EpayOrder, account: EpayAccount) -> dict[str, Any]:
 # Payments
 
 
-def _count_payer() -> None:
-    """Count a payer's request. Raises ApiError TOO_MANY_REQUESTS."""
-    who = caller(request.remote_addr or "")
-    if who and not _payers().hit(who):
-        raise ApiError(Code.TOO_MANY_REQUESTS, retry_after=_payers().retry_after(who))
-
-
 def _submitted(version: int) -> Any:
-    _count_payer()
+    if who := caller(request.remote_addr or ""):
+        _payers().count(who)
     known, fields = requests.signed(version, from_payer=True)
     return redirect(_page_of(payments.place(requests.payment_in(known, version, fields))), 303)
 

@@ -18,7 +18,7 @@ from runtime import Part, current
 from schemas.epay import EpayPayment, cut
 from services.epay.payments import Wanted
 from services.epay.refusals import Refusal, Refused
-from services.errors import ApiError, Code
+from services.errors import ApiError
 from services.merchants import cache, epay_accounts, epay_signing
 from services.merchants.cache import Known
 from services.platform.rate_limits import Rate
@@ -116,9 +116,7 @@ def _count_payment(known: Known) -> None:
 
     A payer can repeat a signed payment from anywhere, and must not use up what the shop and the merchant's API need.
     """
-    who = f"{known.merchant.key} {caller(request.remote_addr or '')}"
-    if not _payments().hit(who):
-        raise ApiError(Code.TOO_MANY_REQUESTS, retry_after=_payments().retry_after(who))
+    _payments().count(f"{known.merchant.key} {caller(request.remote_addr or '')}")
 
 
 def query() -> tuple[Known, dict[str, str]]:

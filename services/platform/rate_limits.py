@@ -10,6 +10,7 @@ from ipaddress import ip_network
 
 from gateways.ip_addresses import is_within
 from runtime import Part, current
+from services.errors import ApiError, Code
 
 REMEMBERED = 50_000
 
@@ -49,6 +50,19 @@ class Rate:
                 self._before, self._now = self._now, {}
             self._now[who] = self._now.get(who, 0) + 1
             return True
+
+    def count(self, who: str) -> None:
+        """Count one more hit. Raises ApiError TOO_MANY_REQUESTS, without counting it, if it would exceed the limit."""
+        if not self.hit(who):
+            raise self._too_many(who)
+
+    def check(self, who: str) -> None:
+        """Raise ApiError TOO_MANY_REQUESTS if one more hit would exceed the limit."""
+        if self.is_reached(who):
+            raise self._too_many(who)
+
+    def _too_many(self, who: str) -> ApiError:
+        return ApiError(Code.TOO_MANY_REQUESTS, retry_after=self.retry_after(who))
 
     def take_back(self, who: str) -> None:
         """Undo one hit."""

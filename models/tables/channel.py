@@ -43,8 +43,8 @@ class Channel(Table):
 
     @classmethod
     def linked_to(cls, merchant: Merchant) -> Any:
-        """Return the channels that this merchant may use, by id."""
-        return cls.select().join(ChannelLink).where(ChannelLink.merchant == merchant, cls.enabled).order_by(cls.id)
+        """Return the channels that this merchant may use, by id, including disabled ones."""
+        return cls.select().join(ChannelLink).where(ChannelLink.merchant == merchant).order_by(cls.id)
 
 
 class ChannelLink(Table):

@@ -70,7 +70,8 @@ def _read(condition: Any) -> Known | None:
     if merchant is None:
         return None
     networks = [network_of(text) for text in merchant.allowed_addresses.split(",") if text]
-    channels = {row.id: row for row in Channel.linked_to(merchant) if not sandbox_guard.is_barred(row)}
+    own = Channel.linked_to(merchant).where(Channel.enabled)
+    channels = {row.id: row for row in own if not sandbox_guard.is_barred(row)}
     epay = EpayAccount.get_or_none(EpayAccount.merchant == merchant)
     return Known(merchant, networks, channels, sandbox_guard.has_money(merchant.id), epay)
 

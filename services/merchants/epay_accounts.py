@@ -18,7 +18,7 @@ import business_clock
 from gateways.config import private_key
 from models.db.base import database
 from models.db.writer import after_commit, transaction
-from models.tables.channel import PAY_METHODS, Channel, ChannelLink
+from models.tables.channel import PAY_METHODS, Channel
 from models.tables.epay import EpayAccount
 from models.tables.merchant import Merchant
 from runtime import current
@@ -104,15 +104,9 @@ def types_text(types: Types) -> str:
     return ",".join(pairs) or "by payment method"
 
 
-def linked(merchant: Merchant) -> list[Channel]:
-    """Return the channels that the merchant may use, by id, including disabled ones."""
-    own = Channel.select().join(ChannelLink).where(ChannelLink.merchant == merchant)
-    return list(own.order_by(Channel.id))
-
-
 def _types(merchant: Merchant, types: Mapping[str, Iterable[tuple[int, str]]]) -> str:
     """Validate channels by type, and return them as JSON. An empty method means the type, or the channel's only one."""
-    own = {channel.id: channel for channel in linked(merchant)}
+    own = {channel.id: channel for channel in Channel.linked_to(merchant)}
     checked: dict[str, list[tuple[int, str]]] = {}
     for name, pairs in types.items():
         if not _TYPE.fullmatch(name):
@@ -270,14 +264,7 @@ def rotate(account: EpayAccount, kind: str, *, keep_hours: int, mark: str | None
         if not account.platform_key:
             platform = rsa.generate_private_key(public_exponent=65537, key_size=_BITS)
             facts["platform_key"] = vault.encrypt(_private_pem(platform))
-    before = getattr(account, column)
-    kept = bool(before and keep_hours)
-    facts |= {
-        column: stored,
-        f"previous_{column}": before if kept else None,
-        f"previous_{column}_until": business_clock.now() + keep_hours * 3600 if kept else None,
-    }
-    change(account, **facts)
+    change(account, **facts | vault.rotated(account, column, stored, keep_hours))
     return new
 
 
@@ -305,9 +292,7 @@ def keys(account: EpayAccount) -> list[str]:
 
 def public_keys(account: EpayAccount) -> list[str]:
     """Return the shop's valid public RSA keys as PEM, newest first."""
-    previous = account.previous_public_key
-    is_valid = previous and (account.previous_public_key_until or 0) > business_clock.now()
-    return [key for key in (account.public_key, previous if is_valid else "") if key]
+    return vault.valid(account, "public_key")
 
 
 def old_until(account: EpayAccount) -> dict[str, int]:

@@ -180,12 +180,7 @@ def rotate(merchant: Merchant, *, callback: bool, keep_hours: int, mark: str | N
         raise OperatorError(N_("This secret was replaced in the meantime. Reload the merchant's page."))
     column = "callback_secret" if callback else "secret"
     new = new_callback_secret() if callback else secrets.token_urlsafe(32)
-    facts: dict[str, Any] = {
-        column: vault.encrypt(new),
-        f"previous_{column}": getattr(merchant, column) if keep_hours else None,
-        f"previous_{column}_until": business_clock.now() + keep_hours * 3600 if keep_hours else None,
-    }
-    set_merchant(merchant, **facts)
+    set_merchant(merchant, **vault.rotated(merchant, column, vault.encrypt(new), keep_hours))
     return new
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 
@@ -130,10 +131,30 @@ def same(token: str, other: str) -> bool:
     return token == other or decrypt(token) == decrypt(other)
 
 
-def valid_secrets(row: Merchant | EpayAccount, column: str) -> list[str]:
-    """Return the valid secrets in `column`, newest first: two during a rotation."""
-    sealed = [getattr(row, column)]
+def valid(row: Merchant | EpayAccount, column: str) -> list[str]:
+    """Return the valid values of `column` as they are stored, newest first: two during a rotation, none if empty."""
+    values = [getattr(row, column)]
     previous, until = getattr(row, f"previous_{column}"), getattr(row, f"previous_{column}_until")
     if previous and until > business_clock.now():
-        sealed.append(previous)
-    return [decrypt(token) for token in sealed]
+        values.append(previous)
+    return [value for value in values if value]
+
+
+def valid_secrets(row: Merchant | EpayAccount, column: str) -> list[str]:
+    """Return the valid secrets in `column`, decrypted, newest first."""
+    return [decrypt(token) for token in valid(row, column)]
+
+
+def rotated(row: Merchant | EpayAccount, column: str, stored: str, keep_hours: int) -> dict[str, Any]:
+    """Return the columns of a row whose value in `column` is replaced; the old one stays valid for `keep_hours`.
+
+    Args:
+        stored: the new value as it is stored.
+    """
+    before = getattr(row, column)
+    kept = bool(before and keep_hours)
+    return {
+        column: stored,
+        f"previous_{column}": before if kept else None,
+        f"previous_{column}_until": business_clock.now() + keep_hours * 3600 if kept else None,
+    }

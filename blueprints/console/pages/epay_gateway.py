@@ -116,7 +116,7 @@ def _present(account: EpayAccount | None) -> dict[str, Any]:
 def epay(key: str) -> Any:
     """Show a merchant's account at the epay gateway with its form, or change it or open it."""
     row = find_or_404(merchant_setup.find_merchant, key)
-    account, channels = epay_accounts.of_merchant(row), epay_accounts.linked(row)
+    account, channels = epay_accounts.of_merchant(row), list(Channel.linked_to(row))
     base = NewEpayForm if account is None else EpayForm
     types = epay_accounts.types_of(account) if account else {}
     form = _form_class(base, channels, types)(data=_present(account))

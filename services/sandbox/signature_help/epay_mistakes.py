@@ -119,6 +119,13 @@ _IN_TEXT = (
     ),
 )
 
+_ENDED_KEY = mistake(
+    "ended_key",
+    N_("an expired key is used"),
+    N_("Use the key from the latest rotation."),
+    key=[wrong_steps.ended],
+)
+
 _MD5 = (
     mistake(
         "key_joined",
@@ -132,12 +139,7 @@ _MD5 = (
         N_("Append the key directly to the last value."),
         digest=steps.KEY_FIRST,
     ),
-    mistake(
-        "ended_key",
-        N_("an expired key is used"),
-        N_("Use the key from the latest rotation."),
-        key=[wrong_steps.ended],
-    ),
+    _ENDED_KEY,
     mistake(
         "other_secret",
         N_("the API secret or the callback secret is used"),
@@ -185,12 +187,7 @@ _RSA = (
         join=[steps.ending(end) for end in ("&", "\n", "\r\n")],
     ),
     _shared("time_taken_twice"),
-    mistake(
-        "ended_key",
-        N_("an expired key is used"),
-        N_("Use the key from the latest rotation."),
-        key=[wrong_steps.ended],
-    ),
+    _ENDED_KEY,
     mistake(
         "keys_swapped",
         N_("the keys of the merchant and the platform are swapped"),

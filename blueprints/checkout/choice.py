@@ -69,5 +69,4 @@ def choose() -> Any:
     except Refused as refusal:
         refused = "" if refusal.reason is Refusal.CHANNEL_REFUSED else None
         return redirect(url_for("pages.index", order_no=refusal.page or number, refused=refused), 303)
-    number = payment.order.order_no if payment.order is not None else payment.trade_no
-    return redirect(url_for("pages.index", order_no=number), 303)
+    return redirect(url_for("pages.index", order_no=payment.page_no), 303)

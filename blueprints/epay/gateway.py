@@ -39,10 +39,6 @@ epay.register_error_handler(HTTPException, responses.too_large)
 epay.register_error_handler(Exception, responses.unexpected)
 
 
-def _page_of(payment: EpayOrder) -> str:
-    return pay_url(payment.order.order_no if payment.order is not None else payment.trade_no)
-
-
 def _facts(payment: EpayOrder, account: EpayAccount) -> dict[str, Any]:
     """Return a payment as the queries show it."""
     order, paid = payment.order, queries.is_paid(payment)
@@ -70,7 +66,7 @@ def _submitted(version: int) -> Any:
     if who := caller(request.remote_addr or ""):
         _payers().count(who)
     known, fields = requests.signed(version, from_payer=True)
-    return redirect(_page_of(payments.place(requests.payment_in(known, version, fields))), 303)
+    return redirect(pay_url(payments.place(requests.payment_in(known, version, fields)).page_no), 303)
 
 
 @epay.route("/submit.php", methods=METHODS)
@@ -95,7 +91,7 @@ def mapi() -> Response:
     """Place a payment for a shop's server. The shop shows the code itself, if there is one, or our page."""
     known, fields = requests.signed(MD5)
     payment = payments.place(requests.payment_in(known, MD5, fields))
-    shown = {"trade_no": payment.trade_no, "payurl": _page_of(payment)}
+    shown = {"trade_no": payment.trade_no, "payurl": pay_url(payment.page_no)}
     code = _code_for(payment, fields)
     return responses.ok(shown | ({"qrcode": code} if code else {}))
 
@@ -105,10 +101,15 @@ def _code_for(payment: EpayOrder, fields: Fields) -> str:
     return queries.code_of(payment) if fields.get("device") in (None, "", "pc") else ""
 
 
-def _create(known: Known, fields: Fields) -> Response:
+@epay.route("/api/pay/create", methods=METHODS)
+def create() -> Response:
+    """Do the same by version 2."""
+    known, fields = requests.signed(RSA)
     payment = payments.place(requests.payment_in(known, RSA, fields))
     code = "" if fields.get("method") == "jump" else _code_for(payment, fields)
-    shown = {"pay_type": "qrcode", "pay_info": code} if code else {"pay_type": "jump", "pay_info": _page_of(payment)}
+    shown = (
+        {"pay_type": "qrcode", "pay_info": code} if code else {"pay_type": "jump", "pay_info": pay_url(payment.page_no)}
+    )
     return responses.ok_signed(known, {"trade_no": payment.trade_no} | shown)
 
 
@@ -125,9 +126,8 @@ def _found(known: Known, fields: Fields) -> EpayOrder:
 
 def _page(known: Known, fields: Fields) -> list[dict[str, Any]]:
     wanted = _list.load(fields)
-    assert known.epay is not None
     rows = queries.page(known, min(wanted["limit"], MOST_LISTED), wanted["offset"])
-    return [_facts(row, known.epay) for row in rows]
+    return [_facts(row, known.account) for row in rows]
 
 
 def _refuse(reason: Refusal) -> Callable[[Known, Fields], Response]:
@@ -138,8 +138,7 @@ def _refuse(reason: Refusal) -> Callable[[Known, Fields], Response]:
 
 
 def _act_order(known: Known, fields: Fields) -> Response:
-    assert known.epay is not None
-    return responses.ok(_facts(_found(known, fields), known.epay))
+    return responses.ok(_facts(_found(known, fields), known.account))
 
 
 def _act_orders(known: Known, fields: Fields) -> Response:
@@ -148,11 +147,10 @@ def _act_orders(known: Known, fields: Fields) -> Response:
 
 
 def _act_query(known: Known, fields: Fields) -> Response:
-    assert known.epay is not None
     summary = queries.summary(known)
     return responses.ok(
         {
-            "pid": known.epay.pid,
+            "pid": known.account.pid,
             "active": 1,
             "money": hundredths(summary.available),
             "type": 0,
@@ -186,8 +184,7 @@ def api() -> Response:
 
 
 def _query(known: Known, fields: Fields) -> Response:
-    assert known.epay is not None
-    return responses.ok_signed(known, _facts(_found(known, fields), known.epay))
+    return responses.ok_signed(known, _facts(_found(known, fields), known.account))
 
 
 def _close(known: Known, fields: Fields) -> Response:
@@ -196,12 +193,11 @@ def _close(known: Known, fields: Fields) -> Response:
 
 
 def _info(known: Known, fields: Fields) -> Response:
-    assert known.epay is not None
     summary = queries.summary(known)
     return responses.ok_signed(
         known,
         {
-            "pid": known.epay.pid,
+            "pid": known.account.pid,
             "status": 1,
             "pay_status": 1,
             "settle_status": 0,
@@ -219,7 +215,6 @@ def _orders(known: Known, fields: Fields) -> Response:
 
 
 V2 = {
-    "pay/create": _create,
     "pay/query": _query,
     "pay/close": _close,
     "pay/refund": _refuse(Refusal.NO_REFUNDS),
@@ -234,7 +229,7 @@ V2 = {
 
 
 def _v2(call: Callable[[Known, Fields], Response]) -> Callable[[], Response]:
-    return lambda: call(*(requests.signed(RSA) if call is _create else requests.query()))
+    return lambda: call(*requests.query())
 
 
 for _path, _call in V2.items():

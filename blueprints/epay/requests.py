@@ -64,14 +64,13 @@ def _account(fields: dict[str, str]) -> Known:
 
 
 def _check_signature(known: Known, version: int, fields: dict[str, str]) -> None:
-    assert known.epay is not None
     if not fields.get("sign"):
         raise Refused(Refusal.NOT_SIGNED)
     if fields.get("sign_type", SIGN_TYPES[MD5]).upper() != SIGN_TYPES[version]:
         raise Refused(Refusal.WRONG_SIGN_TYPE, wanted=SIGN_TYPES[version])
-    if version == RSA and not known.epay.public_key:
+    if version == RSA and not known.account.public_key:
         raise Refused(Refusal.NO_RSA_KEYS)
-    if not epay_signing.is_genuine(known.epay, version, fields):
+    if not epay_signing.is_genuine(known.account, version, fields):
         raise _bad_signature(known, fields)
     if version == RSA and not _is_fresh(fields.get("timestamp", "")):
         raise Refused(Refusal.STALE)
@@ -90,8 +89,7 @@ def _is_fresh(timestamp: str) -> bool:
 
 
 def _check_key(known: Known, fields: dict[str, str]) -> None:
-    assert known.epay is not None
-    if not epay_signing.is_key(known.epay, fields.get("key", "")):
+    if not epay_signing.is_key(known.account, fields.get("key", "")):
         raise Refused(Refusal.WRONG_KEY)
 
 
@@ -179,11 +177,10 @@ def payment_in(known: Known, version: int, fields: dict[str, str]) -> Wanted:
         ValidationError: invalid fields.
         Refused: an address whose host the merchant did not allow, or a signature that also fits another payment.
     """
-    assert known.epay is not None
     if fits_another(fields):
         raise Refused(Refusal.BAD_SIGNATURE)
     loaded = _payment.load(fields)
     for name in ("notify_url", "return_url"):
-        if loaded[name] and not epay_accounts.allows(known.epay, urlsplit(loaded[name]).hostname or ""):
+        if loaded[name] and not epay_accounts.allows(known.account, urlsplit(loaded[name]).hostname or ""):
             raise Refused(Refusal.HOST_NOT_ALLOWED, name=name)
     return Wanted(known=known, version=version, **loaded | {"name": cut(loaded["name"])})

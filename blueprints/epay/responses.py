@@ -30,10 +30,9 @@ def ok(facts: Mapping[str, Any], *, msg: str = "success") -> Response:
 
 def ok_signed(known: Known, facts: Mapping[str, Any]) -> Response:
     """Return a success of version 2, signed by the platform's key. Empty values are left out."""
-    assert known.epay is not None
     filled = {"code": 0, "msg": "success"} | {name: value for name, value in facts.items() if value != ""}
     texts = {name: str(value) for name, value in filled.items() if not isinstance(value, list)}
-    signed = epay_signing.signed(known.epay, RSA, texts)
+    signed = epay_signing.signed(known.account, RSA, texts)
     return envelope.as_json(filled | {name: signed[name] for name in ("timestamp", "sign", "sign_type")})
 
 

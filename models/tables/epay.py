@@ -63,6 +63,12 @@ class EpayOrder(Table):
     param = TextField()
     createtime = Timestamp()
 
+    @property
+    def page_no(self) -> str:
+        """The number in the address of its payment page: that of its order or, without one, its own."""
+        number: str = self.trade_no if self.order is None else self.order.order_no
+        return number
+
     @classmethod
     def of_order(cls, order_id: int) -> EpayOrder | None:
         """Return the payment that this order is for, or None."""

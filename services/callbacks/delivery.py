@@ -150,8 +150,7 @@ def address_of(callback: Callback) -> str:
     """Return the address of a callback's next attempt; that of an epay notice has the signature. Empty without one."""
     if callback.type != epay_notices.TYPE:
         return callback_url(callback.merchant)
-    account = cache.by_id(callback.merchant_id).epay
-    assert account is not None  # it is never deleted
+    account = cache.by_id(callback.merchant_id).account  # it is never deleted
     return epay_notices.address(account, _payment_of(callback), callback.body, callback.attempts)
 
 

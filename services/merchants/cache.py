@@ -36,6 +36,12 @@ class Known:
     sandbox_money: bool
     epay: EpayAccount | None
 
+    @property
+    def account(self) -> EpayAccount:
+        """The account at the epay gateway of a merchant that has one."""
+        assert self.epay is not None
+        return self.epay
+
 
 class _Directory:
     """The rows that were read at one setup version."""

@@ -132,8 +132,7 @@ def choices(known: cache.Known, kind: str, fen: int | None = None) -> list[tuple
     Args:
         fen: the amount that they must accept; None for any.
     """
-    assert known.epay is not None
-    types = types_of(known.epay)
+    types = types_of(known.account)
     if types:
         pairs = types.get(kind, []) if kind else [pair for each in types.values() for pair in each]
     else:

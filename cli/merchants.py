@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, BinaryIO
 
 import click
 
-from cli.output import PERCENT, Commands, facts, given_of, json_option, options, show, table
+from cli.output import PERCENT, Commands, facts, given_of, json_option, options, picked, show, table
 from cli.sensitive import SENSITIVE
 from models.tables.merchant import Merchant
 from schemas.views import hundredths
-from services.merchants import links, merchant_setup
+from services.merchants import links, merchant_setup, payment_page
 from services.security import masking, vault
 
 merchant = Commands(
@@ -119,6 +119,34 @@ def rotate(key: str, callback: bool, keep_hours: int, as_json: bool) -> None:
     new = merchant_setup.rotate(merchant_setup.find_merchant(key), callback=callback, keep_hours=keep_hours)
     name = "callback_secret" if callback else "secret"
     show({"key": key, name: new, "old_one_valid_hours": keep_hours}, as_json, facts)
+
+
+@merchant.command("page")
+@click.argument("key")
+@click.option(
+    "--return-url",
+    help='Address to which payers return after the payment; {order_no} and {merchant_order_no} are filled in; "" for '
+    "none.",
+)
+@click.option("--new-order-url", help='Address at which payers of an expired order start again; "" for none.')
+@click.option("--contact", help="Contact for payers: phone, email or WeChat ID.")
+@click.option("--color", help="Color of the buttons, such as #1677ff.")
+@click.option(
+    "--logo",
+    type=click.File("rb"),
+    help=f"PNG, JPEG or WebP image of at most {payment_page.LARGEST_LOGO // 1024} KB.",
+)
+@click.option("--no-logo", is_flag=True, help="Remove the logo.")
+@json_option
+def page(key: str, logo: BinaryIO | None, no_logo: bool, as_json: bool, **given: Any) -> None:
+    """Show or change the payment page of merchant KEY."""
+    row, wanted = merchant_setup.find_merchant(key), given_of(given)
+    if logo is not None or no_logo:
+        wanted["logo"] = b"" if logo is None else logo.read(payment_page.LARGEST_LOGO + 1)
+    if wanted:
+        payment_page.change(row, **wanted)
+    settings = payment_page.of_merchant(row)
+    show({"key": key} | picked(settings, *payment_page.TEXTS, "logo_type"), as_json, facts)
 
 
 @account.command("add")

@@ -17,7 +17,7 @@ from models.tables.channel import Channel, ChannelLink, ChannelPicture
 from models.tables.epay import EpayAccount, EpayOrder
 from models.tables.ledger import Entry, LedgerAccount, LedgerDay, Posting
 from models.tables.maintenance import ErasureDelayed, ErasureProgress, Restoration, Verification
-from models.tables.merchant import Merchant
+from models.tables.merchant import Merchant, PaymentPage
 from models.tables.notification import BalanceWarning, Destination, KnownFinding, Notification
 from models.tables.operator import (
     AuditEntry,
@@ -84,6 +84,7 @@ TABLES = [
     PayoutBatchLine,
     EpayAccount,
     EpayOrder,
+    PaymentPage,
 ]
 # Conditions that find a row that must not change or be deleted, not even by REPLACE, which fires no DELETE trigger.
 APPEND_ONLY = {

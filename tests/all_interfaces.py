@@ -150,6 +150,7 @@ def give_every_command(run, api, flask_json):
         "merchant show shop",
         "merchant list",
         "merchant rotate shop",
+        "merchant page shop --contact help@shop.example",
         "account add shop --card-number 6222020000000000017 --real-name 张三",
         "account list",
         "account list demo",

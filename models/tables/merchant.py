@@ -1,6 +1,6 @@
-"""Merchants: their API keys and secrets, rates, and callback addresses."""
+"""Merchants: their API keys and secrets, rates, and callback addresses, and their settings of the payment page."""
 
-from peewee import BooleanField, Check, TextField
+from peewee import BooleanField, Check, ForeignKeyField, TextField
 
 from models.db.base import BasisPoints, Table, Timestamp
 
@@ -30,3 +30,21 @@ class Merchant(Table):
     def any_demo(cls) -> bool:
         """Return whether the database has the demo merchants."""
         return bool(cls.select().where(cls.demo).exists())
+
+
+class PaymentPage(Table):
+    """A merchant's settings of the payment page, all optional. A merchant without changes has no row.
+
+    `return_url` and `new_order_url` are addresses with placeholders (`services/merchants/payment_page.py`). `contact`
+    is a line for payers, `color` is `#rrggbb`. `logo` is an image in base64, `logo_digest` the start of its SHA-256.
+    """
+
+    merchant = ForeignKeyField(Merchant, unique=True)
+    return_url = TextField(default="")
+    new_order_url = TextField(default="")
+    contact = TextField(default="")
+    color = TextField(default="")
+    logo_type = TextField(default="", constraints=[Check("logo_type IN ('', 'image/png', 'image/jpeg', 'image/webp')")])
+    logo = TextField(default="")
+    logo_digest = TextField(default="")
+    updatetime = Timestamp()

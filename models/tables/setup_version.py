@@ -1,4 +1,4 @@
-"""A number that rises with every change of merchants, channels and epay accounts, in any process."""
+"""A number that rises with every change of merchants, channels, epay accounts and payment pages, in any process."""
 
 from peewee import IntegerField
 
@@ -6,7 +6,7 @@ from models.db.base import Statement, Table
 from models.db.writer import transaction
 from models.tables.channel import Channel, ChannelLink
 from models.tables.epay import EpayAccount
-from models.tables.merchant import Merchant
+from models.tables.merchant import Merchant, PaymentPage
 
 
 class SetupVersion(Table):
@@ -18,7 +18,7 @@ class SetupVersion(Table):
         table_name = "revision"
 
 
-OF_TABLES = tuple(table._meta.table_name for table in (Merchant, Channel, ChannelLink, EpayAccount))
+OF_TABLES = tuple(table._meta.table_name for table in (Merchant, Channel, ChannelLink, EpayAccount, PaymentPage))
 REVISED = tuple(
     f'CREATE TRIGGER {name}_{verb.lower()}_revised AFTER {verb} ON "{name}" '
     "BEGIN UPDATE revision SET number = number + 1; END"

@@ -14,12 +14,13 @@ from typing import Any
 from gateways.ip_addresses import Network, network_of
 from models.tables.channel import Channel
 from models.tables.epay import EpayAccount
-from models.tables.merchant import Merchant
+from models.tables.merchant import Merchant, PaymentPage
 from models.tables.setup_version import current_version
 from runtime import Part
 from services.security import sandbox_guard
 
 FRESH = 0.02  # seconds between checks of the database for changes
+_OF_PAGE = [column for column in PaymentPage._meta.sorted_fields if column is not PaymentPage.logo]
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Known:
     """A merchant with the data that every request needs. The rows are shared and must not be changed.
 
     `sandbox_money`: outside demo mode, a sandbox channel credited money that was not reversed. `epay`: its account at
-    the epay gateway, enabled or not.
+    the epay gateway, enabled or not. `page`: its settings of the payment page, without the image of the logo.
     """
 
     merchant: Merchant
@@ -35,6 +36,7 @@ class Known:
     channels: dict[int, Channel] = field(repr=False)
     sandbox_money: bool
     epay: EpayAccount | None
+    page: PaymentPage
 
     @property
     def account(self) -> EpayAccount:
@@ -79,7 +81,9 @@ def _read(condition: Any) -> Known | None:
     own = Channel.linked_to(merchant).where(Channel.enabled)
     channels = {row.id: row for row in own if not sandbox_guard.is_barred(row)}
     epay = EpayAccount.get_or_none(EpayAccount.merchant == merchant)
-    return Known(merchant, networks, channels, sandbox_guard.has_money(merchant.id), epay)
+    page = PaymentPage.select(*_OF_PAGE).where(PaymentPage.merchant == merchant).first()
+    page = page or PaymentPage(merchant=merchant)
+    return Known(merchant, networks, channels, sandbox_guard.has_money(merchant.id), epay, page)
 
 
 def _find(name: Any, condition: Callable[[], Any]) -> Known | None:

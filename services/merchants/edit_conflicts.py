@@ -11,6 +11,8 @@ from models.tables.merchant import Merchant
 from services.errors import N_, OperatorError
 from services.merchants import links
 
+CONFLICT = N_("Someone else changed this in the meantime. Reload the page and try again.")
+
 
 def version_of(row: Any) -> str:
     """Return a hash that changes with any value of a row, or with the links of a merchant or channel."""
@@ -34,5 +36,5 @@ def check_version(row: Any, mark: str | None) -> Any:
     table = type(row)
     now = database.for_update(table.select().where(table.id == row.id)).get()
     if mark is not None and mark != version_of(now):
-        raise OperatorError(N_("Someone else changed this in the meantime. Reload the page and try again."))
+        raise OperatorError(CONFLICT)
     return now

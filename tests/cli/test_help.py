@@ -25,7 +25,7 @@ COMMANDS = {name: command for name, command in TOP.items() if name not in GROUPS
 }
 READING = ("list", "show", "balances", "checkpoints", "verify", "reconcile")
 PROMISED = """serve to-do seed reconcile sign
-    merchant: add set show list rotate statement test-callback
+    merchant: add set show list rotate page statement test-callback
     channel: add set link unlink list
     account: add list
     order: list show approve check reject paid not-received resolve unknown

@@ -1,0 +1,38 @@
+"""After 0.4.0: merchants' settings of the payment page."""
+
+from typing import Any
+
+# The column types on SQLite and on Postgres.
+SQLITE = {"id": "INTEGER NOT NULL PRIMARY KEY", "text": "TEXT", "int": "INTEGER"}
+POSTGRES = {"id": "BIGSERIAL NOT NULL PRIMARY KEY", "text": 'TEXT COLLATE "C"', "int": "BIGINT"}
+STATEMENTS = (
+    """CREATE TABLE "payment_page" ("id" {id},
+    "merchant_id" {int} NOT NULL,
+    "return_url" {text} NOT NULL,
+    "new_order_url" {text} NOT NULL,
+    "contact" {text} NOT NULL,
+    "color" {text} NOT NULL,
+    "logo_type" {text} NOT NULL CHECK (logo_type IN ('', 'image/png', 'image/jpeg', 'image/webp')),
+    "logo" {text} NOT NULL,
+    "logo_digest" {text} NOT NULL,
+    "updatetime" {int} NOT NULL,
+    FOREIGN KEY ("merchant_id") REFERENCES "merchant" ("id"))""",
+    'CREATE UNIQUE INDEX "payment_page_merchant_id" ON "payment_page" ("merchant_id")',
+)
+# A change raises the setup version.
+SQLITE_TRIGGERS = tuple(
+    f'CREATE TRIGGER payment_page_{verb.lower()}_revised AFTER {verb} ON "payment_page" '
+    "BEGIN UPDATE revision SET number = number + 1; END"
+    for verb in ("INSERT", "UPDATE", "DELETE")
+)
+POSTGRES_TRIGGERS = (
+    'CREATE TRIGGER payment_page_revised AFTER INSERT OR UPDATE OR DELETE ON "payment_page" '
+    "FOR EACH STATEMENT EXECUTE FUNCTION move_revision()",
+)
+
+
+def up(migrator: Any, database: Any) -> None:
+    """Apply the step, in the runner's transaction."""
+    types, triggers = (POSTGRES, POSTGRES_TRIGGERS) if database.is_shared else (SQLITE, SQLITE_TRIGGERS)
+    for statement in (*(each.format(**types) for each in STATEMENTS), *triggers):
+        database.execute_sql(statement)

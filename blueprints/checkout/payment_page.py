@@ -18,7 +18,7 @@ from gateways.base import ChannelError, Opened, Payer, Report, State
 from models.tables.order import BUY, CANCELLED, PENDING, Order
 from runtime import Part, current
 from schemas.views import PAY_METHOD_TEXTS, hundredths
-from services.callbacks import epay_notices
+from services.callbacks import returns
 from services.channels import pictures
 from services.channels.calls import driver_of, pay_url
 from services.errors import N_, ApiError, Code
@@ -180,7 +180,7 @@ def index() -> Any:
         sandbox=sandbox,
         no_real_money=choice.moves_no_money(order.channel),
         sandbox_url="/sandbox/pay",
-        back_url=url_for("pages.back", order_no=order.order_no) if epay_notices.has_return(order) else "",
+        back_url=url_for("pages.back", order_no=order.order_no) if returns.has_address(order) else "",
         played=next((gettext(what) for value, _, what in OUTCOMES if value == request.args.get("played")), ""),
         outcomes=[(value, gettext(label), gettext(what)) for value, label, what in OUTCOMES] if sandbox else [],
         **_live(order, shown.is_ready),
@@ -219,10 +219,9 @@ pages.post("/addons/paychannel/pay/choose")(choice.choose)
 
 @pages.get("/addons/paychannel/pay/return")
 def back() -> Any:
-    """Send the payer of a completed epay order back to the shop, with a signature that the shop can verify."""
+    """Send the payer back to the shop, with a signature that it can verify, once the payment is proven."""
     order = _deposit(request.args.get("order_no"))
-    address = epay_notices.return_address(order)
-    return redirect(address or url_for("pages.index", order_no=order.order_no), 303)
+    return redirect(returns.address(order) or url_for("pages.index", order_no=order.order_no), 303)
 
 
 @pages.get("/addons/paychannel/pay/go")

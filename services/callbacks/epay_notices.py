@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from urllib.parse import parse_qsl, urlencode
 
 from models.tables.epay import EpayAccount, EpayOrder
-from models.tables.order import COMPLETED, Order
+from models.tables.order import Order
 from models.tables.outbox import Callback
 from schemas.views import hundredths
 from services.merchants import cache, epay_accounts, epay_signing
@@ -60,21 +60,6 @@ def address(account: EpayAccount, payment: EpayOrder, body: str, attempt: int = 
     fields = epay_signing.signed(account, payment.version, dict(parse_qsl(body)), attempt)
     url = payment.return_url if back else payment.notify_url
     return f"{url}{'&' if '?' in url else '?'}{urlencode(fields)}"
-
-
-def has_return(order: Order) -> bool:
-    """Return whether the shop has an address to which the payer returns once the order is completed."""
-    payment = payment_of(order)
-    return bool(payment and payment.return_url)
-
-
-def return_address(order: Order) -> str:
-    """Return where the payer of a completed order returns to the shop, with a signature; empty for any other order."""
-    payment = payment_of(order) if order.status == COMPLETED else None
-    account = cache.by_id(order.merchant_id).epay
-    if payment is None or account is None or not payment.return_url:
-        return ""
-    return address(account, payment, body_of(account, payment, order), back=True)
 
 
 def is_received(status: int | None, answer: str) -> bool:

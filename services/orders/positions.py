@@ -80,9 +80,41 @@ def was_shown(order: Order) -> bool:
     return shown_reference(order) is not None
 
 
+def note_changed(order: Order, report: Report) -> bool:
+    """Record which resolved exceptions about a payout no longer count, because its channel's report has changed.
+
+    It is in the caller's transaction. Returns: True if there are any new ones.
+    """
+    changed = [each for each in counted_exceptions(order) if _is_changed(each, report)]
+    for each in changed:
+        lifecycle.note(order, "channel", because(Why.REPORT_CHANGED, kind=each.kind, exception=str(each.id)))
+    return bool(changed)
+
+
+def _is_changed(exception: PaymentException, report: Report) -> bool:
+    """Return whether a report about a payout differs from the one that this exception was resolved for."""
+    paid = report.amount if report.state is State.PAID else 0
+    about_it = exception.reference == report.reference or "" in (exception.reference, report.reference)
+    end = (exception.kind, exception.resolution)
+    differs = exception.amount != paid if end == (PAYOUT_CONFLICT, CANCEL) else paid and end in NOT_PAID
+    return bool(about_it and differs)
+
+
+def counted_exceptions(order: Order) -> list[PaymentException]:
+    """Return a withdrawal's exceptions, oldest first, without those whose report has changed since.
+
+    If the channel repeats the report that such an exception was resolved for, this is a new difference.
+    """
+    lines = History.select().where(History.order == order, History.code == Why.REPORT_CHANGED)
+    changed = {reason_of(line).args["exception"] for line in lines}
+    return [each for each in exceptions_of(order) if str(each.id) not in changed]
+
+
 # The ends of exceptions. An operator decides the first four, the channel's reports prove the others.
 CREDIT, REFUND, COMPLETE, CANCEL = RESOLUTIONS = ("credit", "refund", "complete", "cancel")
 CORRECTED, RETURNED, PAID_OUT, FAILED = ("corrected", "returned", "paid_out", "failed")
+# The kinds and ends of exceptions that were resolved for a payout that the channel reported as not made.
+NOT_PAID = {(REVERSED, COMPLETE), (PAYOUT_MISSING, COMPLETE), (PAYOUT_CONFLICT, FAILED)}
 
 
 @dataclass(frozen=True)

@@ -81,6 +81,7 @@ class Why(StrEnum):
         N_("Channel transaction ID %(reference)s is already recorded for order %(order_no)s"),
     )
     # Causes that change an exception
+    REPORT_CHANGED = "report_changed", N_("Exception %(kind)s: the channel's report has changed since")
     EXCEPTION_CORRECTED = (
         "exception_corrected",
         N_("Exception %(kind)s: %(amount)s under the same transaction ID, not %(before)s"),

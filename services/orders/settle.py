@@ -228,7 +228,8 @@ def _settle_withdrawal(order: Order, report: Report, who: str, why: Reason) -> b
     noted = report.state is State.OPEN and _remember(order, report, who)
     if report.state is State.ABSENT:
         report = replace(report, reference=positions.shown_reference(order) or "")
-    position = positions.of_withdrawal(order, report, positions.exceptions_of(order))
+    noted |= who == "channel" and positions.note_changed(order, report)
+    position = positions.of_withdrawal(order, report, positions.counted_exceptions(order))
     proof = positions.proof_of_withdrawal(order, report, position)
     proof = _unless_shared(order, proof, report, who)
     verdict = TABLE[position.books][proof]

@@ -316,6 +316,65 @@ def test_a_payout_reported_again_after_it_was_credited_back_is_a_conflict(world,
     assert exceptions() == {order_no: "payout_conflict"}
 
 
+# The channel's later reports on a payout of a rejected withdrawal, the operator's decisions, and the open exceptions.
+CHANGES_OF_MIND = [
+    (("cancel", "paid"), []),
+    (("cancel", "failed"), []),
+    (("cancel", "failed", "paid", "paid"), ["payout_conflict"]),
+    (("cancel", "failed", "paid", "cancel", "paid"), []),
+    (("cancel", "failed", "paid", "cancel", "failed", "paid"), ["payout_conflict"]),
+    (("cancel", "open", "failed", "paid"), ["payout_conflict"]),
+    (("failed", "paid", "complete", "failed"), ["reversed"]),
+    (("complete", "failed", "complete", "failed"), []),
+    (("complete", "failed", "complete", "paid", "failed"), ["reversed"]),
+    (("cancel", "failed", "paid", "complete", "failed", "credit", "paid"), ["payout_conflict"]),
+]
+
+
+@pytest.mark.parametrize(("steps", "left_open"), CHANGES_OF_MIND, ids=lambda each: "-".join(each) or "nothing")
+def test_a_payout_that_changes_again_after_the_operators_decision_is_an_exception_again(
+    api, paid_although_rejected, flask, order_details, steps, left_open
+):
+    order_no = paid_although_rejected
+    for step in steps:
+        if step in ("paid", "failed", "open"):
+            api.notice(order_no, 5_000, state=step)
+        else:
+            flask("order", "settle", order_no, f"--{step}")
+    assert [kind for kind, _, resolution in about(order_details, order_no) if resolution is None] == left_open
+    flask("ledger", "verify")
+
+
+def test_a_payout_that_fails_without_a_number_and_is_paid_again_after_its_cancellation_is_a_conflict(
+    api, paid_although_rejected, flask, exceptions, monkeypatch
+):
+    flask("order", "settle", paid_although_rejected, "--cancel")
+    monkeypatch.setattr(SandboxDriver, "query_payout", lambda driver, payout: Report(State.FAILED))
+    flask("order", "ask", paid_although_rejected)
+    api.notice(paid_although_rejected, 5_000)
+    assert exceptions() == {paid_although_rejected: "payout_conflict"}
+
+
+def test_a_payout_reported_again_with_its_first_amount_after_each_was_resolved_is_a_conflict(
+    api, paid_although_rejected, flask, order_details
+):
+    for fen in (4_000, 5_000):
+        flask("order", "settle", paid_although_rejected, "--cancel")
+        for _ in range(2):
+            api.notice(paid_although_rejected, fen)
+    resolved = [("payout_conflict", amount, "cancel") for amount in ("50.00", "40.00")]
+    assert about(order_details, paid_although_rejected) == [*resolved, ("payout_conflict", "50.00", None)]
+
+
+def test_a_cancelled_payout_that_is_in_progress_and_then_paid_is_spent(
+    api, paid_although_rejected, flask, exceptions, balances
+):
+    flask("order", "settle", paid_although_rejected, "--cancel")
+    for state in ("open", "paid"):
+        api.notice(paid_although_rejected, 5_000, state=state)
+    assert (exceptions(), balances()) == ({}, (START - 5_010, 0))
+
+
 IN_PROGRESS = {"state": "open", "reference": "R-1"}
 
 

@@ -106,7 +106,7 @@ def use_the_simulator(api, http):
     event = json.dumps({"type": "order.completed", "data": {"order_no": order_no}}).encode()
     assert http("POST", "/sandbox/inbox", event).status == 200
     number = http("GET", "/sandbox/inbox.json").data["list"][0]["number"]
-    for path in ("", "/clock", f"/orders/{order_no}", "/balances", f"/inbox/{number}", "/scenario"):
+    for path in ("", "/clock", f"/orders/{order_no}", "/balances", f"/inbox/{number}", "/return", "/scenario"):
         assert http("GET", f"/sandbox{path}").status == 200
     for path, form in (
         ("accept", f"order_no={order_no}"),

@@ -20,7 +20,7 @@ from gateways.sandbox.driver import SandboxDriver
 from models import schema
 from models.db.base import database
 from models.tables.channel import Channel
-from models.tables.merchant import Merchant
+from models.tables.merchant import Merchant, PaymentPage
 from runtime import current
 from services.callbacks import delivery
 from services.ledger import accounts, integrity
@@ -101,6 +101,7 @@ def seeded(seeded_demo: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = databases.copied(seeded_demo, tmp_path_factory.mktemp("seeded") / "instance")
     begin(databases.settings_of(folder))
     Merchant.update(demo=False).execute()
+    PaymentPage.delete().execute()
     Channel.update(driver=Trial.name).where(Channel.driver == SandboxDriver.name).execute()
     databases.close()
     return folder

@@ -24,7 +24,7 @@ CODE = re.compile(r"```.*?```", re.DOTALL)
 ZH = ROOT / "docs" / "zh"
 PLAIN = [page for page in PAGES if page.name != "CHANGELOG.md" and not page.is_relative_to(ZH)]
 IN_BOTH_LANGUAGES = (
-    *("README", "quickstart", "integrating", "signing", "callbacks", "errors", "console"),
+    *("README", "quickstart", "integrating", "signing", "callbacks", "returning", "errors", "console"),
     *("drivers", "epay", "epay-inbound", "wechatpay", "alipay"),
 )
 

@@ -61,6 +61,7 @@ DEMO = """
 /sandbox/merchant POST
 /sandbox/orders/<order_no> GET
 /sandbox/pay POST
+/sandbox/return GET
 /sandbox/scenario GET
 /sandbox/scenario/new POST
 /sandbox/sign GET POST

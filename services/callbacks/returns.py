@@ -1,4 +1,4 @@
-"""Where payers return after the payment: an address of the shop, with a signature that it verifies."""
+"""Where payers return after the payment: a signed address of the shop (docs/returning.md)."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ from services.security import vault
 from services.security.signing import sign_webhook
 
 PROVEN = (CONFIRMED, COMPLETED)
+# A merchant's number with this character is not signed: it could end in a time and the body of a callback, to which the
+# signature would apply, too.
+JSON = "{"
 
 
 def has_address(order: Order) -> bool:
@@ -37,7 +40,7 @@ def _url(order: Order, payment: EpayOrder | None) -> str:
     """Return the address without the order's fields: that of the epay payment, or else the merchant's."""
     known = cache.by_id(order.merchant_id)
     if payment is None or not payment.return_url:
-        return str(known.page.return_url)
+        return "" if JSON in order.merchant_order_no else str(known.page.return_url)
     host = urlsplit(payment.return_url).hostname or ""
     return payment.return_url if epay_accounts.allows(known.account, host) else ""
 

@@ -7,7 +7,7 @@ from typing import Any
 from models.db.base import database
 from models.db.writer import transaction
 from models.tables.channel import Channel
-from models.tables.merchant import Merchant
+from models.tables.merchant import Merchant, PaymentPage
 from models.tables.operator import ADMINISTRATOR, VIEWER, Operator
 from services.channels import channel_setup
 from services.errors import OperatorError
@@ -18,6 +18,7 @@ from services.security import operators
 START = 1_767_196_800  # 2026-01-01 00:00 in China
 DEMO_BALANCE = 1_000_000  # fen
 INBOX = "/sandbox/inbox"
+PAGE = {"return_url": "/sandbox/return", "new_order_url": "/", "contact": "help@shop.example"}
 
 MERCHANTS: tuple[dict[str, Any], ...] = (
     {"key": "demo", "name": "Demo Shop 演示商户", "secret": "demo-secret", "buy_rate": 60, "sell_rate": 30},
@@ -78,7 +79,8 @@ def seed_base() -> bool:
     stamps: dict[str, Any] = {"createtime": START, "updatetime": START}
     for facts in MERCHANTS:
         facts = facts | {"callback_secret": CALLBACK_SECRETS[facts["key"]]}
-        merchant_setup.add_merchant(**facts, **stamps, demo=True, callback_url=INBOX)
+        made, _ = merchant_setup.add_merchant(**facts, **stamps, demo=True, callback_url=INBOX)
+        PaymentPage.create(merchant=made, updatetime=START, **PAGE)
     for facts in CHANNELS:
         channel_setup.add_channel(**facts, config=CONFIGS[facts["driver"]], **stamps)
     for key, ids in LINKS.items():

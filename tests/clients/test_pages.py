@@ -2,7 +2,12 @@
 
 import json
 import re
+from urllib.parse import parse_qsl, urlsplit
 
+import pytest
+from standardwebhooks import WebhookVerificationError
+
+from services.sandbox.seeding import CALLBACK_SECRETS
 from tests.support import ROOT
 
 DOCS = ROOT / "docs"
@@ -71,3 +76,18 @@ def test_the_commands_of_the_epay_page_place_and_query_a_payment(clients_by_name
     assert (placed["code"], found["code"], found["status"], found["money"]) == (1, 1, 0, "12.50")
     assert found["trade_no"] == placed["trade_no"]
     assert [list(json.loads(block)) for block in _blocks("epay-inbound.md", "json")] == [list(placed), list(found)]
+
+
+def test_the_code_of_the_page_on_returning_signs_and_verifies_its_address(clients_by_name, time_machine):
+    client = clients_by_name("bash")
+    (address,) = _blocks("returning.md", "text")
+    fields = dict(parse_qsl(urlsplit(address.strip()).query))
+    (script,) = (block for block in _blocks("returning.md", "sh") if "openssl" in block)
+    (client.folder / "return.sh").write_text(script, "utf-8")
+    assert f"v1,{client.run('bash return.sh').stdout.decode()}" == fields["signature"]
+    time_machine.move_to(int(fields["timestamp"]))
+    (code,) = _blocks("returning.md", "python")
+    exec(code, names := {})
+    names["verify"](fields, CALLBACK_SECRETS["demo"])
+    with pytest.raises(WebhookVerificationError):
+        names["verify"](fields | {"status": "confirmed"}, CALLBACK_SECRETS["demo"])

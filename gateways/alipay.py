@@ -1,4 +1,7 @@
-"""The alipay driver (Alipay OpenAPI): deposits by QR code, transfers with certificates (docs/alipay.md)."""
+"""The alipay driver (Alipay OpenAPI): deposits, and transfers with certificates (docs/alipay.md).
+
+A deposit is a QR code, or Alipay's own page for phones ("wap") or computers ("page").
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, urlencode, urlsplit
 
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -52,6 +55,11 @@ from gateways.upstream import Upstream, printable, read_form, web_address
 
 GATEWAY = "https://openapi.alipay.com/gateway.do"
 APP = "alipays://platformapi/startapp?saId=10000007&qrcode="  # opens the app as if its scanner had read the code
+# Alipay's own pages: their methods, and the product codes that these require.
+PAGES = {
+    "wap": ("alipay.trade.wap.pay", "QUICK_WAP_WAY"),
+    "page": ("alipay.trade.page.pay", "FAST_INSTANT_TRADE_PAY"),
+}
 DONE, FAILED = "10000", "40004"
 TRADES = {
     "WAIT_BUYER_PAY": State.OPEN,
@@ -178,6 +186,20 @@ class AlipayConfig(UpstreamConfig):
         load_default="",
         metadata=texts(N_("Alipay's root certificates"), N_("Certificate mode: alipayRootCert.crt.")),
     )
+    wap = fields.Boolean(
+        load_default=False,
+        metadata=texts(
+            N_("Alipay's page on phones"),
+            N_("Payers on phones continue to the Alipay app instead of scanning a QR code. Needs 手机网站支付."),
+        ),
+    )
+    page = fields.Boolean(
+        load_default=False,
+        metadata=texts(
+            N_("Alipay's page on computers"),
+            N_("Payers on computers continue to Alipay's page, where they scan or sign in. Needs 电脑网站支付."),
+        ),
+    )
     base_url = Address(
         load_default=GATEWAY,
         metadata=texts(N_("Address"), N_("Change it only for Alipay's sandbox or your own relay."), more=True),
@@ -299,7 +321,10 @@ class AlipayDriver(Driver):
 
     name = "alipay"
     title = N_("Alipay (OpenAPI)")
-    about = N_("QR code deposits directly into your Alipay merchant account. Payouts need certificate mode.")
+    about = N_(
+        "Deposits directly into your Alipay merchant account, by QR code or on Alipay's page. "
+        "Payouts need certificate mode."
+    )
     config_schema = AlipayConfig
     methods = ("alipay",)
     account_fields = ("base_url", "app_id", "seller_id")
@@ -340,10 +365,10 @@ class AlipayDriver(Driver):
     def _genuine(self, text: str, signature: object) -> bool:
         return self._alipay_key is not None and is_signature(self._alipay_key, text.encode(), signature)
 
-    def _call(
-        self, method: str, content: Mapping[str, Any], notify_url: str = "", unsigned_errors: bool = False
-    ) -> dict[str, Any]:
-        """Return Alipay's response after verifying its signature; with `unsigned_errors` also an unsigned error."""
+    def _request(
+        self, method: str, content: Mapping[str, Any], **addresses: str
+    ) -> tuple[dict[str, str], dict[str, str]]:
+        """Return the query and the form of a signed request."""
         common = {
             "app_id": self.config["app_id"],
             "method": method,
@@ -352,12 +377,18 @@ class AlipayDriver(Driver):
             "sign_type": "RSA2",
             "timestamp": _china(datetime.now(CHINA)),
             "version": "1.0",
-            **({"notify_url": notify_url} if notify_url else {}),
+            **addresses,
             **self._serials,
         }
         # Escaped ASCII, which no charset can change. It is sent in the body, because addresses are written to logs.
         form = {"biz_content": json.dumps(content, separators=(",", ":"))}
-        query = common | {"sign": sign(self._private_key, joined(common | form).encode())}
+        return common | {"sign": sign(self._private_key, joined(common | form).encode())}, form
+
+    def _call(
+        self, method: str, content: Mapping[str, Any], unsigned_errors: bool = False, **addresses: str
+    ) -> dict[str, Any]:
+        """Return Alipay's response after verifying its signature; with `unsigned_errors` also an unsigned error."""
+        query, form = self._request(method, content, **addresses)
         reply = self._upstream.call("POST", self._path, query=query, form=form)
         try:
             answer = members(reply.body.decode())
@@ -390,15 +421,33 @@ class AlipayDriver(Driver):
             raise ChannelUnknown("the response is about another order")
         return answer
 
+    @property
+    def opens_on_view(self) -> bool:
+        """True also if the way to pay depends on the payer's browser."""
+        return bool(self.config["open_on_view"] or self.config["wap"] or self.config["page"])
+
+    def way(self, browser: str) -> str:
+        ways = {"mobile": "wap", "alipay": "wap", "pc": "page"}
+        return ways[browser] if browser in ways and self.config[ways[browser]] else "qr"
+
+    def signs_again(self, browser: str) -> bool:
+        return self.way(browser) in PAGES
+
     def open_payment(self, payment: Payment) -> Opened:
+        way = self.way(payment.payer.browser) if payment.payer else "qr"
         content = {
             "out_trade_no": payment.order_no,
             "total_amount": money.yuan(payment.amount),
             "subject": payment.subject,
             "time_expire": _china(datetime.fromtimestamp(payment.expires_at, CHINA)),
         }
+        if way in PAGES:
+            method, product = PAGES[way]
+            content |= {"product_code": product} | ({"quit_url": payment.pay_url} if way == "wap" else {})
+            query, form = self._request(method, content, notify_url=payment.notify_url, return_url=payment.pay_url)
+            return Opened(redirect=f"{self.config['base_url']}?{urlencode(query)}", fields=form)
         # A forged refusal is harmless here: no payer has seen a code yet.
-        answer = self._call("alipay.trade.precreate", content, payment.notify_url, unsigned_errors=True)
+        answer = self._call("alipay.trade.precreate", content, unsigned_errors=True, notify_url=payment.notify_url)
         if answer["code"] in REFUSALS and not NO_REFUSALS.fullmatch(str(answer.get("sub_code"))):
             raise ChannelRefused(_why(answer))
         code = web_address(str(self._done(answer, "out_trade_no", payment.order_no).get("qr_code")))

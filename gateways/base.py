@@ -135,10 +135,15 @@ class Incoming:
 
 @dataclass(frozen=True)
 class Payer:
-    """The viewer of the payment page: the IP address, and pc, mobile, wechat, alipay or qq."""
+    """The viewer of the payment page: the IP address, and pc, mobile, wechat, alipay or qq.
+
+    `id` is the payer's id at the upstream after a sign-in there; `token` is a hash of it.
+    """
 
     address: str
     browser: str
+    id: str = field(default="", repr=False)
+    token: str = ""
 
 
 @dataclass(frozen=True)
@@ -177,7 +182,8 @@ class Payout:
 class Opened:
     """The content of the payment page: a text for a QR code, an address, an app's link, lines to read.
 
-    With `fields`, the browser sends them to `redirect` as a form.
+    With `fields`, the browser sends them to `redirect` as a form. `bridge` are the parameters with which the page asks
+    the app that shows it to pay. `seconds`: for how long all this can be used; 0 if until the deposit expires.
     """
 
     qr: str = ""
@@ -185,6 +191,8 @@ class Opened:
     scheme: str = ""
     lines: tuple[tuple[str, str], ...] = ()
     fields: Mapping[str, str] = field(default_factory=dict)
+    bridge: Mapping[str, str] = field(default_factory=dict)
+    seconds: int = 0
 
 
 @dataclass(frozen=True)
@@ -231,8 +239,6 @@ class Driver:
     simulated: ClassVar[bool] = False  # no real money moves
     # The page content depends only on the payment and the config, so it is made when the page is viewed.
     opens_locally: bool = False
-    # The upstream's content for a payer depends on the browser.
-    depends_on_browser: ClassVar[bool] = False
     # The format of the upstream's downloaded statement (gateways/statement.py).
     statement: ClassVar[Layout] = Layout()
 
@@ -254,6 +260,31 @@ class Driver:
     def opens_on_view(self) -> bool:
         """True if a deposit is opened upstream when the payer views the page, not when the order is created."""
         return bool(self.config.get("open_on_view", False)) and not self.opens_locally
+
+    def way(self, browser: str) -> str:
+        """Return the name of the upstream's product for this kind of browser; a payment fits all with the same."""
+        return ""
+
+    def signs_again(self, browser: str) -> bool:
+        """Return whether a stored payment for this kind of browser is made again, without a call, before it is used."""
+        return False
+
+    def needs_sign_in(self, browser: str) -> bool:
+        """Return whether a payment in this kind of browser needs the payer's id at the upstream."""
+        return False
+
+    def sign_in_url(self, back: str, state: str) -> str:
+        """Return the upstream's address that sends the payer to `back`, with `state` and a code for `payer_id`."""
+        raise NotImplementedError
+
+    def payer_id(self, code: str) -> str:
+        """Return the id of the payer with this code. Raises ChannelRefused, ChannelUnknown."""
+        raise NotImplementedError
+
+    @property
+    def domain_files(self) -> Mapping[str, str]:
+        """Files at the root of this service's domain with which the upstream verifies it: their texts by name."""
+        return {}
 
     def open_payment(self, payment: Payment) -> Opened:
         """Register a deposit upstream; repeating the order number refers to the same deposit.

@@ -159,7 +159,6 @@ class EpayDriver(Driver):
     config_schema = EpayConfig
     account_fields = ("base_url", "version", "pid")
     longest_expiry = 86_400  # platforms delete older unpaid orders
-    depends_on_browser = True
     statement = Layout(
         number=("商户订单号", "out_trade_no"),
         reference=("系统订单号", "平台订单号", "trade_no"),
@@ -186,6 +185,9 @@ class EpayDriver(Driver):
     def opens_locally(self) -> bool:  # type: ignore[override]
         """True if the link or form that leads to the platform's page is made here."""
         return bool(self.config["redirect"])
+
+    def way(self, browser: str) -> str:
+        return browser
 
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> Driver:

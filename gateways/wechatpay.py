@@ -1,4 +1,7 @@
-"""The wechatpay driver: WeChat Pay's API v3, deposits by QR code ("native") and no payouts (docs/wechatpay.md)."""
+"""The wechatpay driver: WeChat Pay's API v3, without payouts (docs/wechatpay.md).
+
+A deposit is a QR code ("native"), a payment inside WeChat ("jsapi"), or a link for a phone's browser ("h5").
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlencode, urlsplit
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
@@ -29,6 +32,7 @@ from gateways.base import (
     Incoming,
     Notice,
     Opened,
+    Payer,
     Payment,
     Problem,
     Report,
@@ -49,7 +53,7 @@ from gateways.config import (
 )
 from gateways.signatures import is_signature, sign
 from gateways.statement import Layout
-from gateways.upstream import Reply, Upstream, printable
+from gateways.upstream import Reply, Upstream, printable, web_address
 
 SCHEME = "WECHATPAY2-SHA256-RSA2048"
 CLOCKS_DIFFER = 300  # seconds
@@ -72,6 +76,8 @@ MAYBE_OPEN = frozenset(
     | {"FREQUENCY_LIMITED", "FREQUENCY_LIMIT_EXCEED", "RATELIMIT_EXCEED", "RATELIMIT_EXCEEDED"}
 )
 SAME_NUMBER = "订单号重复"  # INVALID_REQUEST with this text means OUT_TRADE_NO_USED
+LINK_SECONDS = 240  # an h5_url can be opened for five minutes
+BUSY, BAD_CODE = "-1", "40029"  # error codes of the sign-in
 UNKNOWN_ORDER = ("ORDER_NOT_EXIST", "ORDERNOTEXIST")
 PAID_ALREADY = ("ORDERPAID", "ORDER_PAID")
 CLOSED_ALREADY = ("ORDER_CLOSED", "ORDERCLOSED")
@@ -140,12 +146,67 @@ class WechatpayConfig(UpstreamConfig):
             N_("Platform certificates"), N_("For older accounts: 平台证书, one or more in one PEM file."), more=True
         ),
     )
+    jsapi = fields.Boolean(
+        load_default=False,
+        metadata=texts(
+            N_("Pay inside WeChat (JSAPI)"),
+            N_(
+                "Payers who open the page in WeChat pay there, without a QR code. Needs JSAPI支付, a service account "
+                "(服务号) as application, and its AppSecret."
+            ),
+        ),
+    )
+    app_secret = fields.String(
+        load_default="",
+        validate=validate.Regexp(r"([0-9A-Za-z]{16,64})?\Z", error=N_("Must be the AppSecret of the application.")),
+        metadata=texts(
+            N_("AppSecret"),
+            N_("For JSAPI: AppSecret of the service account, in its own console: 设置与开发 → 基本配置."),
+            secret=True,
+        ),
+    )
+    domain_file = fields.String(
+        load_default="",
+        validate=validate.Regexp(
+            r"(MP_verify_[0-9A-Za-z]{8,40}\.txt)?\Z", error=N_("Must look like MP_verify_0123456789abcdef.txt.")
+        ),
+        metadata=texts(
+            N_("Domain file"),
+            N_(
+                "For JSAPI: the name of the file MP_verify_....txt, with which WeChat verifies your domain. "
+                "This service then serves it."
+            ),
+        ),
+    )
+    h5 = fields.Boolean(
+        load_default=False,
+        metadata=texts(
+            N_("Pay from a phone's browser (H5)"),
+            N_(
+                "Payers who open the page in a phone's browser pay in the WeChat app. Needs H5支付, which sole "
+                "proprietors cannot get."
+            ),
+        ),
+    )
+    sign_in_url = Address(
+        load_default="https://open.weixin.qq.com",
+        metadata=texts(N_("Sign-in page"), N_("For JSAPI. Change it only for your own relay."), more=True),
+    )
+    sign_in_api = Address(
+        load_default="https://api.weixin.qq.com",
+        metadata=texts(N_("Sign-in API"), N_("For JSAPI. Change it only for your own relay."), more=True),
+    )
     base_url = Address(
         load_default="https://api.mch.weixin.qq.com",
         metadata=texts(
             N_("Address"), N_("Change it only for a different WeChat Pay host or your own relay."), more=True
         ),
     )
+
+    @validates_schema
+    def _can_sign_in(self, data: dict[str, Any], **_: Any) -> None:
+        if data.get("jsapi") and not data.get("app_secret"):
+            raise ValidationError({"app_secret": [N_("Required for JSAPI.")]})
 
     @validates_schema
     def _can_verify(self, data: dict[str, Any], **_: Any) -> None:
@@ -232,7 +293,7 @@ class WechatpayDriver(Driver):
 
     name = "wechatpay"
     title = N_("WeChat Pay (API v3)")
-    about = N_("QR code deposits directly into your WeChat Pay merchant account. No payouts.")
+    about = N_("Deposits directly into your WeChat Pay merchant account, by QR code or in the app. No payouts.")
     config_schema = WechatpayConfig
     methods = ("wxpay",)
     account_fields = ("mchid", "appid")
@@ -253,6 +314,7 @@ class WechatpayDriver(Driver):
     def __init__(self, config: Mapping[str, Any]):
         super().__init__(config)
         self._upstream = Upstream(config["base_url"], config["proxy"])
+        self._sign_in = Upstream(config["sign_in_api"], config["proxy"])
         self._private_key = private_key(config["private_key"])
         self._keys = _keys(config)
 
@@ -308,7 +370,56 @@ class WechatpayDriver(Driver):
                 raise ChannelUnknown(text, problem=Problem.NOT_AUTHENTIC) from None
         return _error(reply) if is_error else _Answer(reply)
 
+    @property
+    def opens_on_view(self) -> bool:
+        """True also if the way to pay depends on the payer's browser."""
+        return bool(self.config["open_on_view"] or self.config["jsapi"] or self.config["h5"])
+
+    @property
+    def domain_files(self) -> Mapping[str, str]:
+        """The domain file; its text is the middle of its name."""
+        name = self.config["domain_file"]
+        return {name: name.removeprefix("MP_verify_").removesuffix(".txt")} if name else {}
+
+    def way(self, browser: str) -> str:
+        ways = {"wechat": "jsapi", "mobile": "h5"}
+        return ways[browser] if browser in ways and self.config[ways[browser]] else "native"
+
+    def needs_sign_in(self, browser: str) -> bool:
+        return self.way(browser) == "jsapi"
+
+    def sign_in_url(self, back: str, state: str) -> str:
+        # In the order of WeChat's documentation: its page refuses another one.
+        query = {
+            "appid": self.config["appid"],
+            "redirect_uri": back,
+            "response_type": "code",
+            "scope": "snsapi_base",
+            "state": state,
+        }
+        return f"{self.config['sign_in_url']}/connect/oauth2/authorize?{urlencode(query)}#wechat_redirect"
+
+    def _openid(self, code: str) -> dict[str, Any]:
+        query = {
+            "appid": self.config["appid"],
+            "secret": self.config["app_secret"],
+            "code": code,
+            "grant_type": "authorization_code",
+        }
+        return self._sign_in.get("sns/oauth2/access_token", query).json()
+
+    def payer_id(self, code: str) -> str:
+        answer = self._openid(code)
+        if "openid" not in answer:
+            text = printable(f"{answer.get('errmsg', '')} ({answer.get('errcode', '')})")
+            raise ChannelUnknown(text) if answer.get("errcode") == BUSY else ChannelRefused(text)
+        if not re.fullmatch(r"[0-9A-Za-z_-]{1,128}", str(answer["openid"])):
+            raise ChannelUnknown("the response has no usable openid")
+        return str(answer["openid"])
+
     def open_payment(self, payment: Payment) -> Opened:
+        payer = payment.payer or Payer("", "pc")
+        way = self.way(payer.browser)
         order = {
             "appid": self.config["appid"],
             "mchid": self.config["mchid"],
@@ -318,16 +429,38 @@ class WechatpayDriver(Driver):
             "time_expire": datetime.fromtimestamp(payment.expires_at, CHINA).isoformat(),
             "notify_url": payment.notify_url,
             "amount": {"total": payment.amount, "currency": "CNY"},
+            **({"payer": {"openid": payer.id}} if way == "jsapi" else {}),
+            **({"scene_info": {"payer_client_ip": payer.address, "h5_info": {"type": "Wap"}}} if way == "h5" else {}),
         }
-        answer = self._call("POST", f"{TRANSACTIONS}/native", fields=order)
+        answer = self._call("POST", f"{TRANSACTIONS}/{way}", fields=order)
         if answer.code in MAYBE_OPEN or SAME_NUMBER in answer.text:
             raise ChannelUnknown(answer.text)
         if answer.code:
             raise ChannelRefused(answer.text)
-        code_url = str(answer.reply.json().get("code_url"))
+        return OPENED[way](self, answer.reply.json(), payment)
+
+    def _native(self, found: dict[str, Any], payment: Payment) -> Opened:
+        code_url = str(found.get("code_url"))
         if not re.fullmatch(r"[a-z]+://[!-~]{1,500}", code_url):
             raise ChannelUnknown("the response has no usable code_url")
         return Opened(qr=code_url)
+
+    def _jsapi(self, found: dict[str, Any], payment: Payment) -> Opened:
+        prepay_id = str(found.get("prepay_id"))
+        if not re.fullmatch(r"[!-~]{1,64}", prepay_id):
+            raise ChannelUnknown("the response has no usable prepay_id")
+        signed = {
+            "appId": self.config["appid"],
+            "timeStamp": str(int(time.time())),
+            "nonceStr": secrets.token_hex(16),
+            "package": f"prepay_id={prepay_id}",
+        }
+        text = "".join(f"{value}\n" for value in signed.values())
+        return Opened(bridge=signed | {"signType": "RSA", "paySign": sign(self._private_key, text.encode())})
+
+    def _h5(self, found: dict[str, Any], payment: Payment) -> Opened:
+        link = web_address(str(found.get("h5_url")))
+        return Opened(redirect=f"{link}&redirect_url={quote(payment.pay_url, safe='')}", seconds=LINK_SECONDS)
 
     def query(self, payment: Payment) -> Report:
         path = f"{TRANSACTIONS}/out-trade-no/{payment.order_no}"
@@ -348,8 +481,24 @@ class WechatpayDriver(Driver):
         return [self._upstream.clock()]
 
     def check(self, payments: Sequence[Payment]) -> list[Finding]:
-        """Check the keys and the clock."""
-        return [*super().check(payments), *self.clock()]
+        """Check the keys, the sign-in and the clock."""
+        return [*super().check(payments), *self._sign_in_finding(), *self.clock()]
+
+    def _sign_in_finding(self) -> list[Finding]:
+        """Return whether WeChat accepts the AppSecret: with a wrong code it refuses a wrong secret first."""
+        if not self.config["jsapi"]:
+            return []
+        try:
+            answer = self._openid("0")
+        except ChannelUnknown as error:
+            return [Finding("jsapi", None, N_("Sign-in not tested: %(why)s."), {"why": str(error)})]
+        code = str(answer.get("errcode"))
+        if code == BAD_CODE:
+            return [Finding("jsapi", True, N_("WeChat accepts the AppSecret."))]
+        why = printable(f"{answer.get('errmsg', '')} ({code})")
+        return [
+            Finding("jsapi", False, N_("WeChat rejects the sign-in: %(why)s. Check AppID and AppSecret."), {"why": why})
+        ]
 
     def close(self, payment: Payment) -> bool:
         path = f"{TRANSACTIONS}/out-trade-no/{payment.order_no}/close"
@@ -404,6 +553,10 @@ class WechatpayDriver(Driver):
             return Acknowledgement("", 204)
         refused = {"code": "FAIL", "message": "the notice was refused"}
         return Acknowledgement(json.dumps(refused), 400, "application/json")
+
+
+# How the response to a new payment is read.
+OPENED = {"native": WechatpayDriver._native, "jsapi": WechatpayDriver._jsapi, "h5": WechatpayDriver._h5}
 
 
 def _error(reply: Reply) -> _Answer:

@@ -173,6 +173,8 @@ MEANINGS: dict[str, Meaning] = {
     ),
     "paymentPage.played": Meaning("Sandbox only: the outcome that the tester has just chosen.", "success"),
     "paymentPage.refused": Meaning("Sent after the channel refused the payment method that the payer chose.", ""),
+    "paymentSignedIn.code": Meaning("The channel's code, with which the service learns who pays.", "0a1b2c3d4e5f"),
+    "paymentSignedIn.state": Meaning("Proves that this browser began the sign-in.", "rA5ZT0CGdx8"),
     "paymentChosen.order_no": Meaning("The payment's number.", "202601018899480685472049"),
     "paymentChosen.choice": Meaning("The channel and the payment method, as the page offers them.", "2-alipay"),
     "paymentOpened.again": Meaning(

@@ -10,7 +10,7 @@ import pyotp
 from models.tables.order import STATUSES
 from services.security import operators, second_factor
 from tests.epay_shop import Shop
-from tests.pages import BACK, CASHIER, CHOOSE, CLAIM, FORM, GO, OPEN, STATUS
+from tests.pages import BACK, CASHIER, CHOOSE, CLAIM, FORM, GO, OPEN, SIGNED_IN, STATUS
 from tests.support import CARD, PERSON, completed
 
 QR_IMAGE = "/addons/paychannel/pay/qr-image"
@@ -80,7 +80,8 @@ def be_an_epay_shop(api, http, web_server, flask_json):
     shop = Shop(http, web_server, keys | flask_json("epay", "rotate", "demo", "--rsa"))
     number = shop.mapi(type=None)["trade_no"]
     api.detail(order_no=number)
-    for path in (CASHIER, CHOOSE, BACK):
+    assert http("GET", "/MP_verify_0123456789abcdef.txt").status == 404
+    for path in (CASHIER, CHOOSE, SIGNED_IN, BACK):
         http(
             "POST" if path == CHOOSE else "GET",
             f"{path}?order_no={number}",

@@ -2,8 +2,9 @@
 
 from html.parser import HTMLParser
 
-CASHIER, STATUS, CLAIM, OPEN, GO, CHOOSE, BACK = (
-    f"/addons/paychannel/pay/{name}" for name in ("index", "status", "paid", "open", "go", "choose", "return")
+CASHIER, STATUS, CLAIM, OPEN, GO, CHOOSE, SIGNED_IN, BACK = (
+    f"/addons/paychannel/pay/{name}"
+    for name in ("index", "status", "paid", "open", "go", "choose", "signed-in", "return")
 )
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 

@@ -16,6 +16,7 @@ API = """
 /addons/paychannel/pay/paid POST
 /addons/paychannel/pay/qr-image GET
 /addons/paychannel/pay/return GET
+/addons/paychannel/pay/signed-in GET
 /addons/paychannel/pay/status GET
 /addons/paychannel/static/<path:filename> GET
 /api.php GET POST
@@ -41,6 +42,7 @@ API = """
 /merchant/getPayChannels POST
 /merchant/orderQueryDetail POST
 /merchant/orderQueryList POST
+/MP_verify_<token>.txt GET
 /metrics GET
 /openapi.json GET
 /readyz GET

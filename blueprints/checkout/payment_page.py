@@ -14,12 +14,13 @@ import business_clock
 from blueprints.api.envelope import ok
 from blueprints.api.rate_limits import STRANGERS_FORM, caller
 from blueprints.checkout import choice
-from gateways.base import ChannelError, Opened, Payer, Report, State
+from blueprints.checkout.payer import finish, payer, sign_in
+from gateways.base import ChannelError, Opened, Report, State
 from models.tables.order import BUY, CANCELLED, PENDING, Order
 from runtime import Part, current
 from schemas.views import PAY_METHOD_TEXTS, hundredths
 from services.callbacks import returns
-from services.channels import pictures
+from services.channels import calls, pictures
 from services.channels.calls import driver_of, pay_url
 from services.errors import N_, ApiError, Code
 from services.orders import attempts, settle
@@ -37,14 +38,6 @@ POLICY = (
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 
-
-# Words in the User-Agent by kind of browser; the first match counts. Without a match the kind is `pc`.
-BROWSERS = {
-    "wechat": ("MicroMessenger",),
-    "alipay": ("AlipayClient",),
-    "qq": (" QQ/",),
-    "mobile": ("Mobile", "Android", "iPhone", "iPad"),
-}
 
 # Outcomes in the sandbox: value, label, effect.
 OUTCOMES = (
@@ -103,13 +96,6 @@ def _deposit(order_no: str | None) -> Order:
     return order
 
 
-def _payer() -> Payer:
-    """Return the payer who views the page."""
-    agent = request.user_agent.string
-    browser = next((kind for kind, words in BROWSERS.items() if any(word in agent for word in words)), "pc")
-    return Payer(request.remote_addr or "", browser)
-
-
 def _live(order: Order, ready: bool) -> dict[str, Any]:
     """Return the values that change while the page is open."""
     return {
@@ -123,7 +109,7 @@ def _live(order: Order, ready: bool) -> dict[str, Any]:
 def _shown(order: Order) -> Shown:
     """Return the payment details; empty if the order is not pending or the channel does not respond."""
     try:
-        return attempts.shown_to(order, _payer().browser) if order.status == PENDING else Shown(Opened())
+        return attempts.shown_to(order, payer()) if order.status == PENDING else Shown(Opened())
     except ChannelError:
         return Shown(Opened())
 
@@ -150,6 +136,8 @@ def index() -> Any:
         return render_template("cashier_missing.html"), 404
     if later := choice.later_page(order):
         return redirect(later, 303)
+    if elsewhere := sign_in(order):
+        return elsewhere
     shown, driver = _shown(order), driver_of(order.channel)
     opened, by_hand = shown.opened or Opened(), driver.by_hand
     sandbox = driver.simulated
@@ -167,7 +155,8 @@ def index() -> Any:
         picture=picture,
         qr="" if picture else _qr(opened.qr),
         page_qr=_qr(pay_url(order.order_no)) if only_an_app else "",
-        redirect=url_for("pages.go", order_no=order.order_no) if opened.fields else opened.redirect,
+        redirect=url_for("pages.go", order_no=number) if opened.fields or opened.seconds else opened.redirect,
+        bridge=opened.bridge,
         scheme=opened.scheme,
         lines=[(gettext(label), value) for label, value in opened.lines],
         opens=driver.opens_on_view and not shown.is_ready,
@@ -210,7 +199,7 @@ def qr_image() -> Response:
 def open_now() -> Any:
     """Open the payment at the channel for this browser. With `again`, also after a refusal."""
     order = _deposit(request.form.get("order_no"))
-    attempts.open_for(order, _payer(), again=bool(request.form.get("again")))
+    attempts.open_for(order, payer(), again=bool(request.form.get("again")))
     return redirect(url_for("pages.index", order_no=order.order_no), 303)
 
 
@@ -226,14 +215,31 @@ def back() -> Any:
 
 @pages.get("/addons/paychannel/pay/go")
 def go() -> Any:
-    """Send the payer to the channel's own page with a freshly signed form."""
+    """Send the payer to the channel's own page: to a link, or with a freshly signed form."""
     order = _deposit(request.args.get("order_no"))
-    opened = _shown(order).opened
+    try:
+        opened = attempts.signed_again(order, payer()) if order.status == PENDING else None
+    except ChannelError:
+        opened = None
     if opened is None or not opened.fields:
-        return redirect(url_for("pages.index", order_no=order.order_no), 303)
+        address = opened.redirect if opened and opened.seconds else ""
+        return redirect(address or url_for("pages.index", order_no=order.order_no), 303)
     page = Response(render_template("cashier_go.html", address=opened.redirect, fields=opened.fields))
     page.headers["Content-Security-Policy"] = POLICY.replace("form-action 'self'", "form-action https: http:")
     return page
+
+
+@pages.get("/MP_verify_<token>.txt")
+def domain_file(token: str) -> Response:
+    """Return the file with which WeChat verifies the domain of a channel's sign-in."""
+    text = calls.domain_file(f"MP_verify_{token}.txt")
+    return Response(text or "Not found", 200 if text else 404, content_type="text/plain")
+
+
+@pages.get("/addons/paychannel/pay/signed-in")
+def signed_in() -> Any:
+    """Take the payer back from the channel's sign-in, and open the payment."""
+    return finish(_deposit(request.args.get("order_no")))
 
 
 @pages.get("/addons/paychannel/pay/status")

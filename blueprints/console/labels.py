@@ -25,6 +25,7 @@ CHECKS = {
     "keys": lazy_gettext("Keys"),
     "collect": lazy_gettext("Deposits"),
     "pay_out": lazy_gettext("Payouts"),
+    "jsapi": lazy_gettext("Sign-in"),
     "clock": lazy_gettext("Clock"),
     "version": lazy_gettext("Version"),
     **{name: lazy_gettext(text) for name, text in PAY_METHOD_TEXTS.items()},

@@ -39,7 +39,7 @@ TAGS = {
 
 # How the routes begin that are not part of the API: files of pages, the documentation, tools of demo mode, and the
 # epay gateway, which has a protocol of its own.
-LEFT_OUT = ("pages.static", "pages.qr_image", "guides", "sandbox", "epay")
+LEFT_OUT = ("pages.static", "pages.qr_image", "pages.domain_file", "guides", "sandbox", "epay")
 
 
 @dataclass(frozen=True)
@@ -185,7 +185,7 @@ OPERATIONS = (
         PAYMENT,
         N_("Show the payment page of a deposit."),
         query_texts=("order_no", "played", "refused"),
-        sends=PAGE,
+        sends=(*PAGE, "Set-Cookie"),
         others=((200, HTML), (303, HTML), (404, HTML), (429, HTML)),
     ),
     Operation(
@@ -218,6 +218,16 @@ OPERATIONS = (
         query_texts=("order_no",),
         sends=PAGE,
         others=((200, HTML), (303, HTML), (429, HTML)),
+    ),
+    Operation(
+        "paymentSignedIn",
+        "pages.signed_in",
+        PAYMENT,
+        N_("Take the payer back from the channel's sign-in and open the payment."),
+        (Code.ORDER_NOT_FOUND,),
+        query_texts=("order_no", "code", "state"),
+        sends=(*PAGE, "Set-Cookie"),
+        others=((303, HTML), (429, HTML), (502, HTML)),
     ),
     Operation(
         "paymentSent",

@@ -84,6 +84,7 @@ HEADERS = {
     "Vary": _header("The request headers that the response depends on.", "Accept-Encoding, Accept-Language"),
     "Content-Encoding": _header("The compression, if the caller accepts it.", "gzip", const="gzip"),
     "Content-Security-Policy": _header("What the page may load: its own files only.", "default-src 'none'"),
+    "Set-Cookie": _header("The browser of a payer who signs in at the channel.", "sign_in=x; HttpOnly"),
     "Referrer-Policy": _header("What the page tells the targets of its links.", "strict-origin"),
 }
 ON_ALL = ("X-Service-Version", "X-Request-Id", "X-Content-Type-Options", "Cache-Control")  # of every response

@@ -262,13 +262,15 @@ PaymentException.add_index(
 class Attempt(Table):
     """One attempt, for a channel that opens a payment when the page is viewed; `count` starts at 1 for each order.
 
-    `opened` is what the payer sees, as JSON, and `refusal` the channel's message; both are empty until it responds.
-    `triedtime` is the time of the last request.
+    `payer` is a hash of the payer's id at the upstream, null if the channel needs none in this browser. `opened` is
+    what the payer sees, as JSON, and `refusal` the channel's message; both are empty until it responds. `triedtime` is
+    the time of the last request.
     """
 
     order = ForeignKeyField(Order, index=False)
     count = IntegerField()
     browser = TextField()
+    payer = TextField(null=True)
     opened = TextField(default="")
     refusal = TextField(default="")
     triedtime = Timestamp()

@@ -87,6 +87,12 @@ def linked_channel(merchant: Merchant, channel_id: int) -> Channel:
     return channel
 
 
+def domain_file(name: str) -> str:
+    """Return the text of a file with which an upstream verifies this service's domain; empty if no channel has it."""
+    files = (driver_of(channel).domain_files for channel in Channel.select().where(Channel.enabled))
+    return next((each[name] for each in files if name in each), "")
+
+
 def pay_url(order_no: str) -> str:
     """Return the payment page's address for an order."""
     return f"{current().settings.public_url}/addons/paychannel/pay/index?order_no={order_no}"

@@ -13,7 +13,7 @@ from models.db.base import database
 from models.db.writer import transaction
 from models.tables.epay import EpayOrder
 from models.tables.maintenance import ErasureDelayed, ErasureProgress
-from models.tables.order import CANCELLED, COMPLETED, Order, OrderNote, PaymentException
+from models.tables.order import CANCELLED, COMPLETED, Attempt, Order, OrderNote, PaymentException
 from models.tables.outbox import WAITING, Callback
 from models.tables.payout_account import PayoutAccount
 from services.callbacks import epay_notices
@@ -67,6 +67,7 @@ def clear(orders: list[Order]) -> list[Order]:
     PayoutAccount.update(details="").where(own).execute()
     Order.update(customer_name="").where(Order.id.in_([order.id for order in holders if order.customer_name])).execute()
     OrderNote.delete().where(OrderNote.order.in_([order.id for order in holders])).execute()
+    Attempt.update(payer=None).where(Attempt.order.in_([order.id for order in holders])).execute()
     epay_notices.erase(holders)
     return holders
 

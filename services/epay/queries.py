@@ -8,7 +8,7 @@ from datetime import datetime
 from peewee import fn
 
 import business_clock
-from gateways.base import CHINA, ChannelError
+from gateways.base import CHINA, ChannelError, Payer
 from models.tables.epay import REPLACED, EpayOrder
 from models.tables.ledger import AVAILABLE, LedgerAccount
 from models.tables.order import BUY, COMPLETED, PENDING, History, Order
@@ -90,7 +90,7 @@ def code_of(payment: EpayOrder) -> str:
     if is_checked or business_clock.now() >= (order.expires_at or 0):
         return ""
     try:
-        shown = attempts.shown_to(order, "pc").opened
+        shown = attempts.shown_to(order, Payer("", "pc")).opened
     except ChannelError:
         return ""
     return shown.qr if shown is not None else ""

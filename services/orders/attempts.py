@@ -123,7 +123,7 @@ class Shown:
         return self.opened is not None or bool(self.refusal) or not self.may_open
 
 
-def shown_to(order: Order, browser: str) -> Shown:
+def shown_to(order: Order, payer: Payer) -> Shown:
     """Return the payment details for the payer. Raises ChannelError."""
     driver = driver_of(order.channel)
     if driver.opens_locally:
@@ -132,7 +132,7 @@ def shown_to(order: Order, browser: str) -> Shown:
         return Shown(_opened_as(order.opened) if order.opened else None)
     made = all_of(order)
     more = len(made) < MOST
-    if not (made and _fits(made[-1], browser, driver)):
+    if not (made and _fits(made[-1], payer, driver)):
         return Shown(may_open=more)
     last = made[-1]
     return Shown(_opened_as(last.opened) if last.opened else None, last.refusal, more or not last.refusal)
@@ -143,8 +143,22 @@ def _opened_as(stored: str) -> Opened:
     return Opened(**opened | {"lines": tuple(map(tuple, opened.get("lines", ())))})
 
 
-def _fits(attempt: Attempt, browser: str, driver: Driver) -> bool:
-    return not driver.depends_on_browser or attempt.browser == browser
+def _fits(attempt: Attempt, payer: Payer, driver: Driver) -> bool:
+    """Return whether the payer can pay by this attempt, in this browser and now."""
+    if driver.way(attempt.browser) != driver.way(payer.browser):
+        return False
+    if driver.needs_sign_in(payer.browser) and attempt.payer != payer.token:
+        return False
+    seconds = json.loads(attempt.opened).get("seconds", 0) if attempt.opened else 0
+    return not seconds or 0 <= business_clock.now() - attempt.triedtime < seconds
+
+
+def signed_again(order: Order, payer: Payer) -> Opened | None:
+    """Return the payment details to send the payer away with now; None if there are none. Raises ChannelError."""
+    opened, driver = shown_to(order, payer).opened, driver_of(order.channel)
+    if opened is None or not driver.signs_again(payer.browser) or driver.opens_locally:
+        return opened
+    return driver.open_payment(_payment(order, all_of(order)[-1].count, payer))
 
 
 def open_for(order: Order, payer: Payer, again: bool = False) -> None:
@@ -156,7 +170,8 @@ def open_for(order: Order, payer: Payer, again: bool = False) -> None:
         again: also after a refusal.
     """
     driver = driver_of(order.channel)
-    attempt = _begun(order.id, payer, again) if driver.opens_on_view and not order.opened else None
+    is_due = driver.opens_on_view and not order.opened and (payer.id or not driver.needs_sign_in(payer.browser))
+    attempt = _begun(order.id, payer, again) if is_due else None
     if attempt is None:
         return
     try:
@@ -179,7 +194,7 @@ def _begun(order_id: int, payer: Payer, again: bool) -> Attempt | None:
     attempts = all_of(order)
     if order.status != PENDING or now >= (order.expires_at or 0):
         return None
-    if attempts and _fits(attempts[-1], payer.browser, driver_of(order.channel)):
+    if attempts and _fits(attempts[-1], payer, driver_of(order.channel)):
         last = attempts[-1]
         if last.opened or (last.refusal and not again):
             return None
@@ -187,7 +202,8 @@ def _begun(order_id: int, payer: Payer, again: bool) -> Attempt | None:
             return last if _tried_again(last, now) else None
     if len(attempts) >= MOST:
         return None
-    return Attempt.create(order=order, count=len(attempts) + 1, browser=payer.browser, triedtime=now)
+    facts = {"browser": payer.browser, "payer": payer.token if payer.id else None, "triedtime": now}
+    return Attempt.create(order=order, count=len(attempts) + 1, **facts)
 
 
 def _tried_again(attempt: Attempt, now: int) -> bool:

@@ -536,7 +536,7 @@ def test_an_order_that_the_upstream_never_had_is_checked_after_its_cancellation(
     later(EXPIRY)
     assert (api.status(order_no), platform.orders) == ("cancelled", {})
     # The money arrives after all.
-    platform.orders[order_no] = {"asked": {"amount": {"total": 10_000}}, "trade_state": "SUCCESS"}
+    platform.orders[order_no] = {"asked": {"amount": {"total": 10_000}}, "way": "native", "trade_state": "SUCCESS"}
     later(600)
     assert exceptions() == {order_no: "late_payment"}
 

@@ -28,6 +28,7 @@ from tests.upstreams.loopback import Loopback, Sent, imported, key_pair
 
 APP_ID, SELLER_ID = "2021000000000001", "2088000000000001"
 CERT_SNS = ("app_cert_sn", "alipay_root_cert_sn")
+PAGES = {"alipay.trade.wap.pay": "QUICK_WAP_WAY", "alipay.trade.page.pay": "FAST_INSTANT_TRADE_PAY"}
 CHINA = timezone(timedelta(hours=8))
 ISSUER = {"C": "CN", "O": "Loopback Financial", "OU": "Certification Authority"}
 OIDS = dict(zip(("C", "O", "OU", "CN"), (NameOID.COUNTRY_NAME, NameOID.ORGANIZATION_NAME,
@@ -167,6 +168,8 @@ class Alipay(Loopback):
             "alipay.fund.trans.common.query": self._ask_transfer,
         }
         content = json.loads(fields["biz_content"]) | {"notify_url": fields.get("notify_url", "")}
+        if method in PAGES:
+            return self._page(method, content | {"return_url": fields.get("return_url", "")})
         return self._signed(name, verbs[method](content), with_certificate)
 
     def _wrong_request(self, path: str, fields: dict[str, str]) -> str:
@@ -206,6 +209,13 @@ class Alipay(Loopback):
         qr_code = f"https://qr.alipay.com/bax{len(self.codes):08d}?t=1&s=2"
         self.codes.setdefault(number, {**content, "qr_code": qr_code})
         return self._yes(out_trade_no=number, qr_code=self.codes[number]["qr_code"])
+
+    def _page(self, method: str, content: dict[str, str]) -> Response:
+        """Alipay's own page, on which the payer opens the app, scans or signs in."""
+        assert content["product_code"] == PAGES[method]
+        assert "quit_url" in content or method == "alipay.trade.page.pay"
+        self.codes.setdefault(content["out_trade_no"], {**content, "way": method})
+        return Response(f"<h1>{content['subject']}</h1><b>{content['total_amount']}</b>", content_type="text/html")
 
     def _query(self, content: dict[str, str]) -> dict[str, str]:
         trade = self.trades.get(content["out_trade_no"])

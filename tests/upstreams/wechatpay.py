@@ -1,4 +1,4 @@
-"""A loopback WeChat Pay: native payments of the API v3, with signatures on all requests and responses."""
+"""A loopback WeChat Pay: payments of the API v3 with signatures on all requests and responses, and the sign-in."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import time
 from base64 import b64decode, b64encode
 from datetime import UTC, datetime, timedelta
 from functools import cache
+from ipaddress import ip_address
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 from Cryptodome.Cipher import AES
 from Cryptodome.Hash import SHA256
@@ -23,6 +24,7 @@ from werkzeug import Request, Response
 
 from tests.upstreams.loopback import Loopback, Sent, imported, key_pair
 
+APP_SECRET = "0f1e2d3c4b5a69788796a5b4c3d2e1f0"
 APPID, MCHID = "wx0123456789abcdef", "1900000109"
 MERCHANT_SERIAL = "5157F09EFDC096DE15EBE81A47057A7200000001"
 KEY_ID = "PUB_KEY_ID_0119000001092026050100000000000001"
@@ -128,12 +130,14 @@ class WechatPay(Loopback):
             return self._error(401, {"code": "SIGN_ERROR", "message": "签名错误，请检查后再试"})
         if request.headers.get("Wechatpay-Serial", KEY_ID) != KEY_ID:
             return self._error(400, {"code": "PARAM_ERROR", "message": "平台证书序列号Wechatpay-Serial错误"})
-        found = re.fullmatch(r"pay/transactions/(?:native|out-trade-no/([0-9A-Za-z_|*-]{6,32})(/close)?)", path)
+        found = re.fullmatch(
+            r"pay/transactions/(?:(native|jsapi|h5)|out-trade-no/([0-9A-Za-z_|*-]{6,32})(/close)?)", path
+        )
         if found is None:
             return self._error(404, {"code": "RESOURCE_NOT_EXISTS", "message": "无效的URL"})
-        number, closes = found.groups()
+        way, number, closes = found.groups()
         if number is None:
-            return self._create(json.loads(request.get_data()))
+            return self._create(way, json.loads(request.get_data()))
         asker = json.loads(request.get_data()) if closes else request.args
         if asker.get("mchid") != MCHID:
             return self._error(400, {"code": "MCH_NOT_EXISTS", "message": "商户号不存在"})
@@ -165,17 +169,40 @@ class WechatPay(Loopback):
             and re.fullmatch(TIME, order.get("time_expire", "")) is not None
         )
 
-    def _create(self, order: dict[str, Any]) -> Response:
-        if not self._is_well_formed(order) or datetime.fromisoformat(order["time_expire"]).timestamp() < time.time():
+    @staticmethod
+    def _fits(way: str, order: dict[str, Any]) -> bool:
+        scene = order.get("scene_info", {})
+        if way == "h5":
+            ip_address(scene.get("payer_client_ip", ""))
+        return ("openid" in order.get("payer", {}), scene.get("h5_info", {}).get("type", "")) == {
+            "native": (False, ""),
+            "jsapi": (True, ""),
+            "h5": (False, "Wap"),
+        }[way]
+
+    def _create(self, way: str, order: dict[str, Any]) -> Response:
+        if (
+            not self._is_well_formed(order)
+            or not self._fits(way, order)
+            or datetime.fromisoformat(order["time_expire"]).timestamp() < time.time()
+        ):
             return self._error(400, {"code": "PARAM_ERROR", "message": "参数错误"})
-        there = self.orders.setdefault(order["out_trade_no"], {"asked": order, "trade_state": "NOTPAY"})
+        there = self.orders.setdefault(order["out_trade_no"], {"asked": order, "way": way, "trade_state": "NOTPAY"})
         if there["trade_state"] != "NOTPAY":
             paid = there["trade_state"] == "SUCCESS"
             said = ("ORDERPAID", "该订单已支付") if paid else ("ORDER_CLOSED", "该订单已关闭")
             return self._error(400, dict(zip(("code", "message"), said, strict=True)))
-        if there["asked"] != order:
+        if (there["way"], there["asked"]) != (way, order):
             return self._error(400, {"code": "INVALID_REQUEST", "message": "201 商户订单号重复"})
-        return self._genuine({"code_url": self.code_url.format(order["out_trade_no"][-9:])})
+        short = order["out_trade_no"][-9:]
+        said = {
+            "native": {"code_url": self.code_url.format(short)},
+            "jsapi": {"prepay_id": f"wx26112209580621e9b071c00d9e093b00{short}"},
+            "h5": {
+                "h5_url": f"https://wx.tenpay.com/cgi-bin/mmpayweb-bin/checkmweb?prepay_id=wx26{short}&package=1{short}"
+            },
+        }
+        return self._genuine(said[way])
 
     def told(self, number: str) -> dict[str, Any]:
         """The facts of an order in responses."""
@@ -184,7 +211,11 @@ class WechatPay(Loopback):
         amount = {"payer_currency": "CNY", "total": order.get("total", order["asked"]["amount"]["total"])}
         if order["trade_state"] in ("SUCCESS", "REFUND"):
             amount |= {"currency": "CNY", "payer_total": amount["total"]}
-            told |= {"transaction_id": f"42000{number[-20:]}", "trade_type": "NATIVE", "bank_type": "OTHERS"}
+            told |= {
+                "transaction_id": f"42000{number[-20:]}",
+                "trade_type": "MWEB" if order["way"] == "h5" else order["way"].upper(),
+                "bank_type": "OTHERS",
+            }
             told |= {"success_time": "2026-05-01T12:00:00+08:00", "payer": {"openid": "oUpF8uMuAJO_M2pxb1Q9zNjWeS6o"}}
         return told | {"amount": amount, "trade_state_desc": "说明", **order.get("changed", {})}
 
@@ -236,3 +267,45 @@ class WechatPay(Loopback):
     def sent(self, body: bytes) -> Sent:
         """These bytes as a notice, signed now."""
         return Sent("POST", body, {"Content-Type": "application/json", **self.signed(body)})
+
+
+class WechatSignIn(Loopback):
+    """WeChat's sign-in for one application; `openid` is the payer whose phone follows its links."""
+
+    def __init__(self, server: HTTPServer, prefix: str = "sign-in"):
+        super().__init__(server, prefix)
+        self.openid = "oUpF8uMuAJO_M2pxb1Q9zNjWeS6o"
+        self.codes: dict[str, str] = {}  # openids by the code that was not exchanged yet
+        self.errors: list[tuple[int, str]] = []
+
+    def config(self, **more: str) -> dict[str, str]:
+        """The fields of a channel's config."""
+        return {"jsapi": "true", "app_secret": APP_SECRET, "sign_in_url": self.url, "sign_in_api": self.url, **more}
+
+    def answer(self, path: str, request: Request) -> Response:
+        asked = request.args.to_dict()
+        if path == "connect/oauth2/authorize":
+            assert list(asked) == ["appid", "redirect_uri", "response_type", "scope", "state"]
+            assert (asked["appid"], asked["response_type"], asked["scope"]) == (APPID, "code", "snsapi_base")
+            code = secrets.token_hex(16)
+            self.codes[code] = self.openid
+            mark = "&" if "?" in asked["redirect_uri"] else "?"
+            more = urlencode({"code": code, "state": asked["state"]})
+            return Response(status=302, headers={"Location": f"{asked['redirect_uri']}{mark}{more}"})
+        assert path == "sns/oauth2/access_token"
+        if self.errors:
+            return self._error(*self.errors.pop(0))
+        if (asked["appid"], asked["secret"], asked["grant_type"]) != (APPID, APP_SECRET, "authorization_code"):
+            return self._error(40125, "invalid appsecret")
+        openid = self.codes.pop(asked["code"], "")
+        if not openid:
+            return self._error(40029, "invalid code")
+        token = {"access_token": secrets.token_hex(32), "expires_in": 7200, "refresh_token": secrets.token_hex(32)}
+        return self._said(token | {"openid": openid, "scope": "snsapi_base"})
+
+    def _error(self, code: int, text: str) -> Response:
+        return self._said({"errcode": code, "errmsg": f"{text}, rid: 6543-21"})
+
+    @staticmethod
+    def _said(said: dict[str, Any]) -> Response:
+        return Response(json.dumps(said), content_type="text/plain")

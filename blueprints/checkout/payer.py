@@ -1,0 +1,82 @@
+"""Who views the payment page: the address, the kind of browser and, where a channel needs it, the sign-in."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import logging
+import secrets
+from dataclasses import replace
+from urllib.parse import urlencode
+
+from flask import make_response, redirect, render_template, request, url_for
+from werkzeug import Response
+
+from gateways.base import ChannelError, Payer
+from models.tables.order import PENDING, Order
+from runtime import current
+from services.channels.bulkhead import channel_slot
+from services.channels.calls import driver_of
+from services.orders import attempts
+
+log = logging.getLogger(__name__)
+
+# Words in the User-Agent by kind of browser; the first match counts. Without a match the kind is `pc`.
+BROWSERS = (
+    ("pc", ("WindowsWechat", "MacWechat")),  # WeChat on a computer shows codes as any browser there
+    ("wechat", ("MicroMessenger",)),
+    ("alipay", ("AlipayClient",)),
+    ("qq", (" QQ/",)),
+    ("mobile", ("Mobile", "Android", "iPhone", "iPad")),
+)
+PAYER, STATE = "payer", "sign_in"  # the cookies
+HOUR = 3_600
+
+
+def payer() -> Payer:
+    """Return the payer who views the page."""
+    agent = request.user_agent.string
+    browser = next((kind for kind, words in BROWSERS if any(word in agent for word in words)), "pc")
+    return Payer(request.remote_addr or "", browser, token=request.cookies.get(PAYER, ""))
+
+
+def sign_in(order: Order) -> Response | None:
+    """Return the redirect to the upstream's sign-in, if the order can't be paid in this browser without one.
+
+    The upstream then sends the payer to `finish`.
+    """
+    who, driver = payer(), driver_of(order.channel)
+    if order.status != PENDING or not driver.needs_sign_in(who.browser) or attempts.shown_to(order, who).is_ready:
+        return None
+    state = secrets.token_urlsafe(16)
+    back = f"{current().settings.public_url}{url_for('pages.signed_in')}?{urlencode({'order_no': order.order_no})}"
+    return _with_cookie(redirect(driver.sign_in_url(back, state), 303), STATE, state)
+
+
+def finish(order: Order) -> Response:
+    """Open the payment for the payer who comes back from the upstream's sign-in, and show its page."""
+    page, who, driver = url_for("pages.index", order_no=order.order_no), payer(), driver_of(order.channel)
+    if order.status != PENDING or not driver.needs_sign_in(who.browser):
+        return redirect(page, 303)
+    given, expected = request.args.get("state", ""), request.cookies.get(STATE, "")
+    if not expected or not hmac.compare_digest(given.encode(), expected.encode()):
+        return _failed(page)  # the cookie was not kept, or another page made this link
+    try:
+        with channel_slot(order.channel_id):
+            identity = driver.payer_id(request.args.get("code", ""))
+    except ChannelError as error:
+        log.warning("Order %s: the payer's sign-in at the channel failed: %s", order.order_no, error)
+        return _failed(page)
+    who = replace(who, id=identity, token=hashlib.sha256(identity.encode()).hexdigest())
+    attempts.open_for(order, who, again=True)
+    return _with_cookie(redirect(page, 303), PAYER, who.token)
+
+
+def _failed(page: str) -> Response:
+    return make_response(render_template("cashier_sign_in.html", page=page), 502)
+
+
+def _with_cookie(response: Response, name: str, value: str) -> Response:
+    path, secure = url_for("pages.index").rpartition("/")[0], current().settings.public_url.startswith("https:")
+    response.set_cookie(name, value, HOUR, path=path, secure=secure, httponly=True, samesite="Lax")
+    return response

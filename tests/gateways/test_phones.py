@@ -1,0 +1,455 @@
+"""Payments that depend on the payer's browser: WeChat's JSAPI and H5, Alipay's pages for phones and computers.
+
+`sdk` in a name: compared with the vendors' SDKs.
+"""
+
+import json
+import re
+from html import unescape
+from urllib.parse import parse_qs, parse_qsl, urlsplit
+
+import pytest
+import requests
+from alipay import AliPay
+from wechatpayv3 import WeChatPay, WeChatPayType
+
+from gateways import registry
+from gateways.base import Payer, Payment
+from runtime import Runtime
+from settings import Settings
+from tests.gateways.test_attempts import AGENTS
+from tests.pages import CASHIER, FORM, GO, OPEN, SIGNED_IN, STATUS
+from tests.support import through_flask
+from tests.upstreams.alipay import APP_ID, Alipay
+from tests.upstreams.loopback import key_pair
+from tests.upstreams.wechatpay import APPID, KEY_ID, MCHID, MERCHANT_SERIAL, WechatPay, WechatSignIn, apiv3_key
+
+START = 1_000_000
+PAID = START + 9_940
+PC_WECHAT = "Mozilla/5.0 (Windows NT 10.0; Win64; x64) Chrome/126.0 Safari/537.36 MicroMessenger/7.0 WindowsWechat"
+
+
+class Phone:
+    """A payer's browser: it keeps cookies, follows redirects to the upstreams, and comes back."""
+
+    def __init__(self, app, agent):
+        client = app.test_client()
+        client.environ_base |= {"REMOTE_ADDR": "203.0.113.7"}
+        self._http, self._agent = through_flask(client), {"User-Agent": agent}
+        self.visited = []
+
+    def get(self, address):
+        """Follow redirects from an address to a page; return its content."""
+        for _ in range(6):
+            self.visited.append(address)
+            if address.startswith("http") and urlsplit(address).path.startswith("/sign-in/"):
+                address = requests.get(address, allow_redirects=False, timeout=10).headers["Location"]
+                continue
+            parts = urlsplit(address)
+            answer = self._http("GET", f"{parts.path}?{parts.query}", headers=self._agent)
+            if answer.status not in (302, 303):
+                return answer.text
+            address = answer.headers["Location"]
+            if address.startswith("https://wx.tenpay.com"):
+                return address
+        raise AssertionError(f"it never stops redirecting: {self.visited}")
+
+    def views(self, order_no):
+        return self.get(f"{CASHIER}?order_no={order_no}")
+
+    def opens(self, order_no):
+        """View the page and let it open the payment, as its script does."""
+        self.views(order_no)
+        self._http("POST", OPEN, f"order_no={order_no}".encode(), FORM | self._agent)
+        return self.views(order_no)
+
+    def is_ready(self, order_no):
+        return self._http("GET", f"{STATUS}?order_no={order_no}", headers=self._agent).data["ready"]
+
+    def goes(self, order_no):
+        """Press the button that leads to the channel's page; return what is sent: the address and the form."""
+        page = self.get(f"{GO}?order_no={order_no}")
+        found = re.search(r'id="go" class="panel" method="post" action="([^"]*)"', page)
+        if not found:
+            return page, {}
+        fields = re.findall(r'name="(\w+)" value="([^"]*)"', page)
+        return unescape(found[1]), {name: unescape(value) for name, value in fields}
+
+
+@pytest.fixture
+def phone(app):
+    return lambda browser="wechat": Phone(app, AGENTS.get(browser, browser))
+
+
+@pytest.fixture
+def wechat(web_server):
+    return WechatPay(web_server)
+
+
+@pytest.fixture
+def sign_in(web_server):
+    return WechatSignIn(web_server)
+
+
+@pytest.fixture
+def wechat_channel(wechat, sign_in, add_channel):
+    return add_channel("wechatpay", wechat.config(**sign_in.config(), h5="true"))
+
+
+@pytest.fixture
+def alipay(web_server):
+    return Alipay(web_server)
+
+
+@pytest.fixture
+def alipay_channel(alipay, add_channel):
+    return add_channel("alipay", alipay.config("key", wap="true", page="true"))
+
+
+@pytest.fixture
+def placed(api):
+    """`placed(channel, "alipay")`: the number of a new deposit of 100 yuan."""
+    return lambda channel, method="wxpay": api.buy(channel=channel, paychannel_paymethod=method).data["order_no"]
+
+
+def bridge(page):
+    """The parameters that the page gives to WeChat."""
+    return json.loads(unescape(re.search(r'data-bridge="([^"]*)"', page)[1]))
+
+
+# --- WeChat
+
+
+@pytest.mark.parametrize(
+    ("browser", "way"),
+    [
+        ("wechat", "jsapi"),
+        ("mobile", "h5"),
+        ("pc", "native"),
+        ("alipay", "native"),
+        ("qq", "native"),
+        (PC_WECHAT, "native"),
+    ],
+)
+def test_the_payers_browser_decides_how_wechat_is_paid(browser, way, wechat, wechat_channel, placed, phone):
+    order_no = placed(wechat_channel)
+    assert wechat.orders == {}
+    assert phone(browser).opens(order_no)
+    assert {number: made["way"] for number, made in wechat.orders.items()} == {order_no: way}
+
+
+def test_a_payer_in_wechat_pays_there_after_a_silent_sign_in(wechat, sign_in, wechat_channel, placed, phone, api):
+    order_no, payer = placed(wechat_channel), phone()
+    page = payer.views(order_no)
+    asked = wechat.orders[order_no]["asked"]
+    assert (asked["payer"], asked["amount"]["total"]) == ({"openid": sign_in.openid}, 10_000)
+    assert bridge(page)["package"] == f"prepay_id=wx26112209580621e9b071c00d9e093b00{order_no[-9:]}"
+    assert "Pay with WeChat" in page
+    assert 'class="qr"' not in page
+    wechat.pay(order_no)
+    assert wechat.notice(order_no).to(api.send, order_no).status == 204
+    assert api.status(order_no) == "completed"
+
+
+def test_the_sign_in_returns_to_the_registered_directory(sign_in, wechat_channel, placed, phone):
+    payer = phone()
+    payer.views(placed(wechat_channel))
+    [authorize] = [address for address in payer.visited if "authorize" in address]
+    assert authorize.endswith("#wechat_redirect")
+    [back] = parse_qs(urlsplit(authorize).query)["redirect_uri"]
+    assert urlsplit(back).path == SIGNED_IN
+
+
+def test_the_same_payer_does_not_sign_in_again(wechat, wechat_channel, placed, phone):
+    order_no, payer = placed(wechat_channel), phone()
+    first = payer.views(order_no)
+    payer.visited.clear()
+    assert bridge(payer.views(order_no)) == bridge(first)
+    assert len(payer.visited) == 1
+    assert payer.is_ready(order_no)
+
+
+def test_another_payer_in_wechat_gets_an_attempt_of_their_own(wechat, sign_in, wechat_channel, placed, phone):
+    order_no = placed(wechat_channel)
+    phone().views(order_no)
+    sign_in.openid = "oAnotherPayer0000000000000000"
+    phone().views(order_no)
+    assert [(number, made["trade_state"]) for number, made in wechat.orders.items()] == [
+        (order_no, "CLOSED"),
+        (f"{order_no}_2", "NOTPAY"),
+    ]
+    assert wechat.orders[f"{order_no}_2"]["asked"]["payer"] == {"openid": sign_in.openid}
+
+
+def test_no_page_log_or_database_has_the_payers_openid(sign_in, wechat_channel, placed, phone, instance, caplog):
+    order_no, payer = placed(wechat_channel), phone()
+    assert sign_in.openid not in payer.views(order_no) + caplog.text
+    assert all(sign_in.openid.encode() not in file.read_bytes() for file in instance.glob("*.sqlite*"))
+
+
+@pytest.mark.parametrize(
+    "query", ["", "&code=1", "&code=1&state=", "&code=1&state=x", "&code=1&state=%F0%9F", "&code=1&state=%E5%BC%A0"]
+)
+def test_a_sign_in_that_this_browser_did_not_begin_opens_nothing(query, wechat, wechat_channel, placed, phone):
+    order_no = placed(wechat_channel)
+    page = phone().get(f"{SIGNED_IN}?order_no={order_no}{query}")
+    assert "Payment could not be started" in page
+    assert wechat.orders == {}
+
+
+@pytest.mark.parametrize("error", [(40029, "invalid code"), (40125, "invalid appsecret"), (-1, "system busy")])
+def test_a_failed_sign_in_can_be_tried_again(error, wechat, sign_in, wechat_channel, placed, phone, caplog):
+    order_no, payer = placed(wechat_channel), phone()
+    sign_in.errors.append(error)
+    page = payer.views(order_no)
+    assert "Payment could not be started" in page
+    assert f'href="{CASHIER}?order_no={order_no}"' in page
+    assert error[1] in caplog.text
+    assert bridge(payer.views(order_no))
+
+
+@pytest.mark.parametrize("fault", ["unheard", "half", "garbage", "broken"])
+def test_a_sign_in_without_a_usable_response_can_be_tried_again(fault, sign_in, wechat_channel, placed, phone):
+    order_no, payer = placed(wechat_channel), phone()
+    sign_in.fails("", fault)
+    assert "Payment could not be started" in payer.views(order_no)
+    assert bridge(payer.views(order_no))
+
+
+def test_a_refused_payment_in_wechat_shows_the_reason(wechat, wechat_channel, placed, phone):
+    order_no, payer = placed(wechat_channel), phone()
+    wechat.refuses.append((400, {"code": "NO_AUTH", "message": "商户未开通JSAPI支付"}))
+    assert "商户未开通JSAPI支付" in payer.views(order_no)
+
+
+def test_on_a_phone_a_link_opens_wechat_and_returns_to_the_page(wechat, wechat_channel, placed, phone):
+    order_no, payer = placed(wechat_channel), phone("mobile")
+    assert f'href="{GO}?order_no={order_no}"' in payer.opens(order_no)
+    scene = wechat.orders[order_no]["asked"]["scene_info"]
+    assert scene == {"payer_client_ip": "203.0.113.7", "h5_info": {"type": "Wap"}}
+    link, _ = payer.goes(order_no)
+    assert link.startswith("https://wx.tenpay.com/cgi-bin/mmpayweb-bin/checkmweb?prepay_id=")
+    [back] = parse_qs(urlsplit(link).query)["redirect_url"]
+    assert back.endswith(f"{CASHIER}?order_no={order_no}")
+
+
+def test_a_link_that_is_too_old_is_replaced_by_a_new_attempt(wechat, wechat_channel, placed, phone, ahead):
+    order_no, payer = placed(wechat_channel), phone("mobile")
+    payer.opens(order_no)
+    ahead(239)
+    assert payer.goes(order_no)[0].startswith("https://wx.tenpay.com")
+    ahead(1)
+    assert 'id="open"' in payer.goes(order_no)[0], "the page opens the payment again"
+    payer.opens(order_no)
+    assert payer.goes(order_no)[0].startswith("https://wx.tenpay.com")
+    states = [(number, made["trade_state"]) for number, made in wechat.orders.items()]
+    assert states == [(order_no, "CLOSED"), (f"{order_no}_2", "NOTPAY")]
+
+
+def test_paid_by_two_ways_the_second_payment_needs_an_operator(
+    wechat, wechat_channel, placed, phone, api, later, balances, exceptions
+):
+    order_no = placed(wechat_channel)
+    phone().views(order_no)
+    wechat.fails("", "lost")  # the status check has a response, closing has none, so the first attempt stays open
+    phone("pc").opens(order_no)
+    wechat.orders[order_no]["trade_state"] = "NOTPAY"
+    later(60)
+    phone("mobile").opens(order_no)
+    for number in wechat.orders:
+        wechat.orders[number]["trade_state"] = "NOTPAY"
+        wechat.pay(number)
+    assert len(wechat.orders) == 2
+    wechat.notice(order_no).to(api.send, order_no)
+    later(5, 60)
+    assert (api.status(order_no), balances()[0], exceptions()) == ("completed", PAID, {order_no: "paid_twice"})
+
+
+def test_without_the_settings_everyone_gets_the_same_code(wechat, add_channel, placed, phone):
+    order_no = placed(add_channel("wechatpay", wechat.config()))
+    assert all('class="qr"' in phone(browser).views(order_no) for browser in AGENTS)
+    assert [made["way"] for made in wechat.orders.values()] == ["native"]
+
+
+def test_jsapi_needs_the_appsecret(wechat, sign_in, flask):
+    config = wechat.config(**sign_in.config(app_secret=""))
+    pairs = [part for name, value in config.items() for part in ("--config", f"{name}={value}")]
+    new = ("channel", "add", "--category", "gateway_b", "--driver", "wechatpay", "--name", "W", *pairs)
+    assert "Required for JSAPI" in flask(*new, fails=True).output
+
+
+@pytest.mark.parametrize(
+    ("secret", "good", "text"),
+    [
+        ("0f1e2d3c4b5a69788796a5b4c3d2e1f0", "ok", "WeChat accepts the AppSecret."),
+        ("0" * 32, "problem", "WeChat rejects the sign-in: invalid appsecret"),
+    ],
+)
+def test_a_check_of_the_channel_tests_the_appsecret(secret, good, text, wechat, sign_in, add_channel, flask):
+    channel = add_channel("wechatpay", wechat.config(**sign_in.config(app_secret=secret)))
+    rows = json.loads(flask("channel", "check", channel, "--json", fails=good == "problem").output)
+    [found] = [row for row in rows if row["check"] == "jsapi"]
+    assert found["result"] == good
+    assert text in found["detail"]
+
+
+def test_the_domain_file_of_a_channel_is_served(wechat, sign_in, add_channel, http):
+    add_channel("wechatpay", wechat.config(**sign_in.config(domain_file="MP_verify_0123456789abcdef.txt")))
+    served = http("GET", "/MP_verify_0123456789abcdef.txt")
+    assert (served.status, served.text) == (200, "0123456789abcdef")
+    assert http("GET", "/MP_verify_0123456789abcdee.txt").status == 404
+
+
+# --- Alipay
+
+
+@pytest.mark.parametrize(
+    ("browser", "way"),
+    [
+        ("mobile", "alipay.trade.wap.pay"),
+        ("alipay", "alipay.trade.wap.pay"),
+        ("pc", "alipay.trade.page.pay"),
+        ("wechat", None),
+        ("qq", None),
+    ],
+)
+def test_the_payers_browser_decides_how_alipay_is_paid(browser, way, alipay, alipay_channel, placed, phone, api):
+    order_no, payer = placed(alipay_channel, "alipay"), phone(browser)
+    page = payer.opens(order_no)
+    assert ('class="qr"' in page) == (way is None)
+    if way:
+        address, form = payer.goes(order_no)
+        answer = requests.post(address, data=form, timeout=10)
+        assert "<b>100.00</b>" in answer.text
+    assert alipay.codes[order_no].get("way") == way
+    alipay.pay(order_no)
+    assert alipay.notice(order_no).to(api.send, order_no).text == "success"
+    assert api.status(order_no) == "completed"
+
+
+def test_alipays_page_returns_to_the_payment_page_and_knows_the_expiry(alipay, alipay_channel, placed, phone):
+    order_no, payer = placed(alipay_channel, "alipay"), phone("mobile")
+    payer.opens(order_no)
+    address, form = payer.goes(order_no)
+    assert requests.post(address, data=form, timeout=10).status_code == 200
+    made = alipay.codes[order_no]
+    assert made["return_url"].endswith(f"{CASHIER}?order_no={order_no}")
+    assert made["quit_url"] == made["return_url"]
+    assert made["notify_url"].endswith(f"/addons/paychannel/notify/{order_no}")
+    assert re.fullmatch(r"[0-9-]{10} [0-9:]{8}", made["time_expire"])
+
+
+def test_alipays_form_is_signed_at_the_moment_it_is_used(alipay, alipay_channel, placed, phone, ahead):
+    order_no, payer = placed(alipay_channel, "alipay"), phone("mobile")
+    payer.opens(order_no)
+    stamps = []
+    for _ in range(2):
+        stamps.append(parse_qs(urlsplit(payer.goes(order_no)[0]).query)["timestamp"])
+        ahead(1)
+    assert alipay.calls == [], "nothing is sent to Alipay by the service"
+    assert len(stamps) == 2
+
+
+def test_changing_from_the_computer_to_the_phone_makes_a_second_attempt(
+    alipay, alipay_channel, placed, phone, api, later
+):
+    order_no = placed(alipay_channel, "alipay")
+    phone("wechat").opens(order_no)
+    payer = phone("mobile")
+    payer.opens(order_no)
+    address, form = payer.goes(order_no)
+    assert requests.post(address, data=form, timeout=10).status_code == 200
+    alipay.pay(f"{order_no}_2")
+    alipay.notice(f"{order_no}_2").to(api.send, order_no)
+    later(5)
+    assert (api.status(order_no), list(alipay.codes)) == ("completed", [order_no, f"{order_no}_2"])
+
+
+# --- the vendors' SDKs
+
+
+@pytest.fixture
+def runtime_for_drivers():
+    """Drivers without an app; the other sides are on this machine."""
+    Runtime(Settings(private_channels=True)).enter()
+
+
+def _payment(browser, openid=""):
+    pages = ("https://shop.example.com/notify", "https://shop.example.com/pay", 2_000_000_000)
+    return Payment("sdk-0001", 100, "wxpay", "Order", *pages, Payer("203.0.113.7", browser, openid))
+
+
+@pytest.fixture
+def wechat_sdk(wechat):
+    made = WeChatPay(
+        WeChatPayType.NATIVE,
+        MCHID,
+        wechat.merchant_private,
+        MERCHANT_SERIAL,
+        APPID,
+        apiv3_key(),
+        notify_url="https://shop.example.com/notify",
+        public_key=key_pair("wechatpay platform")[1],
+        public_key_id=KEY_ID,
+    )
+    made._core._gate_way = wechat.base_url
+    return made
+
+
+@pytest.mark.parametrize(("browser", "way"), [("wechat", "JSAPI"), ("mobile", "H5"), ("pc", "NATIVE")])
+def test_the_sdk_and_the_driver_send_the_same_order(browser, way, wechat, sign_in, wechat_sdk, runtime_for_drivers):
+    openid = {"openid": sign_in.openid} if way == "JSAPI" else None
+    scene = {"payer_client_ip": "203.0.113.7", "h5_info": {"type": "Wap"}} if way == "H5" else None
+    driver = registry.build("wechatpay", wechat.config(**sign_in.config(), h5="true"))
+    driver.open_payment(_payment(browser, sign_in.openid))
+    amount, until = {"total": 100, "currency": "CNY"}, "2033-05-18T11:33:20+08:00"
+    kind = WeChatPayType[way]
+    code, _ = wechat_sdk.pay("Order", "sdk-0001", amount, openid, until, scene_info=scene, pay_type=kind)
+    ours, theirs = wechat.calls
+    assert (code, ours.path) == (200, theirs.path)
+    assert json.loads(ours.get_data()) == json.loads(theirs.get_data())
+
+
+def test_the_sdk_verifies_what_the_page_gives_to_wechat(wechat, sign_in, wechat_sdk, runtime_for_drivers):
+    driver = registry.build("wechatpay", wechat.config(**sign_in.config()))
+    given = driver.open_payment(_payment("wechat", sign_in.openid)).bridge
+    signed = [given[name] for name in ("appId", "timeStamp", "nonceStr", "package")]
+    assert given["signType"] == "RSA"
+    assert given["paySign"] == wechat_sdk.sign(signed)
+
+
+@pytest.mark.parametrize(
+    ("browser", "call", "changed"),
+    [
+        (
+            "mobile",
+            "api_alipay_trade_wap_pay",
+            {"product_code": "QUICK_WAP_WAY", "quit_url": "https://shop.example.com/pay"},
+        ),
+        ("pc", "api_alipay_trade_page_pay", {}),
+    ],
+)
+def test_the_sdk_signs_alipays_page_as_the_driver_does(
+    browser, call, changed, alipay, runtime_for_drivers, monkeypatch
+):
+    opened = registry.build("alipay", alipay.config("key", wap="true", page="true")).open_payment(_payment(browser))
+    ours = dict(parse_qsl(urlsplit(opened.redirect).query)) | opened.fields
+    sdk = AliPay(APP_ID, "", alipay.app_private, alipay.public)
+    theirs = dict(
+        parse_qsl(
+            getattr(sdk, call)(
+                subject="Order",
+                out_trade_no="sdk-0001",
+                total_amount="1.00",
+                return_url="https://shop.example.com/pay",
+                notify_url="https://shop.example.com/notify",
+                time_expire="2033-05-18 11:33:20",
+                **changed,
+            )
+        )
+    )
+    content = [json.loads(each["biz_content"]) for each in (ours, theirs)]
+    assert content[0] == content[1]
+    assert {**theirs, "format": "JSON"}.keys() == ours.keys()
+    again = {name: value for name, value in ours.items() if name != "sign"}
+    assert parse_qs(sdk.sign_data(again))["sign"] == [ours["sign"]]

@@ -182,14 +182,16 @@ class Payout:
 class Opened:
     """The content of the payment page: a text for a QR code, an address, an app's link, lines to read.
 
-    With `fields`, the browser sends them to `redirect` as a form. `bridge` are the parameters with which the page asks
-    the app that shows it to pay. `seconds`: for how long all this can be used; 0 if until the deposit expires.
+    `instructions` is a text on what to enter. With `fields`, the browser sends them to `redirect` as a form. `bridge`
+    are the parameters with which the page asks the app that shows it to pay. `seconds`: for how long all this can be
+    used; 0 if until the deposit expires.
     """
 
     qr: str = ""
     redirect: str = ""
     scheme: str = ""
     lines: tuple[tuple[str, str], ...] = ()
+    instructions: str = ""
     fields: Mapping[str, str] = field(default_factory=dict)
     bridge: Mapping[str, str] = field(default_factory=dict)
     seconds: int = 0

@@ -8,7 +8,8 @@ from gateways.base import METHODS, Driver, Opened, Payment, Payout, Report, Stat
 from gateways.config import N_, texts
 
 # The payment page shows them in this order.
-LABELS = {"payee": N_("Payee"), "bank": N_("Bank"), "account": N_("Account number"), "note": N_("Note")}
+LABELS = {"payee": N_("Payee"), "bank": N_("Bank"), "account": N_("Account number")}
+NUMBER = "{order_no}"  # in the note: the order's number, which the payer can copy
 
 
 def _shown(most: int, label: str, hint: str = "", more: bool = False) -> fields.String:
@@ -22,7 +23,9 @@ class ManualConfig(Schema):
     bank = _shown(100, N_("Bank"))
     account = _shown(100, N_("Account number"))
     note = _shown(
-        300, N_("Note"), N_("Instructions for the payer, for example to enter the order number as the remark.")
+        300,
+        N_("Note"),
+        N_("What the payer must enter as the note of the transfer. {order_no} stands for the order number."),
     )
     qr_wxpay = _shown(
         500,
@@ -51,7 +54,8 @@ class ManualDriver(Driver):
 
     def open_payment(self, payment: Payment) -> Opened:
         lines = tuple((label, self.config[key]) for key, label in LABELS.items() if self.config[key])
-        return Opened(qr=self.config.get(f"qr_{payment.method}", ""), lines=lines)
+        note = self.config["note"].replace(NUMBER, payment.order_no)
+        return Opened(qr=self.config.get(f"qr_{payment.method}", ""), lines=lines, instructions=note)
 
     def query(self, payment: Payment) -> Report:
         return Report(State.OPEN)

@@ -269,6 +269,12 @@ MEANINGS: dict[str, Meaning] = {
     "City.items": _out("The codes of the districts by name.", {"天河区": "440106"}),
     # --- the payment page's state, health, callbacks
     "View.ready": _out("Whether the payment details are ready to be shown.", True),
+    "View.state": _out(
+        "The panel of the page: the status, or `expired`; `checking` or `late` while a payment that does not match or "
+        "was late is checked; `refunded` after it was sent back.",
+        "completed",
+    ),
+    "View.received_at": _out("When the payment was confirmed, otherwise null.", 1795231994, UNIX),
     "View.checking": _out("Whether the operator is reviewing a received payment.", False),
     "View.seconds_left": _out("Time until the order expires, then 0.", 840, SECONDS, minimum=0, maximum=LARGEST_TIME),
     "View.version": _out("Version of the service.", "0.4.0"),

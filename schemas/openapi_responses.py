@@ -83,13 +83,19 @@ class Province(View):
     items = fields.Dict(values=fields.Nested(City))
 
 
+# Panels of the payment page: the order's status, or what a payer must know instead.
+PAGE_STATES = (*STATUSES, "expired", "checking", "late", "refunded")
+
+
 class PaymentState(View):
     """The parts of the payment page that change while it is open."""
 
     status = fields.String(validate=validate.OneOf(STATUSES))
     ready = fields.Boolean()
+    state = fields.String(validate=validate.OneOf(PAGE_STATES))
     checking = fields.Boolean()
     seconds_left = fields.Integer()
+    received_at = fields.Integer(allow_none=True)
 
 
 class Health(View):

@@ -10,10 +10,9 @@ import pyotp
 from models.tables.order import STATUSES
 from services.security import operators, second_factor
 from tests.epay_shop import Shop
-from tests.pages import BACK, CASHIER, CHOOSE, CLAIM, FORM, GO, OPEN, SIGNED_IN, STATUS
+from tests.pages import BACK, CASHIER, CHOOSE, CLAIM, FORM, GO, LANGUAGE, OPEN, QR_IMAGE, SIGNED_IN, STATUS
 from tests.support import CARD, PERSON, completed
 
-QR_IMAGE = "/addons/paychannel/pay/qr-image"
 REGIONS = "/addons/paychannel/channel.gatewaya"
 GATEWAY_A = {"channel": 1, "gatewaya_personal_data": PERSON, "gatewaya_card_info": CARD}
 
@@ -57,7 +56,8 @@ def open_all_pages(api, http):
     for order_no in (mine, by_hand, "1"):
         api.detail(order_no=order_no)
         posted = [("POST", path, order_no.encode()) for path in (OPEN, CLAIM)]
-        for method, path, body in (*(("GET", path, b"") for path in (CASHIER, STATUS, GO, QR_IMAGE)), *posted):
+        read = [("GET", path, b"") for path in (CASHIER, STATUS, GO, QR_IMAGE, LANGUAGE)]
+        for method, path, body in (*read, *posted):
             http(method, f"{path}?order_no={order_no}", b"order_no=" + body, FORM)
         api.notice(order_no, 10_000)
         api.notice(order_no, 9_000, reference="R-2")

@@ -2,9 +2,9 @@
 
 from html.parser import HTMLParser
 
-CASHIER, STATUS, CLAIM, OPEN, GO, CHOOSE, SIGNED_IN, BACK = (
+CASHIER, STATUS, CLAIM, OPEN, GO, CHOOSE, SIGNED_IN, BACK, QR_IMAGE, LANGUAGE = (
     f"/addons/paychannel/pay/{name}"
-    for name in ("index", "status", "paid", "open", "go", "choose", "signed-in", "return")
+    for name in ("index", "status", "paid", "open", "go", "choose", "signed-in", "return", "qr-image", "language")
 )
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
@@ -12,7 +12,7 @@ FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 class Seen(HTMLParser):
     """The content of a page: its state, visible texts, and all addresses and tags."""
 
-    VOID = {"meta", "link", "input"}
+    VOID = {"meta", "link", "input", "img"}
 
     def __init__(self, html):
         super().__init__()

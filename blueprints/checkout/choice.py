@@ -8,6 +8,7 @@ from typing import Any
 from flask import redirect, render_template, request, url_for
 from flask_babel import gettext
 
+from blueprints.checkout import parts
 from models.tables.channel import Channel
 from models.tables.order import CANCELLED, Order
 from runtime import current
@@ -43,6 +44,7 @@ def page(number: str) -> str | None:
         refused="refused" in request.args,
         no_real_money=bool(choices) and all(moves_no_money(channel) for channel, _ in choices),
         choose_url=url_for("pages.choose"),
+        other_language=parts.other_language(number),
         choices=[
             {
                 "value": f"{channel.id}-{method}",

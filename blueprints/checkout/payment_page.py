@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
-import segno
 from flask import Blueprint, Response, redirect, render_template, request, url_for
 from flask_babel import gettext
-from markupsafe import Markup
 
-import business_clock
 from blueprints.api.envelope import ok
 from blueprints.api.rate_limits import STRANGERS_FORM, caller
-from blueprints.checkout import choice
+from blueprints.checkout import choice, parts
 from blueprints.checkout.payer import finish, payer, sign_in
 from gateways.base import ChannelError, Opened, Report, State
 from models.tables.order import BUY, CANCELLED, PENDING, Order
@@ -22,12 +18,13 @@ from schemas.views import PAY_METHOD_TEXTS, hundredths
 from services.callbacks import returns
 from services.channels import calls, pictures
 from services.channels.calls import driver_of, pay_url
+from services.channels.order_numbers import in_china
 from services.errors import N_, ApiError, Code
 from services.orders import attempts, settle
 from services.orders.attempts import Shown
 from services.orders.create import note_of
-from services.orders.exceptions import open_exceptions
 from services.orders.reasons import Why, because
+from services.platform import images
 from services.platform.rate_limits import Rate
 from services.security import sandbox_guard
 
@@ -38,6 +35,7 @@ POLICY = (
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 
+YEAR = 365 * 86_400
 
 # Outcomes in the sandbox: value, label, effect.
 OUTCOMES = (
@@ -64,8 +62,9 @@ _rate = Part(lambda: Rate(current().settings.pages_per_address, seconds=1))
 
 @pages.before_request
 def _limit() -> Response | None:
-    """Limit the pages per address. Status checks and static files cost little and do not count."""
+    """Choose the language, and limit the pages per address, without the cheap status checks and static files."""
     request.max_content_length = STRANGERS_FORM
+    parts.use_chosen_language()
     who = caller(request.remote_addr or "")
     if not who or request.endpoint in ("pages.status", "pages.static") or _rate().hit(who):
         return None
@@ -79,7 +78,7 @@ def strict(response: Response) -> Response:
     """Add the headers of a page for payers."""
     response.headers.setdefault("Content-Security-Policy", POLICY)
     response.headers["Referrer-Policy"] = "strict-origin"  # WeChat's H5 payment requires the origin
-    response.headers["Vary"] = "Accept-Language"
+    response.headers["Vary"] = "Accept-Language, Cookie"
     return response
 
 
@@ -96,33 +95,12 @@ def _deposit(order_no: str | None) -> Order:
     return order
 
 
-def _live(order: Order, ready: bool) -> dict[str, Any]:
-    """Return the values that change while the page is open."""
-    return {
-        "status": order.status,
-        "ready": ready,
-        "checking": any(exception.amount for exception in open_exceptions(order)),
-        "seconds_left": max(0, (order.expires_at or 0) - business_clock.now()),
-    }
-
-
 def _shown(order: Order) -> Shown:
     """Return the payment details; empty if the order is not pending or the channel does not respond."""
     try:
         return attempts.shown_to(order, payer()) if order.status == PENDING else Shown(Opened())
     except ChannelError:
         return Shown(Opened())
-
-
-@lru_cache(maxsize=512)
-def _qr(text: str) -> Markup | str:
-    """Return a QR code as an inline SVG. Cached, since drawing takes 8 ms.
-
-    The SVG needs no escaping: it does not contain the text.
-    """
-    if not text:
-        return ""
-    return Markup(segno.make(text, error="m").svg_inline(scale=6, border=2, dark="#000", light="#fff", omitsize=True))
 
 
 @pages.get("/addons/paychannel/pay/index")
@@ -143,6 +121,7 @@ def index() -> Any:
     sandbox = driver.simulated
     picture = _picture_url(order) if by_hand else ""
     only_an_app = opened.scheme and not (opened.qr or opened.redirect)
+    live = parts.live(order)
     return render_template(
         "cashier.html",
         order_no=order.order_no,
@@ -153,12 +132,17 @@ def index() -> Any:
         method_text=gettext(PAY_METHOD_TEXTS[order.payment_method]),
         expires_at=order.expires_at,
         picture=picture,
-        qr="" if picture else _qr(opened.qr),
-        page_qr=_qr(pay_url(order.order_no)) if only_an_app else "",
+        qr="" if picture else parts.inline_code(opened.qr),
+        page_qr=parts.inline_code(pay_url(order.order_no)) if only_an_app else "",
+        save_url=url_for("pages.qr_image", order_no=order.order_no, save=1),
+        keeps_images=payer().browser not in parts.APPS,
+        elsewhere="" if sandbox else parts.app_closed_to(order.payment_method, payer().browser),
+        pay_url=pay_url(order.order_no),
         redirect=url_for("pages.go", order_no=number) if opened.fields or opened.seconds else opened.redirect,
         bridge=opened.bridge,
         scheme=opened.scheme,
-        lines=[(gettext(label), value) for label, value in opened.lines],
+        lines=parts.transfer_lines(opened.lines),
+        instructions=opened.instructions,
         opens=driver.opens_on_view and not shown.is_ready,
         open_url=url_for("pages.open_now"),
         refusal=shown.refusal,
@@ -170,10 +154,24 @@ def index() -> Any:
         no_real_money=choice.moves_no_money(order.channel),
         sandbox_url="/sandbox/pay",
         back_url=url_for("pages.back", order_no=order.order_no) if returns.has_address(order) else "",
+        other_language=parts.other_language(order.order_no),
         played=next((gettext(what) for value, _, what in OUTCOMES if value == request.args.get("played")), ""),
         outcomes=[(value, gettext(label), gettext(what)) for value, label, what in OUTCOMES] if sandbox else [],
-        **_live(order, shown.is_ready),
+        ready=shown.is_ready,
+        received=in_china(live["received_at"], "%Y-%m-%d %H:%M:%S") if live["received_at"] else "",
+        **live,
     )
+
+
+@pages.get("/addons/paychannel/pay/language")
+def language() -> Any:
+    """Store the language that the payer chose, and return to the page."""
+    order_no, chosen = request.args.get("order_no", ""), request.args.get("to")
+    response = redirect(url_for("pages.index", order_no=order_no), 303)
+    if chosen in parts.LANGUAGES:
+        where = url_for("pages.index").rpartition("/")[0]
+        response.set_cookie(parts.LANGUAGE_COOKIE, chosen, max_age=YEAR, path=where, httponly=True, samesite="Lax")
+    return response
 
 
 def _picture_url(order: Order) -> str:
@@ -184,14 +182,23 @@ def _picture_url(order: Order) -> str:
 
 @pages.get("/addons/paychannel/pay/qr-image")
 def qr_image() -> Response:
-    """Return the image of the payee's QR code on a manual channel."""
+    """Return the QR code of a payment: the payee's image on a manual channel, otherwise a drawn one.
+
+    With `save`, as a file to download.
+    """
     order = _deposit(request.args.get("order_no"))
     found = pictures.find(order.channel, order.payment_method) if driver_of(order.channel).by_hand else None
-    if found is None:
+    text = (_shown(order).opened or Opened()).qr if found is None else ""
+    if found is None and not text:
         raise ApiError(Code.ORDER_NOT_FOUND)
-    response = Response(found.content, content_type=found.content_type)
+    content_type = found.content_type if found else images.PNG
+    response = Response(found.content if found else parts.code_image(text), content_type=content_type)
     response.headers["X-Content-Type-Options"] = "nosniff"
-    response.headers["Cache-Control"] = "private, max-age=86400"  # another image has another address
+    if found:
+        response.headers["Cache-Control"] = "private, max-age=86400"  # another image has another address
+    if "save" in request.args:
+        name = f"{order.order_no}.{content_type.partition('/')[2]}"
+        response.headers["Content-Disposition"] = f'attachment; filename="{name}"'
     return response
 
 
@@ -247,7 +254,7 @@ def status() -> Response:
     """Return the order's state, with which the page updates itself."""
     order = _deposit(request.args.get("order_no"))
     ready = driver_of(order.channel).opens_locally or _shown(order).is_ready
-    return ok(_live(order, ready))
+    return ok({"ready": ready} | parts.live(order))
 
 
 @pages.post("/addons/paychannel/pay/paid")

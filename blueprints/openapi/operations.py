@@ -39,7 +39,7 @@ TAGS = {
 
 # How the routes begin that are not part of the API: files of pages, the documentation, tools of demo mode, and the
 # epay gateway, which has a protocol of its own.
-LEFT_OUT = ("pages.static", "pages.qr_image", "pages.domain_file", "guides", "sandbox", "epay")
+LEFT_OUT = ("pages.static", "pages.qr_image", "pages.language", "pages.domain_file", "guides", "sandbox", "epay")
 
 
 @dataclass(frozen=True)

@@ -4,16 +4,18 @@
 
   const EVERY = 2000; // milliseconds between two polls
   const AT_MOST = 30000; // maximum while the connection is lost
-  const FINAL = ["completed", "cancelled"];
+  const EVERY_CLOSED = 15000; // a payment may still arrive
+  const SOON = 120; // seconds left from which a bar shows them
+  const FINAL = ["completed", "refunded"];
 
   const page = document.getElementById("cashier");
   const clock = document.getElementById("countdown");
   const byId = (id) => document.getElementById(id);
   const title = document.title;
 
-  let status = page.dataset.state === "expired" ? "pending" : page.dataset.state;
+  let state = page.dataset.state;
   let deadline = performance.now() + Number(page.dataset.secondsLeft) * 1000;
-  let checking = status === "checking";
+  let announced = false;
   let failures = 0;
   let asking = false;
   let timer = 0;
@@ -24,15 +26,8 @@
     return Math.max(0, Math.ceil((deadline - performance.now()) / 1000));
   }
 
-  // Keep in step with the top of cashier.html.
-  function stateOf() {
-    if (["confirmed", ...FINAL].includes(status)) return status;
-    if (checking) return "checking";
-    return status === "pending" && secondsLeft() === 0 ? "expired" : status;
-  }
-
   function show() {
-    const state = stateOf();
+    if (state === "pending" && secondsLeft() === 0) state = "expired";
     if (state === page.dataset.state) return;
     const focused = document.activeElement;
     page.dataset.state = state;
@@ -51,8 +46,17 @@
     const minutes = Math.floor(left / 60);
     const hours = Math.floor(minutes / 60);
     clock.textContent = (hours ? `${hours}:${two(minutes % 60)}` : two(minutes)) + `:${two(left % 60)}`;
-    clock.parentNode.classList.toggle("soon", left <= 60);
+    clock.parentNode.classList.toggle("soon", left <= SOON);
+    byId("left").hidden = left > SOON;
+    byId("left").value = left;
     show();
+    if (state !== "pending" || left > SOON || announced) return;
+    announced = true;
+    byId("announcer").textContent = page.dataset.soon;
+  }
+
+  function inChina(seconds) {
+    return new Date((seconds + 8 * 3600) * 1000).toISOString().slice(0, 19).replace("T", " ");
   }
 
   // --- polling
@@ -76,10 +80,9 @@
     asking = true;
     try {
       const order = await ask();
-      status = order.status;
-      checking = order.checking;
+      state = order.state;
       deadline = performance.now() + order.seconds_left * 1000;
-      byId("late").hidden = !checking;
+      if (order.received_at) byId("received").textContent = inChina(order.received_at);
       failures = 0;
       if (order.ready && "unready" in page.dataset) location.reload(); // to show the channel's payment details
     } catch (error) {
@@ -89,7 +92,8 @@
     byId("offline").hidden = failures < 2;
     byId("online").hidden = failures >= 2;
     tick();
-    timer = setTimeout(poll, Math.min(EVERY * 2 ** failures, AT_MOST));
+    const every = state === "cancelled" ? EVERY_CLOSED : EVERY;
+    timer = setTimeout(poll, Math.min(every * 2 ** failures, AT_MOST));
   }
 
   // --- payments that open when the page is viewed
@@ -97,7 +101,7 @@
   const EVERY_OPENING = 20000; // milliseconds between two tries, while the channel does not answer
 
   async function open(form) {
-    if (stateOf() !== "pending") return;
+    if (state !== "pending") return;
     try {
       await fetch(form.action, { method: "POST", body: new URLSearchParams(new FormData(form)), redirect: "manual" });
     } catch (error) {
@@ -109,15 +113,26 @@
 
   // --- payer's input
 
-  async function copy(button) {
+  // For old browsers, and pages without HTTPS. Without permission, the value stays selected.
+  function copyByCommand(button) {
+    const field = document.createElement("textarea");
+    field.value = button.dataset.copy;
+    field.className = "visually-hidden";
+    button.before(field);
+    field.select();
+    const isCopied = document.execCommand("copy");
+    field.remove();
+    button.focus();
     const value = button.parentNode.querySelector(".value");
+    if (!isCopied && value) getSelection().selectAllChildren(value);
+    return isCopied;
+  }
+
+  async function copy(button) {
     try {
-      await navigator.clipboard.writeText(value.textContent);
+      await navigator.clipboard.writeText(button.dataset.copy);
     } catch (error) {
-      // Old browsers, and pages without HTTPS.
-      getSelection().selectAllChildren(value);
-      if (!document.execCommand("copy")) return; // the text stays selected for manual copying
-      getSelection().removeAllRanges();
+      if (!copyByCommand(button)) return;
     }
     const words = button.dataset.words || button.textContent;
     button.dataset.words = words;
@@ -130,7 +145,7 @@
     }, 2000);
   }
 
-  for (const button of page.querySelectorAll(".copy")) {
+  for (const button of page.querySelectorAll("[data-copy]")) {
     button.hidden = false;
     button.addEventListener("click", () => copy(button));
   }

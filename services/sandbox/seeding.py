@@ -41,7 +41,7 @@ CONFIGS = {
         "payee": "Demo Shop Ltd.",
         "bank": "Demo Bank",
         "account": "6222 0200 0000 0000 001",
-        "note": "转账备注请填写订单号 / Put the order number into the remark",
+        "note": "{order_no}",
     },
 }
 LINKS = {"demo": (1, 2, 3), "other": (2, 4)}

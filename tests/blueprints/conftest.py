@@ -36,6 +36,17 @@ def reach(api, flask, ahead):
         ahead(901)
         return order_no
 
+    def late():
+        order_no = api.buy().data["order_no"]
+        ahead(901)
+        api.play(order_no, "late")
+        return order_no
+
+    def refunded():
+        order_no = late()
+        flask("order", "resolve", order_no, "--refund")
+        return order_no
+
     ways = {
         "pending": lambda: api.buy().data["order_no"],
         "paid": paid,
@@ -44,5 +55,7 @@ def reach(api, flask, ahead):
         "cancelled": lambda: played("fail"),
         "checking": lambda: played("wrong_amount"),
         "expired": expired,
+        "late": late,
+        "refunded": refunded,
     }
     return lambda state: ways[state]()

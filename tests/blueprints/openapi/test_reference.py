@@ -66,7 +66,7 @@ def test_every_link_leads_to_a_place_on_the_page_or_to_another_page(demo, page, 
 
 def test_it_loads_its_own_files_and_nothing_else(page, response, http):
     files = [file.rsplit("/", 1)[-1] for file in page.loads]
-    assert files == ["mark.svg", "pages.css", "docs.css", "docs.md", "docs.js"]
+    assert files == ["mark.svg", "pages.css", "developer.css", "docs.css", "docs.md", "docs.js"]
     assert all(http("GET", file).status == 200 for file in page.loads)
     assert page.inline == []
     policy = "default-src 'none'; style-src 'self'; script-src 'self';"

@@ -161,10 +161,12 @@ def test_other_images_do_not_exist(path, page):
     page(f"channel/{path}", status=404)
 
 
-def test_the_image_of_another_channel_is_not_served(api, http, upload):
+def test_the_image_of_another_channel_is_not_served(app, api, http, upload):
     upload(png())
-    placed = api.buy("10.00").data
-    for order_no in (placed["order_no"], "", "0" * 24):
+    order_no = api.buy("10.00").data["order_no"]
+    own = app.test_client().get(f"/addons/paychannel/pay/qr-image?order_no={order_no}")
+    assert (own.status_code, own.data == png()) == (200, False)
+    for order_no in ("", "0" * 24):
         assert http("GET", f"/addons/paychannel/pay/qr-image?order_no={order_no}").status == 404
 
 

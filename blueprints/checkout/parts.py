@@ -1,0 +1,137 @@
+"""Parts of the payment page: apps and languages of payers, QR codes, the lines of a transfer, the order's state."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import segno
+from babel import Locale
+from flask import request, url_for
+from flask_babel import gettext
+
+import business_clock
+from blueprints.api import envelope
+from models.tables.order import (
+    CANCELLED,
+    COMPLETED,
+    CONFIRMED,
+    LATE_PAYMENT,
+    MONEY_IN,
+    PENDING,
+    History,
+    Order,
+    PaymentException,
+)
+from services.errors import N_
+from services.orders import positions
+
+APPS = {"wechat": N_("WeChat"), "alipay": N_("Alipay"), "qq": N_("QQ")}  # browsers inside an app
+# Apps in which a payment method can't be used, because they belong to its competitor.
+CLOSED_TO = {"wxpay": ("alipay", "qq"), "alipay": ("wechat", "qq")}
+
+LANGUAGES = {"en": ("en", "English"), "zh": ("zh-CN", "中文")}
+LANGUAGE_COOKIE = "payer_language"
+GROUPED_FROM = 12  # digits of an account number that is shown in groups of four
+
+
+def app_closed_to(method: str, browser: str) -> str:
+    """Return the name of the app whose browser shows the page if the payment method can't be used in it, or ""."""
+    return gettext(APPS[browser]) if browser in CLOSED_TO.get(method, ()) else ""
+
+
+def use_chosen_language() -> None:
+    """Let the language that the payer chose count before the browser's."""
+    if (chosen := request.cookies.get(LANGUAGE_COOKIE)) in LANGUAGES:
+        request.environ["HTTP_ACCEPT_LANGUAGE"] = chosen
+
+
+def other_language(order_no: str) -> dict[str, str]:
+    """Return the link to the page in the other language: `url`, `tag`, `name`."""
+    own: Locale = envelope.language()
+    other = next(name for name in LANGUAGES if name != own.language)
+    tag, name = LANGUAGES[other]
+    return {"url": url_for("pages.language", order_no=order_no, to=other), "tag": tag, "name": name}
+
+
+@lru_cache(maxsize=512)
+def code_image(text: str) -> bytes:
+    """Return a QR code as a PNG. Cached, since drawing takes 5 ms."""
+    picture = io.BytesIO()
+    segno.make(text, error="m").save(picture, kind="png", scale=8, border=4)
+    return picture.getvalue()
+
+
+def inline_code(text: str) -> str:
+    """Return a QR code as the address of an image that needs no other request; empty without a text.
+
+    As an image, because a payer can save it by pressing and holding, also in a browser that downloads nothing.
+    """
+    return f"data:image/png;base64,{base64.b64encode(code_image(text)).decode()}" if text else ""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A value that the payer enters in a transfer: as it is shown, and as it is copied."""
+
+    label: str
+    shown: str
+    copied: str
+
+
+def transfer_lines(lines: Iterable[tuple[str, str]]) -> list[Line]:
+    """Return the lines of a transfer. Long numbers are shown in groups of four. Numbers are copied without spaces."""
+    return [Line(gettext(label), *_shown_and_copied(value)) for label, value in lines]
+
+
+def _shown_and_copied(value: str) -> tuple[str, str]:
+    digits = "".join(value.split())
+    if not (digits.isascii() and digits.isdigit()):
+        return value, value
+    grouped = " ".join(digits[at : at + 4] for at in range(0, len(digits), 4))
+    return grouped if len(digits) >= GROUPED_FROM else value, digits
+
+
+def live(order: Order) -> dict[str, Any]:
+    """Return the values that change while the page is open, for the page and its script."""
+    money = [each for each in positions.exceptions_of(order) if each.kind in MONEY_IN]
+    checked = [each for each in money if each.is_open and each.amount]
+    return {
+        "status": order.status,
+        "state": _state(order, money, checked),
+        "checking": bool(checked),
+        "seconds_left": max(0, (order.expires_at or 0) - business_clock.now()),
+        "received_at": _received_at(order),
+    }
+
+
+def _state(order: Order, money: list[PaymentException], checked: list[PaymentException]) -> str:
+    """Return which panel the page shows: the order's status, or what a payer must know instead."""
+    if order.status in (CONFIRMED, COMPLETED):
+        return str(order.status)
+    if checked:
+        return "late" if all(each.kind == LATE_PAYMENT for each in checked) else "checking"
+    if order.status == CANCELLED:
+        return "refunded" if _was_sent_back(order, money) else CANCELLED
+    if order.status == PENDING and business_clock.now() >= (order.expires_at or 0):
+        return "expired"
+    return str(order.status)
+
+
+def _was_sent_back(order: Order, money: list[PaymentException]) -> bool:
+    """Return whether all money of a cancelled order was sent back, before or after it was confirmed."""
+    ends = {each.resolution for each in money if each.resolution != positions.CORRECTED}
+    return ends <= {positions.REFUND, positions.RETURNED} if ends else bool(order.channel_reference)
+
+
+def _received_at(order: Order) -> int | None:
+    """Return when the money was confirmed, in Unix seconds, or None."""
+    if order.status not in (CONFIRMED, COMPLETED):
+        return None
+    mine = (History.order == order, History.after == CONFIRMED)
+    line = History.select(History.at).where(*mine).order_by(History.id.desc()).first()
+    return int(line.at) if line else order.completedtime

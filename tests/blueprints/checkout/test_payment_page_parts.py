@@ -1,0 +1,152 @@
+"""Parts of the payment page: the code to save, the lines of a transfer, other wallets' browsers, language, size."""
+
+import base64
+import re
+
+import pytest
+
+from tests.pages import CASHIER, LANGUAGE, QR_IMAGE, Seen
+
+PHONE = "Mozilla/5.0 (iPhone; CPU iPhone OS 17_0 like Mac OS X) AppleWebKit/605.1.15 Mobile/15E148"
+WECHAT, ALIPAY, QQ = f"{PHONE} MicroMessenger/8.0", f"{PHONE} AlipayClient/10.5", f"{PHONE} QQ/9.0"
+MOST_BYTES = 30_000  # of the page with its styles and scripts, without compression
+
+
+@pytest.fixture
+def visit_from(http):
+    """`visit_from(agent, order_no)`: the page in a browser of this kind."""
+    return lambda agent, order_no: http(
+        "GET", f"{CASHIER}?order_no={order_no}", headers={"User-Agent": agent, "Accept-Language": "en"}
+    )
+
+
+def copied(html):
+    """What the page's buttons copy, by their labels."""
+    buttons = re.findall(r'data-copy="([^"]*)"[^>]*?(?:aria-label="Copy: ([^"]*)")?>([^<]*)<', html)
+    return {label or text: value for value, label, text in buttons}
+
+
+def test_the_shown_code_is_the_image_that_is_saved(app, api, visit):
+    order_no = api.buy().data["order_no"]
+    saved = app.test_client().get(f"{QR_IMAGE}?order_no={order_no}&save=1")
+    assert saved.headers["Content-Type"] == "image/png"
+    assert saved.headers["Content-Disposition"] == f'attachment; filename="{order_no}.png"'
+    (shown,) = re.findall(r'src="data:image/png;base64,([^"]+)"', visit(order_no).text)
+    assert base64.b64decode(shown) == saved.data
+    assert f"{QR_IMAGE}?order_no={order_no}&amp;save=1" in visit(order_no).text
+
+
+@pytest.mark.parametrize("state", ["paid", "completed", "cancelled", "late"])
+def test_an_order_that_must_not_be_paid_has_no_code_to_save(state, reach, http):
+    assert http("GET", f"{QR_IMAGE}?order_no={reach(state)}&save=1").code == 40401
+
+
+@pytest.mark.parametrize(
+    ("agent", "saves"), [(PHONE, True), ("Mozilla/5.0 (X11; Linux)", True), (WECHAT, False), (ALIPAY, False)]
+)
+def test_a_browser_inside_an_app_saves_the_code_by_pressing_and_not_by_a_download(agent, saves, api, visit_from):
+    text = Seen(visit_from(agent, api.buy().data["order_no"]).text).text
+    assert ("Save image" in text) is saves
+    assert ("Press and hold the code to save it." in text) is not saves
+
+
+@pytest.mark.parametrize(
+    ("method", "agent", "named"),
+    [
+        ("alipay", WECHAT, "WeChat"),
+        ("alipay", QQ, "QQ"),
+        ("wxpay", ALIPAY, "Alipay"),
+        ("wxpay", QQ, "QQ"),
+        ("wxpay", WECHAT, ""),
+        ("alipay", ALIPAY, ""),
+        ("alipay", PHONE, ""),
+        ("bank", WECHAT, ""),
+    ],
+)
+def test_in_a_competitors_app_the_page_first_says_how_to_leave_it(method, agent, named, api, visit_from):
+    placed = api.buy(paychannel_paymethod=method).data
+    html = visit_from(agent, placed["order_no"]).text
+    page = Seen(html)
+    assert ("Open this page in your browser" in page.texts) is bool(named)
+    assert (f"does not work inside {named}." in page.text) is bool(named)
+    assert (copied(html).get("Copy link") == placed["pay_url"]) is bool(named)
+    assert "data:image/png" in html  # another phone can still scan it
+
+
+def test_numbers_are_shown_in_groups_and_copied_without_spaces(api, flask, visit):
+    flask("channel", "set", 3, "--config", "account=6217001234567890123", "--config", "bank=Bank of 12 34")
+    html = visit(api.buy("1234.5", channel=3, paychannel_paymethod="bank").data["order_no"]).text
+    assert "6217 0012 3456 7890 123" in Seen(html).text
+    assert "¥1,234.50" in Seen(html).text
+    values = copied(html)
+    assert (values["Amount"], values["Account number"]) == ("1234.50", "6217001234567890123")
+    assert (values["Payee"], values["Bank"]) == ("Demo Shop Ltd.", "Bank of 12 34")
+
+
+def test_the_notes_button_copies_the_number_that_the_note_must_contain(api, flask, visit):
+    flask("channel", "set", 3, "--config", "note=Order {order_no}, nothing else")
+    order_no = api.buy(channel=3).data["order_no"]
+    html = visit(order_no).text
+    assert f"Order {order_no}, nothing else" in Seen(html).text
+    assert copied(html)["Transfer note"] == order_no
+
+
+def test_instructions_are_not_copied_as_a_note(api, flask, visit):
+    flask("channel", "set", 3, "--config", "note=Put the number into the remark")
+    order_no = api.buy(channel=3).data["order_no"]
+    html = visit(order_no).text
+    assert "Put the number into the remark" in Seen(html).text
+    assert "Transfer note" not in copied(html)
+    assert copied(html)["Order number"] == order_no
+
+
+def test_all_values_of_a_transfer_are_copied_at_once(api, visit):
+    order_no = api.buy("1234.5", channel=3, paychannel_paymethod="bank").data["order_no"]
+    assert copied(visit(order_no).text)["Copy all"].split("\n") == [
+        "Amount: 1234.50",
+        "Payee: Demo Shop Ltd.",
+        "Bank: Demo Bank",
+        "Account number: 6222020000000000001",
+        f"Transfer note: {order_no}",
+    ]
+
+
+def test_a_bar_shows_the_last_two_minutes(api, ahead, visit):
+    order_no = api.buy().data["order_no"]
+    assert re.search(r"<progress [^>]*hidden", visit(order_no).text)
+    ahead(900 - 110)
+    bar = r'<progress id="left" max="120" value="(\d+)" aria-label="Time left to pay">'
+    value = re.search(bar, visit(order_no).text)
+    assert 100 <= int(value[1]) <= 110
+
+
+def test_the_payer_chooses_a_language_and_stays_on_the_order(api, visit, http):
+    order_no = api.buy().data["order_no"]
+    (link,) = [each for each in Seen(visit(order_no, "en").text).addresses if each.startswith(LANGUAGE)]
+    back = http("GET", link.replace("&amp;", "&"))
+    assert (back.status, back.headers["Location"]) == (303, f"{CASHIER}?order_no={order_no}")
+    cookie = back.headers["Set-Cookie"].partition(";")[0]
+    page = http("GET", back.headers["Location"], headers={"Accept-Language": "en", "Cookie": cookie})
+    assert 'lang="zh-CN"' in page.text
+    assert "微信扫码支付" in Seen(page.text).texts
+    assert "English" in Seen(page.text).texts
+
+
+@pytest.mark.parametrize("hostile", ["//evil.example", "https://evil.example/", "\\\\evil.example", "1&x=\r\nX-A: b"])
+def test_the_choice_of_a_language_leads_nowhere_else(hostile, http):
+    answer = http("GET", f"{LANGUAGE}?order_no={hostile}&to={hostile}".replace("\r\n", "%0D%0A").replace(" ", "%20"))
+    assert answer.status == 303
+    assert answer.headers["Location"].startswith(f"{CASHIER}?order_no=")
+    assert "Set-Cookie" not in answer.headers
+
+
+def test_the_whole_page_is_small(reach, visit, http, flask, api):
+    def size(answer):
+        files = {each for each in Seen(answer.text).addresses if re.search(r"\.(css|js)$", each)}
+        assert len(files) >= 2
+        return len(answer.text.encode()) + sum(len(http("GET", each).text.encode()) for each in files)
+
+    pages = [reach(state) for state in ("pending", "paid", "confirmed", "completed", "cancelled", "late")]
+    pages.append(api.buy(channel=3, paychannel_paymethod="bank").data["order_no"])
+    sizes = {size(visit(order_no, language)) for order_no in pages for language in ("en", "zh")}
+    assert max(sizes) < MOST_BYTES

@@ -1,0 +1,109 @@
+"""The payment page in a real browser: copying, the last two minutes, the language, what works without script."""
+
+import pytest
+from selenium.webdriver.common.by import By
+
+from tests.browser import DESKTOP, NEEDS_CHROMIUM, PHONE, Person
+from tests.databases import copied
+from tests.pages import FORM
+from tests.support import DemoService
+
+pytestmark = NEEDS_CHROMIUM
+
+
+@pytest.fixture(scope="module")
+def running(seeded_demo, tmp_path_factory):
+    """One running service for the module."""
+    service = DemoService(copied(seeded_demo, tmp_path_factory.mktemp("page") / "instance")).start()
+    yield service
+    service.stop()
+
+
+@pytest.fixture
+def payer(chrome):
+    """A payer; the browser's console must have no errors at the end."""
+    one = Person(chrome)
+    one.complaints()
+    yield one
+    assert one.complaints() == []
+
+
+def clipboard(payer):
+    """The text in the clipboard."""
+    return payer.chrome.execute_async_script("navigator.clipboard.readText().then(arguments[0])")
+
+
+@pytest.mark.parametrize(("size", "language"), [(PHONE, "zh-CN"), (DESKTOP, "en")], ids=["phone", "desktop"])
+def test_the_payer_copies_each_value_of_a_transfer_and_all_at_once(size, language, payer, running):
+    placed = running.api.buy("1234.50", channel=3, paychannel_paymethod="bank").data
+    payer.sits_at(size, language)
+    payer.chrome.execute_cdp_cmd("Browser.grantPermissions", {"permissions": ["clipboardReadWrite"]})
+    payer.opens(placed["pay_url"])
+    values = []
+    for button in payer.chrome.find_elements(By.CSS_SELECTOR, ".lines .copy"):
+        button.click()
+        payer.waits_for(lambda button=button: button.get_attribute("class") == "copy done")
+        values.append(clipboard(payer))
+    assert values == ["1234.50", "Demo Shop Ltd.", "Demo Bank", "6222020000000000001", placed["order_no"]]
+    button = payer.find(".all .copy")
+    button.click()
+    payer.waits_for(lambda: button.get_attribute("class") == "copy done")
+    assert [line.split(": ")[1] for line in clipboard(payer).splitlines()] == values
+
+
+def test_without_the_clipboard_the_values_are_copied_by_the_browsers_command(payer, running):
+    payer.sits_at(PHONE, "en")
+    payer.chrome.execute_cdp_cmd("Browser.grantPermissions", {"permissions": ["clipboardReadWrite"]})
+    payer.opens(running.api.buy("88.00", channel=3).data["pay_url"])
+    payer.chrome.execute_script("navigator.clipboard.writeText = () => Promise.reject(new Error())")
+    payer.find(".lines .copy").click()
+    payer.waits_for(lambda: payer.find(".lines .copy").get_attribute("class") == "copy done")
+    assert clipboard(payer) == "88.00"
+
+
+def test_the_last_two_minutes_have_a_bar_and_are_announced_once(payer, running):
+    placed = running.api.buy().data
+    payer.sits_at(PHONE, "en")
+    payer.opens(placed["pay_url"])
+    assert not payer.find("#left").is_displayed()
+    payer.chrome.execute_script(
+        "window.heard = []; new MutationObserver(() => heard.push(document.getElementById('announcer').textContent))"
+        ".observe(document.getElementById('announcer'), {childList: true})"
+    )
+    running.api.send("POST", "/sandbox/clock", b"seconds=800", FORM)
+    payer.waits_for(lambda: payer.find("#left").is_displayed())
+    first = float(payer.find("#left").get_property("value"))
+    payer.waits_for(lambda: float(payer.find("#left").get_property("value")) < first)
+    assert payer.chrome.execute_script("return heard") == ["Less than two minutes left to pay"]
+    running.api.send("POST", "/sandbox/clock", b"seconds=101", FORM)
+    payer.waits_for(lambda: payer.find(".panel:not([hidden]) h2").text != "Test payment")
+    assert not payer.find("#left").is_displayed()
+
+
+def test_the_payer_changes_the_language_on_the_page(payer, running):
+    placed = running.api.buy().data
+    payer.sits_at(PHONE, "en")
+    payer.opens(placed["pay_url"])
+    payer.find(".language").click()
+    payer.waits_for(lambda: payer.find(".language").text == "English")
+    assert payer.chrome.current_url == placed["pay_url"]
+    payer.opens(running.api.buy().data["pay_url"])
+    assert payer.find("html").get_attribute("lang") == "zh-CN"
+    payer.find(".language").click()
+    payer.waits_for(lambda: payer.find(".language").text == "中文")
+    payer.chrome.delete_all_cookies()
+
+
+def test_without_script_the_page_shows_everything_needed_to_pay(payer, running):
+    placed = running.api.buy("66.00", channel=3, paychannel_paymethod="bank").data
+    payer.sits_at(PHONE, "en")
+    payer.chrome.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    try:
+        payer.chrome.get(placed["pay_url"])
+        for text in ("¥66.00", "6222 0200 0000 0000 001", placed["order_no"]):
+            assert text in payer.find("main").text
+        assert not payer.find(".copy").is_displayed()
+        payer.find("form.claim button").click()
+        payer.waits_for(lambda: payer.find(".panel:not([hidden]) h2").text == "Confirming your payment")
+    finally:
+        payer.chrome.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})

@@ -6,11 +6,11 @@ import re
 from typing import Any
 from urllib.parse import urlsplit
 
-from marshmallow import Schema, ValidationError, validate
+from marshmallow import Schema, ValidationError, fields
 
 from gateways.ip_addresses import address_of, is_public
 from schemas.epay import WebAddress
-from schemas.fields import MaxLength, Text
+from schemas.fields import MaxLength
 from schemas.messages import N_
 
 PLACEHOLDERS = ("order_no", "merchant_order_no")
@@ -47,9 +47,24 @@ class AddressTemplate(WebAddress):
         return text
 
 
-def _printable(text: str) -> None:
-    if not text.isprintable():
-        raise ValidationError(N_("Must be one line of text."))
+class Line(fields.String):
+    """A line of text, without the spaces around it."""
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
+        text = super()._deserialize(value, attr, data, **kwargs).strip()
+        if not text.isprintable():
+            raise ValidationError(N_("Must be one line of text."))
+        return text
+
+
+class Color(Line):
+    """A color as `#rrggbb`, in lower case; empty for none."""
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
+        text = super()._deserialize(value, attr, data, **kwargs).lower()
+        if not re.fullmatch("(#[0-9a-f]{6})?", text):
+            raise ValidationError(N_("Must be a color such as #1677ff."))
+        return text
 
 
 def _template() -> AddressTemplate:
@@ -61,5 +76,5 @@ class PaymentPageSettings(Schema):
 
     return_url = _template()
     new_order_url = _template()
-    contact = Text(validate=[MaxLength(100), _printable])
-    color = Text(validate=validate.Regexp(r"(#[0-9a-f]{6})?\Z", error=N_("Must be a color such as #1677ff.")))
+    contact = Line(validate=MaxLength(100))
+    color = Color()

@@ -116,6 +116,10 @@ CONSOLE = """
 /merchant/<key>/epay GET POST
 /merchant/<key>/epay/<any(enable, disable):what> POST
 /merchant/<key>/epay/rotate/<any(md5, rsa):kind> POST
+/merchant/<key>/page GET POST
+/merchant/<key>/page/logo GET
+/merchant/<key>/page/logo/remove POST
+/merchant/<key>/page/logo/upload POST
 /merchant/<key>/reveal POST
 /merchant/<key>/rotate/<any(api, callback):kind> POST
 /merchant/<key>/test POST

@@ -83,6 +83,12 @@ class Order(Table):
         return self.order_type == BUY
 
     @classmethod
+    def newest_deposit(cls, merchant: Merchant, status: str) -> Order | None:
+        """Return the merchant's newest deposit with this status, or None."""
+        mine = (cls.merchant == merchant) & (cls.order_type == BUY) & (cls.status == status)
+        return cls.select().where(mine).order_by(cls.seq.desc()).first()
+
+    @classmethod
     def for_update(cls, order_id: int) -> Order:
         """Lock the order until the caller's transaction ends; return it as it is now."""
         return database.for_update(cls.select().where(cls.id == order_id)).get()

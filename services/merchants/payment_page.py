@@ -32,9 +32,8 @@ def of_merchant(merchant: Merchant) -> PaymentPage:
 
 def checked(facts: dict[str, Any]) -> dict[str, str]:
     """Validate settings, and return them as they are stored. Raises OperatorError."""
-    texts = {name: value.strip().lower() if name == "color" else value.strip() for name, value in facts.items()}
     try:
-        loaded: dict[str, str] = PaymentPageSettings().load(texts)
+        loaded: dict[str, str] = PaymentPageSettings().load(facts)
     except ValidationError as error:
         wrong = flat(error.messages)
         text = "; ".join(f"{name}: {message}" for name, messages in wrong.items() for message in messages)

@@ -32,7 +32,7 @@ def test_every_page_fits_the_screen_and_follows_the_policy(size, language, opera
     operator.sits_at(size, language)
     pages = ["", "orders/", "payouts/", "exceptions/", "callbacks/", "ledger/", "entries/", "merchants/", "channels/"]
     pages += ["accounts/", "operators/", "audit/", "password", "factor", "sessions/", "merchant/demo"]
-    pages += ["merchant/demo/epay", "merchant/other/epay"]
+    pages += ["merchant/demo/epay", "merchant/other/epay", "merchant/demo/page", "merchant/other/page"]
     pages += ["merchant/new", "channel/1", "channel/new", "channel/new?driver=wechatpay", order_page(placed), "nothing"]
     for page in pages:
         operator.goes_to(page)

@@ -25,6 +25,7 @@ from blueprints.console.pages import (
     operators,
     order,
     orders,
+    payment_page,
     payout_accounts,
     payouts,
     reconciliations,
@@ -59,7 +60,7 @@ BLUEPRINTS = (
     ledger.pages,
     statements.pages,
     reconciliations.pages,
-    epay_gateway.pages,  # the blueprint of merchants.py
+    *dict.fromkeys((epay_gateway.pages, payment_page.pages)),  # both are the blueprint of merchants.py
     channels.pages,
     notifications.pages,
     new_order.pages,

@@ -34,7 +34,7 @@ from services.channels import channel_setup
 from services.console import setup_lists
 from services.errors import OperatorError
 from services.ledger import accounts, monthly_statement
-from services.merchants import edit_conflicts, epay_accounts, links, merchant_setup, onboarding
+from services.merchants import edit_conflicts, epay_accounts, links, merchant_setup, onboarding, payment_page
 from services.security import audit, masking, vault
 
 LONGEST_KEEP = 720  # hours
@@ -167,6 +167,7 @@ def _page(row: Merchant, form: MerchantForm) -> tuple[str, int]:
         steps=onboarding.steps(row),
         balances=accounts.balances_of(row),
         epay=epay_accounts.of_merchant(row),
+        page=payment_page.of_merchant(row),
         last_month=f"{monthly_statement.last_month():%Y-%m}",
         accounts=[(account, masking.account(account)) for account in merchant_setup.accounts_on_file([row])],
     )

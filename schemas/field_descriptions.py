@@ -171,6 +171,7 @@ MEANINGS: dict[str, Meaning] = {
     "paymentPage.order_no": Meaning(
         "Order number from `pay_url`. An unknown number returns a page with status 404.", "202601018899480685472049"
     ),
+    "paymentPage.again": Meaning("Inside WeChat: opens the payment again after the channel refused it.", "1"),
     "paymentPage.played": Meaning("Sandbox only: the outcome that the tester has just chosen.", "success"),
     "paymentPage.refused": Meaning("Sent after the channel refused the payment method that the payer chose.", ""),
     "paymentSignedIn.code": Meaning("The channel's code, with which the service learns who pays.", "0a1b2c3d4e5f"),
@@ -269,6 +270,7 @@ MEANINGS: dict[str, Meaning] = {
     "City.items": _out("The codes of the districts by name.", {"天河区": "440106"}),
     # --- the payment page's state, health, callbacks
     "View.ready": _out("Whether the payment details are ready to be shown.", True),
+    "View.moved": _out("Whether the payment was opened in another browser after this one.", False),
     "View.state": _out(
         "The panel of the page: the status, or `expired`; `checking` or `late` while a payment that does not match or "
         "was late is checked; `refunded` after it was sent back.",

@@ -92,6 +92,7 @@ class PaymentState(View):
 
     status = fields.String(validate=validate.OneOf(STATUSES))
     ready = fields.Boolean()
+    moved = fields.Boolean()
     state = fields.String(validate=validate.OneOf(PAGE_STATES))
     checking = fields.Boolean()
     seconds_left = fields.Integer()

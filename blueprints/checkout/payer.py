@@ -13,7 +13,7 @@ from flask import make_response, redirect, render_template, request, url_for
 from werkzeug import Response
 
 from gateways.base import ChannelError, Payer
-from models.tables.order import PENDING, Order
+from models.tables.order import Order
 from runtime import current
 from services.channels.bulkhead import channel_slot
 from services.channels.calls import driver_of
@@ -43,10 +43,13 @@ def payer() -> Payer:
 def sign_in(order: Order) -> Response | None:
     """Return the redirect to the upstream's sign-in, if the order can't be paid in this browser without one.
 
-    The upstream then sends the payer to `finish`.
+    The upstream then sends the payer to `finish`. With `again` in the request, also after a refusal.
     """
     who, driver = payer(), driver_of(order.channel)
-    if order.status != PENDING or not driver.needs_sign_in(who.browser) or attempts.shown_to(order, who).is_ready:
+    if not attempts.is_payable(order) or not driver.needs_sign_in(who.browser):
+        return None
+    shown = attempts.shown_to(order, who)
+    if shown.is_waiting or (shown.is_ready and not (shown.refusal and "again" in request.args)):
         return None
     state = secrets.token_urlsafe(16)
     back = f"{current().settings.public_url}{url_for('pages.signed_in')}?{urlencode({'order_no': order.order_no})}"
@@ -56,7 +59,7 @@ def sign_in(order: Order) -> Response | None:
 def finish(order: Order) -> Response:
     """Open the payment for the payer who comes back from the upstream's sign-in, and show its page."""
     page, who, driver = url_for("pages.index", order_no=order.order_no), payer(), driver_of(order.channel)
-    if order.status != PENDING or not driver.needs_sign_in(who.browser):
+    if not attempts.is_payable(order) or not driver.needs_sign_in(who.browser):
         return redirect(page, 303)
     given, expected = request.args.get("state", ""), request.cookies.get(STATE, "")
     if not expected or not hmac.compare_digest(given.encode(), expected.encode()):

@@ -118,7 +118,7 @@ def index() -> Any:
         return elsewhere
     shown, driver = _shown(order), driver_of(order.channel)
     opened, by_hand = shown.opened or Opened(), driver.by_hand
-    sandbox = driver.simulated
+    sandbox, signs_in = driver.simulated, driver.needs_sign_in(payer().browser)
     picture = _picture_url(order) if by_hand else ""
     only_an_app = opened.scheme and not (opened.qr or opened.redirect)
     live = parts.live(order)
@@ -143,7 +143,9 @@ def index() -> Any:
         scheme=opened.scheme,
         lines=parts.transfer_lines(opened.lines),
         instructions=opened.instructions,
-        opens=driver.opens_on_view and not shown.is_ready,
+        opens=driver.opens_on_view and not shown.is_ready and not signs_in,
+        here_url=url_for("pages.index", order_no=number),
+        retry_url=url_for("pages.index", order_no=number, again=1) if signs_in else "",
         open_url=url_for("pages.open_now"),
         refusal=shown.refusal,
         may_open=shown.may_open,
@@ -253,8 +255,8 @@ def signed_in() -> Any:
 def status() -> Response:
     """Return the order's state, with which the page updates itself."""
     order = _deposit(request.args.get("order_no"))
-    ready = driver_of(order.channel).opens_locally or _shown(order).is_ready
-    return ok({"ready": ready} | parts.live(order))
+    shown = Shown(Opened()) if driver_of(order.channel).opens_locally else _shown(order)
+    return ok({"ready": shown.is_ready, "moved": shown.moved} | parts.live(order))
 
 
 @pages.post("/addons/paychannel/pay/paid")

@@ -184,7 +184,7 @@ OPERATIONS = (
         "pages.index",
         PAYMENT,
         N_("Show the payment page of a deposit."),
-        query_texts=("order_no", "played", "refused"),
+        query_texts=("order_no", "played", "refused", "again"),
         sends=(*PAGE, "Set-Cookie"),
         others=((200, HTML), (303, HTML), (404, HTML), (429, HTML)),
     ),

@@ -80,11 +80,12 @@
     asking = true;
     try {
       const order = await ask();
-      state = order.state;
+      const isStale = "unready" in page.dataset || state === "moved";
+      state = order.state === "pending" && order.moved && !("unready" in page.dataset) ? "moved" : order.state;
       deadline = performance.now() + order.seconds_left * 1000;
       if (order.received_at) byId("received").textContent = inChina(order.received_at);
       failures = 0;
-      if (order.ready && "unready" in page.dataset) location.reload(); // to show the channel's payment details
+      if (order.ready && isStale) location.reload(); // to show the channel's payment details
     } catch (error) {
       failures += 1;
     }

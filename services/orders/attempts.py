@@ -110,17 +110,25 @@ def close(order: Order) -> bool:
 class Shown:
     """The payment details of a pending deposit, or the channel's message if it refused.
 
-    `may_open`: an attempt may still be made, or tried again.
+    `may_open`: an attempt may still be made, or tried again. `moved`: the newest attempt is for another browser.
+    `is_waiting`: the channel was called a moment ago and has not responded.
     """
 
     opened: Opened | None = None
     refusal: str = ""
     may_open: bool = True
+    moved: bool = False
+    is_waiting: bool = False
 
     @property
     def is_ready(self) -> bool:
         """True if there is anything to show."""
         return self.opened is not None or bool(self.refusal) or not self.may_open
+
+
+def is_payable(order: Order) -> bool:
+    """Return whether a payer may pay the deposit now."""
+    return order.status == PENDING and business_clock.now() < (order.expires_at or 0)
 
 
 def shown_to(order: Order, payer: Payer) -> Shown:
@@ -133,9 +141,18 @@ def shown_to(order: Order, payer: Payer) -> Shown:
     made = all_of(order)
     more = len(made) < MOST
     if not (made and _fits(made[-1], payer, driver)):
-        return Shown(may_open=more)
+        return Shown(may_open=more, moved=bool(made) and not _is_for(made[-1], payer, driver))
     last = made[-1]
-    return Shown(_opened_as(last.opened) if last.opened else None, last.refusal, more or not last.refusal)
+    return Shown(
+        _opened_as(last.opened) if last.opened else None,
+        last.refusal,
+        may_open=more or not last.refusal,
+        is_waiting=_is_recent(last) and not (last.opened or last.refusal),
+    )
+
+
+def _is_recent(attempt: Attempt) -> bool:
+    return 0 <= business_clock.now() - attempt.triedtime < ANSWERS_IN
 
 
 def _opened_as(stored: str) -> Opened:
@@ -145,18 +162,20 @@ def _opened_as(stored: str) -> Opened:
 
 def _fits(attempt: Attempt, payer: Payer, driver: Driver) -> bool:
     """Return whether the payer can pay by this attempt, in this browser and now."""
-    if driver.way(attempt.browser) != driver.way(payer.browser):
-        return False
-    if driver.needs_sign_in(payer.browser) and attempt.payer != payer.token:
-        return False
     seconds = json.loads(attempt.opened).get("seconds", 0) if attempt.opened else 0
-    return not seconds or 0 <= business_clock.now() - attempt.triedtime < seconds
+    is_fresh = not seconds or 0 <= business_clock.now() - attempt.triedtime < seconds
+    return is_fresh and _is_for(attempt, payer, driver)
+
+
+def _is_for(attempt: Attempt, payer: Payer, driver: Driver) -> bool:
+    same_payer = not driver.needs_sign_in(payer.browser) or attempt.payer == payer.token
+    return same_payer and driver.way(attempt.browser) == driver.way(payer.browser)
 
 
 def signed_again(order: Order, payer: Payer) -> Opened | None:
     """Return the payment details to send the payer away with now; None if there are none. Raises ChannelError."""
     opened, driver = shown_to(order, payer).opened, driver_of(order.channel)
-    if opened is None or not driver.signs_again(payer.browser) or driver.opens_locally:
+    if opened is None or not opened.fields or not driver.signs_again(payer.browser):
         return opened
     return driver.open_payment(_payment(order, all_of(order)[-1].count, payer))
 
@@ -192,25 +211,25 @@ def _begun(order_id: int, payer: Payer, again: bool) -> Attempt | None:
     """Return the attempt to open now, or None."""
     order, now = Order.for_update(order_id), business_clock.now()
     attempts = all_of(order)
-    if order.status != PENDING or now >= (order.expires_at or 0):
+    if not is_payable(order):
         return None
     if attempts and _fits(attempts[-1], payer, driver_of(order.channel)):
         last = attempts[-1]
         if last.opened or (last.refusal and not again):
             return None
         if not last.refusal:
-            return last if _tried_again(last, now) else None
+            return _tried_again(last, now)
     if len(attempts) >= MOST:
         return None
     facts = {"browser": payer.browser, "payer": payer.token if payer.id else None, "triedtime": now}
     return Attempt.create(order=order, count=len(attempts) + 1, **facts)
 
 
-def _tried_again(attempt: Attempt, now: int) -> bool:
-    if 0 <= now - attempt.triedtime < ANSWERS_IN:
-        return False  # another request is opening it
+def _tried_again(attempt: Attempt, now: int) -> Attempt | None:
+    if _is_recent(attempt):
+        return None  # another request is opening it
     Attempt.update(triedtime=now).where(Attempt.id == attempt.id).execute()
-    return True
+    return attempt
 
 
 def _is_paid(order: Order, attempt: Attempt, driver: Driver) -> bool:

@@ -32,9 +32,9 @@ PC_WECHAT = "Mozilla/5.0 (Windows NT 10.0; Win64; x64) Chrome/126.0 Safari/537.3
 class Phone:
     """A payer's browser: it keeps cookies, follows redirects to the upstreams, and comes back."""
 
-    def __init__(self, app, agent):
+    def __init__(self, app, agent, address="203.0.113.7"):
         client = app.test_client()
-        client.environ_base |= {"REMOTE_ADDR": "203.0.113.7"}
+        client.environ_base |= {"REMOTE_ADDR": address}
         self._http, self._agent = through_flask(client), {"User-Agent": agent}
         self.visited = []
 
@@ -66,6 +66,9 @@ class Phone:
     def is_ready(self, order_no):
         return self._http("GET", f"{STATUS}?order_no={order_no}", headers=self._agent).data["ready"]
 
+    def has_moved(self, order_no):
+        return self._http("GET", f"{STATUS}?order_no={order_no}", headers=self._agent).data["moved"]
+
     def goes(self, order_no):
         """Press the button that leads to the channel's page; return what is sent: the address and the form."""
         page = self.get(f"{GO}?order_no={order_no}")
@@ -78,7 +81,7 @@ class Phone:
 
 @pytest.fixture
 def phone(app):
-    return lambda browser="wechat": Phone(app, AGENTS.get(browser, browser))
+    return lambda browser="wechat", *address: Phone(app, AGENTS.get(browser, browser), *address)
 
 
 @pytest.fixture
@@ -220,6 +223,65 @@ def test_a_refused_payment_in_wechat_shows_the_reason(wechat, wechat_channel, pl
     order_no, payer = placed(wechat_channel), phone()
     wechat.refuses.append((400, {"code": "NO_AUTH", "message": "商户未开通JSAPI支付"}))
     assert "商户未开通JSAPI支付" in payer.views(order_no)
+
+
+def test_after_a_refusal_in_wechat_the_payer_can_try_again(wechat, wechat_channel, placed, phone):
+    order_no, payer = placed(wechat_channel), phone()
+    wechat.refuses.append((400, {"code": "NO_AUTH", "message": "商户未开通JSAPI支付"}))
+    page = payer.views(order_no)
+    again = f"{CASHIER}?order_no={order_no}&again=1"
+    assert f'href="{again}"' in unescape(page)
+    assert bridge(payer.get(again))
+    assert [made["way"] for made in wechat.orders.values()] == ["jsapi"]
+
+
+def test_without_a_response_the_page_in_wechat_waits_and_then_tries_again(wechat, wechat_channel, placed, phone, ahead):
+    order_no, payer = placed(wechat_channel), phone()
+    wechat.fails("broken")
+    page = payer.views(order_no)
+    assert "responding slowly" in page
+    assert '<meta http-equiv="refresh" content="20">' in page
+    assert len(payer.visited) == 4, "it does not sign in again at once"
+    ahead(20)
+    assert bridge(payer.views(order_no))
+    assert list(wechat.orders) == [order_no]
+
+
+def test_an_expired_order_in_wechat_does_not_sign_in(wechat, sign_in, wechat_channel, placed, phone, ahead):
+    order_no, payer = placed(wechat_channel), phone()
+    ahead(900)
+    assert "Payment time expired" in payer.views(order_no)
+    assert (sign_in.calls, wechat.calls) == ([], [])
+
+
+def test_an_order_opened_before_the_settings_changed_keeps_its_code(
+    wechat, sign_in, alipay, add_channel, placed, phone, flask
+):
+    before = {}
+    for driver, config, method in (
+        ("wechatpay", sign_in.config(h5="true"), "wxpay"),
+        ("alipay", {"wap": "true", "page": "true"}, "alipay"),
+    ):
+        upstream = wechat if driver == "wechatpay" else alipay
+        channel = add_channel(driver, upstream.config() if driver == "wechatpay" else upstream.config("key"))
+        before[placed(channel, method)] = channel
+        flask("channel", "set", channel, *(part for pair in config.items() for part in ("--config", "=".join(pair))))
+    for order_no in before:
+        for browser in ("pc", "mobile", "wechat"):
+            payer = phone(browser, f"203.0.113.{order_no[-2:]}")
+            assert 'class="qr"' in payer.opens(order_no)
+            assert 'class="qr"' in payer.goes(order_no)[0]
+
+
+def test_a_page_learns_that_the_payment_was_opened_in_another_browser(wechat_channel, placed, phone):
+    order_no, computer = placed(wechat_channel), phone("pc")
+    computer.opens(order_no)
+    phone("qq").opens(order_no)
+    assert computer.has_moved(order_no) is False, "both show the same code"
+    phone("mobile").opens(order_no)
+    assert (computer.has_moved(order_no), computer.is_ready(order_no)) == (True, False)
+    computer.opens(order_no)
+    assert (computer.has_moved(order_no), computer.is_ready(order_no)) == (False, True)
 
 
 def test_on_a_phone_a_link_opens_wechat_and_returns_to_the_page(wechat, wechat_channel, placed, phone):

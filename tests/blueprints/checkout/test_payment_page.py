@@ -89,7 +89,7 @@ def test_the_status_says_which_panel_the_page_shows(state, status, reach, http):
     assert (answer.status, answer.code) == (200, 1)
     assert set(answer.json) == {"code", "msg", "data"}
     left, received = answer.data["seconds_left"], answer.data["received_at"]
-    facts = {"status": status, "state": state, "ready": True, "checking": state in ("checking", "late")}
+    facts = {"status": status, "state": state, "ready": True, "moved": False, "checking": state in ("checking", "late")}
     assert answer.data == facts | {"seconds_left": left, "received_at": received}
     assert isinstance(received, int) is (state in ("confirmed", "completed"))
     assert isinstance(left, int)

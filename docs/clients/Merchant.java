@@ -101,6 +101,13 @@ public class Merchant {
         return Arrays.stream(signatures.split(" ")).anyMatch(given -> MessageDigest.isEqual(expected.getBytes(), given.getBytes()));
     }
 
+    /** Return whether the fields of the address to which a payer returns are genuine. In a servlet: `verifiedReturn(request::getParameter)`. Credit on the callback only. */
+    static boolean verifiedReturn(Function<String, String> field) throws IOException {
+        Map<String, String> names = Map.of("webhook-id", "order_no", "webhook-timestamp", "timestamp", "webhook-signature", "signature");
+        String number = Objects.requireNonNullElse(field.apply("merchant_order_no"), "");
+        return verified(header -> field.apply(names.get(header)), (field.apply("status") + "." + number).getBytes(StandardCharsets.UTF_8));
+    }
+
     public static void main(String[] arguments) throws Exception {
         String number = "A-" + UUID.randomUUID(); // your own number of the order
         String created = call("createOrder", Map.of("order_type", 1, "cny_amount", "100.00", "paychannel_id", 2,

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"log"
 	"net/http"
+	"net/url"
 	"os"
 	"sort"
 	"strconv"
@@ -142,6 +143,15 @@ func verified(header http.Header, body []byte) bool {
 		}
 	}
 	return false
+}
+
+// Return whether the fields of the address to which a payer returns are genuine. Credit on the callback only.
+func verifiedReturn(fields url.Values) bool {
+	header := http.Header{}
+	header.Set("webhook-id", fields.Get("order_no"))
+	header.Set("webhook-timestamp", fields.Get("timestamp"))
+	header.Set("webhook-signature", fields.Get("signature"))
+	return verified(header, []byte(fields.Get("status")+"."+fields.Get("merchant_order_no")))
 }
 
 // To try it: receiver.go puts its own `run` here.

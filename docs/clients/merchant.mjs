@@ -52,6 +52,13 @@ export function verified(headers, body) {
   });
 }
 
+/** Return whether the fields of the address to which a payer returns are genuine: URLSearchParams. Credit on the callback only. */
+export function verifiedReturn(fields) {
+  const of = (name) => fields.get(name) ?? '';
+  const headers = { 'webhook-id': of('order_no'), 'webhook-timestamp': of('timestamp'), 'webhook-signature': of('signature') };
+  return verified(headers, Buffer.from(`${of('status')}.${of('merchant_order_no')}`));
+}
+
 if (process.argv[1] && realpathSync(process.argv[1]) === fileURLToPath(import.meta.url)) {
   const number = `A-${Date.now()}-${randomBytes(3).toString('hex')}`; // your own number of the order
   const order = { order_type: 1, cny_amount: '100.00', paychannel_id: 2, paychannel_paymethod: 'wxpay' };

@@ -59,6 +59,15 @@ function verified(array $headers, string $body): bool
     return false;
 }
 
+/** Return whether the fields of the address to which a payer returns are genuine: `verified_return($_GET)`. Credit on the callback only. */
+function verified_return(array $fields): bool
+{
+    $fields = array_filter($fields, 'is_string');
+    $headers = ['webhook-id' => $fields['order_no'] ?? '', 'webhook-timestamp' => $fields['timestamp'] ?? '',
+        'webhook-signature' => $fields['signature'] ?? ''];
+    return verified($headers, ($fields['status'] ?? '') . '.' . ($fields['merchant_order_no'] ?? ''));
+}
+
 if (PHP_SAPI === 'cli' && realpath($argv[0]) === __FILE__) {
     $number = 'A-' . hrtime(true) . random_int(100, 999); // your own number of the order
     $order = ['order_type' => 1, 'cny_amount' => '100.00', 'paychannel_id' => 2, 'paychannel_paymethod' => 'wxpay'];

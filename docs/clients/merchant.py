@@ -68,6 +68,13 @@ def verified(headers, body):
     return any(hmac.compare_digest(expected, given.encode()) for given in signatures.split())
 
 
+def verified_return(fields):
+    """Return whether the fields of the address to which a payer returns are genuine. Credit on the callback only."""
+    names = {"webhook-id": "order_no", "webhook-timestamp": "timestamp", "webhook-signature": "signature"}
+    headers = {header: fields.get(name) for header, name in names.items()}
+    return verified(headers, f"{fields.get('status', '')}.{fields.get('merchant_order_no', '')}".encode())
+
+
 if __name__ == "__main__":
     number = f"A-{time.time_ns()}"  # your own order number
     order = {"order_type": 1, "cny_amount": "100.00", "paychannel_id": 2, "paychannel_paymethod": "wxpay"}

@@ -37,6 +37,10 @@ verified() { # ID TIMESTAMP SIGNATURES: the values of the headers; the raw body 
   return 1
 }
 
+verified_return() { # ORDER_NO MERCHANT_ORDER_NO STATUS TIMESTAMP SIGNATURES: the decoded fields of the return address
+  printf %s "$3.$2" | verified "$1" "$4" "$5"
+}
+
 if [[ ${BASH_SOURCE[0]} == "$0" ]]; then
   number=A-$(date +%s)-$RANDOM # your own order number
   created=$(call createOrder "$number" order_type=1 cny_amount=100.00 paychannel_id=2 paychannel_paymethod=wxpay "merchant_order_no=$number")

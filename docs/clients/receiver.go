@@ -1,4 +1,4 @@
-// Receive callbacks. Put merchant.go into the same folder: go run merchant.go receiver.go 9000
+// Receive callbacks and returning payers. Put merchant.go into the same folder: go run merchant.go receiver.go 9000
 package main
 
 import (
@@ -23,6 +23,10 @@ func receive() {
 }
 
 func take(response http.ResponseWriter, request *http.Request) {
+	if request.Method == "GET" {
+		greet(response, request)
+		return
+	}
 	body, err := io.ReadAll(request.Body)
 	if err != nil || !verified(request.Header, body) {
 		response.WriteHeader(http.StatusUnauthorized)
@@ -42,4 +46,14 @@ func take(response http.ResponseWriter, request *http.Request) {
 		fmt.Println(event.Type, event.Data.OrderNo)
 	}
 	response.WriteHeader(http.StatusNoContent)
+}
+
+// A payer returns: show the order, and credit it on the callback.
+func greet(response http.ResponseWriter, request *http.Request) {
+	fields := request.URL.Query()
+	if !verifiedReturn(fields) {
+		response.WriteHeader(http.StatusUnauthorized)
+		return
+	}
+	fmt.Println("return", fields.Get("order_no"), fields.Get("status"))
 }

@@ -1,10 +1,17 @@
-// Receive callbacks. Put merchant.mjs into the same folder: node receiver.mjs 9000
+// Receive callbacks and returning payers. Put merchant.mjs into the same folder: node receiver.mjs 9000
 import { createServer } from 'node:http';
-import { verified } from './merchant.mjs';
+import { verified, verifiedReturn } from './merchant.mjs';
 
 const seen = new Set(); // in your shop: a unique column
 
 createServer(async (request, response) => {
+  if (request.method === 'GET') { // a payer returns: show the order, and credit it on the callback
+    const fields = new URL(request.url, 'http://localhost').searchParams;
+    const returned = verifiedReturn(fields);
+    if (returned) console.log('return', fields.get('order_no'), fields.get('status'));
+    response.writeHead(returned ? 200 : 401).end();
+    return;
+  }
   const chunks = [];
   for await (const chunk of request) chunks.push(chunk);
   const body = Buffer.concat(chunks);

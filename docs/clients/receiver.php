@@ -1,11 +1,17 @@
 <?php
-// Receive callbacks. Put merchant.php into the same folder: php -S 127.0.0.1:9000 receiver.php
+// Receive callbacks and returning payers. Put merchant.php into the same folder: php -S 127.0.0.1:9000 receiver.php
 declare(strict_types=1);
 
-use function Merchant\verified;
+use function Merchant\{verified, verified_return};
 
 require __DIR__ . '/merchant.php';
 
+if ($_SERVER['REQUEST_METHOD'] === 'GET') { // a payer returns: show the order, and credit it on the callback
+    $good = verified_return($_GET);
+    if ($good) error_log("return {$_GET['order_no']} {$_GET['status']}");
+    http_response_code($good ? 200 : 401);
+    exit;
+}
 $headers = array_change_key_case(getallheaders());
 $body = file_get_contents('php://input');
 if (!verified($headers, $body)) {

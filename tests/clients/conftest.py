@@ -12,10 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import requests
 
 from tests import databases
 from tests.clients.languages import LANGUAGES, VECTORS, Language
-from tests.support import ROOT, DemoService, Service
+from tests.clients.receivers import send
+from tests.support import ROOT, DemoService, Service, free_port, until
 
 CLEAN = {name: value for name, value in os.environ.items() if not name.startswith(("MERCHANT_", "ORDERS_"))}
 
@@ -80,6 +82,31 @@ def clients_by_name(slow: None, tmp_path_factory: pytest.TempPathFactory) -> Cal
 def client(request: pytest.FixtureRequest, clients_by_name: Callable[[str], Client]) -> Client:
     """The client of the test's language."""
     return clients_by_name(request.getfixturevalue("language"))
+
+
+@pytest.fixture
+def listening(client: Client, tmp_path: Path) -> Iterator[Callable[..., tuple[str, Callable[[], str]]]]:
+    """`listening(**settings)` starts the receiver; returns its address and a function that reads its output."""
+    started: list[subprocess.Popen] = []
+
+    def start(**settings: str) -> tuple[str, Callable[[], str]]:
+        port, output = free_port(), tmp_path / f"receiver-{len(started)}.log"
+        started.append(client.starts(client.language.receive.format(port=port), output, **settings))
+        url = f"http://127.0.0.1:{port}/hook"
+        until(lambda: answering(url, output, started[-1]))
+        return url, output.read_text
+
+    def answering(url: str, output: Path, process: subprocess.Popen) -> bool:
+        assert process.poll() is None, output.read_text()
+        try:
+            return send("POST", url, {}) == 401
+        except requests.ConnectionError:
+            return False
+
+    yield start
+    for process in started:
+        process.terminate()
+        process.wait(20)
 
 
 @pytest.fixture(scope="session")

@@ -4,13 +4,13 @@ import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
-import requests
 from standardwebhooks import Webhook
 
 from services.sandbox import seeding
 from services.security.signing import sign_webhook
 from tests.clients.languages import LANGUAGES
-from tests.support import completed, free_port, until
+from tests.clients.receivers import send
+from tests.support import completed, until
 
 SECRET = seeding.CALLBACK_SECRETS["demo"]
 BODY = '{"type":"order.completed","data":{"order_no":"202611218899480685472049","note":"张三"}}'
@@ -44,38 +44,6 @@ def verified_by_bash(client, headers, body, **settings):
 
 
 @pytest.fixture
-def listening(client, tmp_path):
-    """`listening(**settings)` starts the receiver; returns its address and a function that reads its output."""
-    started = []
-
-    def start(**settings):
-        port, output = free_port(), tmp_path / f"receiver-{len(started)}.log"
-        started.append(client.starts(client.language.receive.format(port=port), output, **settings))
-        url = f"http://127.0.0.1:{port}/hook"
-        until(lambda: answering(url, output, started[-1]))
-        return url, output.read_text
-
-    def answering(url, output, process):
-        assert process.poll() is None, output.read_text()
-        try:
-            return post(url, {}, "").status_code == 401
-        except requests.ConnectionError:
-            return False
-
-    yield start
-    for process in started:
-        process.terminate()
-        process.wait(20)
-
-
-def post(url, headers, body):
-    """Send a request to a receiver, without this machine's proxies."""
-    with requests.Session() as session:
-        session.trust_env = False
-        return session.post(url, body.encode(), headers=headers, timeout=20)
-
-
-@pytest.fixture
 def believes(client, request):
     """`believes(headers, body, **settings)`: whether the client accepts this as a callback of the service."""
     listening = request.getfixturevalue("listening")
@@ -84,7 +52,7 @@ def believes(client, request):
     def by_http(headers, body, **settings):
         key = tuple(settings.items())
         urls[key] = urls.get(key) or listening(**settings)[0]
-        return {204: True, 401: False}[post(urls[key], headers, body).status_code]
+        return {204: True, 401: False}[send("POST", urls[key], headers, body)]
 
     def by_function(headers, body, **settings):
         return verified_by_bash(client, headers, body.encode(), **settings)

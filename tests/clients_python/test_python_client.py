@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from decimal import Decimal
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 from merchant_orders import (
@@ -18,9 +19,11 @@ from merchant_orders import (
     NotFound,
     PersonalData,
     verify,
+    verify_return,
 )
 
 from services.sandbox import seeding
+from tests.pages import BACK
 from tests.support import CARD, PERSON, ROOT, until
 
 pytestmark = pytest.mark.usefixtures("demo")
@@ -87,6 +90,14 @@ def test_regions_lead_from_a_province_to_its_districts(client):
     assert "110101" in {each.code for each in client.districts(province.name, city.name)}
     with pytest.raises(NotFound):
         client.cities("北京")
+
+
+def test_a_payer_returns_from_the_service(service):
+    order_no = service.api.buy(merchant_order_no="A/1 甲").data["order_no"]
+    service.api.play(order_no, "success")
+    address = urlsplit(service.api.send("GET", f"{BACK}?order_no={order_no}").headers["Location"])
+    found = verify_return(dict(parse_qsl(address.query)), seeding.CALLBACK_SECRETS["demo"])
+    assert (found.order_no, found.merchant_order_no, found.status) == (order_no, "A/1 甲", "completed")
 
 
 def test_each_refusal_has_its_class(service, client):

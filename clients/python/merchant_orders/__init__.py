@@ -5,7 +5,7 @@ points, a time in Unix seconds.
 """
 
 from merchant_orders.answers import Account, BuyOrder, Channel, Order, OrderPage, Region, SellOrder
-from merchant_orders.callbacks import BadSignature, Event, verify
+from merchant_orders.callbacks import BadSignature, Event, Return, verify, verify_return
 from merchant_orders.client import Client
 from merchant_orders.details import CardInfo, PersonalData
 from merchant_orders.errors import (
@@ -49,9 +49,11 @@ __all__ = [
     "Refused",
     "Region",
     "Retry",
+    "Return",
     "SellOrder",
     "TooManyRequests",
     "fen",
     "verify",
+    "verify_return",
     "yuan",
 ]

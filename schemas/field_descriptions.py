@@ -172,6 +172,7 @@ MEANINGS: dict[str, Meaning] = {
         "Order number from `pay_url`. An unknown number returns a page with status 404.", "202601018899480685472049"
     ),
     "paymentPage.again": Meaning("Inside WeChat: opens the payment again after the channel refused it.", "1"),
+    "paymentPage.stay": Meaning("Sent by a payer who does not want to return to the merchant automatically.", "1"),
     "paymentPage.played": Meaning("Sandbox only: the outcome that the tester has just chosen.", "success"),
     "paymentPage.refused": Meaning("Sent after the channel refused the payment method that the payer chose.", ""),
     "paymentSignedIn.code": Meaning("The channel's code, with which the service learns who pays.", "0a1b2c3d4e5f"),
@@ -276,6 +277,7 @@ MEANINGS: dict[str, Meaning] = {
         "was late is checked; `refunded` after it was sent back.",
         "completed",
     ),
+    "View.can_return": _out("Whether the payer can return to the merchant now.", False),
     "View.received_at": _out("When the payment was confirmed, otherwise null.", 1795231994, UNIX),
     "View.checking": _out("Whether the operator is reviewing a received payment.", False),
     "View.seconds_left": _out("Time until the order expires, then 0.", 840, SECONDS, minimum=0, maximum=LARGEST_TIME),

@@ -97,6 +97,7 @@ class PaymentState(View):
     checking = fields.Boolean()
     seconds_left = fields.Integer()
     received_at = fields.Integer(allow_none=True)
+    can_return = fields.Boolean()
 
 
 class Health(View):

@@ -107,3 +107,54 @@ def test_without_script_the_page_shows_everything_needed_to_pay(payer, running):
         payer.waits_for(lambda: payer.find(".panel:not([hidden]) h2").text == "Confirming your payment")
     finally:
         payer.chrome.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+
+
+def is_at_the_shop(payer):
+    return "/sandbox/return?" in payer.chrome.current_url
+
+
+@pytest.mark.parametrize(("size", "language"), [(PHONE, "zh-CN"), (DESKTOP, "en")], ids=["phone", "desktop"])
+def test_after_the_payment_the_payer_is_back_at_the_shop_once(size, language, payer, running):
+    placed = running.api.buy().data
+    payer.sits_at(size, language)
+    payer.opens(f"{running.url}/sandbox/inbox")
+    payer.opens(placed["pay_url"])
+    running.api.play(placed["order_no"], "success")
+    payer.waits_for(lambda: payer.find("#leaving").is_displayed())
+    assert payer.has_not_reloaded
+    payer.waits_for(lambda: is_at_the_shop(payer))
+    assert payer.find(".badge.good").is_displayed()
+    payer.chrome.back()
+    payer.waits_for(lambda: payer.chrome.current_url == f"{running.url}/sandbox/inbox")
+    payer.opens(placed["pay_url"])
+    assert payer.find("#back").is_displayed()
+    assert not payer.find("#leaving").is_displayed()
+    payer.find("#back").click()
+    payer.waits_for(lambda: is_at_the_shop(payer))
+
+
+def test_a_payer_who_stays_is_not_sent_away(payer, running):
+    placed = running.api.buy().data
+    running.api.play(placed["order_no"], "success")
+    payer.sits_at(PHONE, "en")
+    payer.opens(placed["pay_url"])
+    payer.find("#stay").click()
+    assert not payer.find("#leaving").is_displayed()
+    assert payer.chrome.execute_script("return document.activeElement.id") == "back"
+    payer.chrome.execute_async_script("setTimeout(arguments[0], 3500)")  # longer than the page waits
+    assert payer.has_not_reloaded
+
+
+def test_without_script_the_payer_returns_too_or_stays(payer, running):
+    placed = running.api.buy().data
+    running.api.play(placed["order_no"], "success")
+    payer.sits_at(DESKTOP, "en")
+    payer.chrome.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    try:
+        payer.chrome.get(placed["pay_url"])
+        payer.find("#stay").click()
+        payer.waits_for(lambda: not payer.find("#leaving").is_displayed())
+        payer.chrome.get(placed["pay_url"])
+        payer.waits_for(lambda: is_at_the_shop(payer))
+    finally:
+        payer.chrome.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})

@@ -13,6 +13,7 @@ API = """
 /addons/paychannel/pay/go GET
 /addons/paychannel/pay/index GET
 /addons/paychannel/pay/language GET
+/addons/paychannel/pay/logo/<digest> GET
 /addons/paychannel/pay/open POST
 /addons/paychannel/pay/paid POST
 /addons/paychannel/pay/qr-image GET

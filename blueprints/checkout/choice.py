@@ -45,6 +45,9 @@ def page(number: str) -> str | None:
         no_real_money=bool(choices) and all(moves_no_money(channel) for channel, _ in choices),
         choose_url=url_for("pages.choose"),
         other_language=parts.other_language(number),
+        look=parts.look_of(
+            Order(merchant=payment.merchant_id, order_no=number, merchant_order_no=payment.out_trade_no)
+        ),
         choices=[
             {
                 "value": f"{channel.id}-{method}",

@@ -1,9 +1,10 @@
-"""Parts of the payment page: apps and languages of payers, QR codes, the lines of a transfer, the order's state."""
+"""Parts of the payment page: the merchant's look, languages, QR codes, lines of a transfer, the order's state."""
 
 from __future__ import annotations
 
 import base64
 import io
+import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -11,7 +12,7 @@ from typing import Any
 
 import segno
 from babel import Locale
-from flask import request, url_for
+from flask import g, request, url_for
 from flask_babel import gettext
 
 import business_clock
@@ -27,7 +28,9 @@ from models.tables.order import (
     Order,
     PaymentException,
 )
+from services.callbacks import returns
 from services.errors import N_
+from services.merchants import cache, payment_page
 from services.orders import positions
 
 APPS = {"wechat": N_("WeChat"), "alipay": N_("Alipay"), "qq": N_("QQ")}  # browsers inside an app
@@ -36,12 +39,38 @@ CLOSED_TO = {"wxpay": ("alipay", "qq"), "alipay": ("wechat", "qq")}
 
 LANGUAGES = {"en": ("en", "English"), "zh": ("zh-CN", "中文")}
 LANGUAGE_COOKIE = "payer_language"
+EVEN = 0.179  # luminance of a color on which black and white have the same contrast
 GROUPED_FROM = 12  # digits of an account number that is shown in groups of four
 
 
 def app_closed_to(method: str, browser: str) -> str:
     """Return the name of the app whose browser shows the page if the payment method can't be used in it, or ""."""
     return gettext(APPS[browser]) if browser in CLOSED_TO.get(method, ()) else ""
+
+
+def look_of(order: Order) -> dict[str, Any]:
+    """Return the merchant's settings of the page for templates; a payment without an order gets an unsaved one.
+
+    `nonce` is for the style with the color, and in the header of the response.
+    """
+    page = cache.by_id(order.merchant_id).page
+    if page.color:
+        g.style_nonce = secrets.token_urlsafe(16)
+    return {
+        "logo": url_for("pages.logo", digest=page.logo_digest) if page.logo_digest else "",
+        "color": page.color,
+        "on_color": _readable_on(page.color) if page.color else "",
+        "nonce": g.get("style_nonce"),
+        "contact": page.contact,
+        "new_order_url": payment_page.filled(page.new_order_url, order),
+    }
+
+
+def _readable_on(color: str) -> str:
+    """Return black or white, whichever has more contrast to a color such as #1677ff, by its luminance (WCAG 2.2)."""
+    parts = [int(color[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    red, green, blue = (each / 12.92 if each <= 0.04045 else ((each + 0.055) / 1.055) ** 2.4 for each in parts)
+    return "#000" if 0.2126 * red + 0.7152 * green + 0.0722 * blue > EVEN else "#fff"
 
 
 def use_chosen_language() -> None:
@@ -106,6 +135,7 @@ def live(order: Order) -> dict[str, Any]:
         "checking": bool(checked),
         "seconds_left": max(0, (order.expires_at or 0) - business_clock.now()),
         "received_at": _received_at(order),
+        "can_return": bool(returns.address(order)),
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flask import Blueprint, Response, redirect, render_template, request, url_for
+from flask import Blueprint, Response, g, redirect, render_template, request, url_for
 from flask_babel import gettext
 
 from blueprints.api.envelope import ok
@@ -20,6 +20,7 @@ from services.channels import calls, pictures
 from services.channels.calls import driver_of, pay_url
 from services.channels.order_numbers import in_china
 from services.errors import N_, ApiError, Code
+from services.merchants import payment_page
 from services.orders import attempts, settle
 from services.orders.attempts import Shown
 from services.orders.create import note_of
@@ -76,7 +77,8 @@ def _limit() -> Response | None:
 @pages.after_request
 def strict(response: Response) -> Response:
     """Add the headers of a page for payers."""
-    response.headers.setdefault("Content-Security-Policy", POLICY)
+    own = f"style-src 'self' 'nonce-{g.style_nonce}'" if "style_nonce" in g else "style-src 'self'"
+    response.headers.setdefault("Content-Security-Policy", POLICY.replace("style-src 'self'", own))
     response.headers["Referrer-Policy"] = "strict-origin"  # WeChat's H5 payment requires the origin
     response.headers["Vary"] = "Accept-Language, Cookie"
     return response
@@ -156,6 +158,10 @@ def index() -> Any:
         no_real_money=choice.moves_no_money(order.channel),
         sandbox_url="/sandbox/pay",
         back_url=url_for("pages.back", order_no=order.order_no) if returns.has_address(order) else "",
+        stays="stay" in request.args,
+        stay_url=url_for("pages.index", order_no=order.order_no, stay=1),
+        opens_in_wechat=driver.needs_sign_in("wechat"),
+        look=parts.look_of(order),
         other_language=parts.other_language(order.order_no),
         played=next((gettext(what) for value, _, what in OUTCOMES if value == request.args.get("played")), ""),
         outcomes=[(value, gettext(label), gettext(what)) for value, label, what in OUTCOMES] if sandbox else [],
@@ -163,6 +169,17 @@ def index() -> Any:
         received=in_china(live["received_at"], "%Y-%m-%d %H:%M:%S") if live["received_at"] else "",
         **live,
     )
+
+
+@pages.get("/addons/paychannel/pay/logo/<digest>")
+def logo(digest: str) -> Response:
+    """Return a merchant's logo. Another image has another address."""
+    found = payment_page.logo_with(digest)
+    if found is None:
+        raise ApiError(Code.PATH_NOT_FOUND)
+    response = Response(found.content, content_type=found.content_type)
+    response.headers["Cache-Control"] = f"public, max-age={YEAR}, immutable"
+    return response
 
 
 @pages.get("/addons/paychannel/pay/language")

@@ -39,7 +39,10 @@ TAGS = {
 
 # How the routes begin that are not part of the API: files of pages, the documentation, tools of demo mode, and the
 # epay gateway, which has a protocol of its own.
-LEFT_OUT = ("pages.static", "pages.qr_image", "pages.language", "pages.domain_file", "guides", "sandbox", "epay")
+LEFT_OUT = (
+    *("pages.static", "pages.qr_image", "pages.logo", "pages.language", "pages.domain_file"),
+    *("guides", "sandbox", "epay"),
+)
 
 
 @dataclass(frozen=True)
@@ -184,7 +187,7 @@ OPERATIONS = (
         "pages.index",
         PAYMENT,
         N_("Show the payment page of a deposit."),
-        query_texts=("order_no", "played", "refused", "again"),
+        query_texts=("order_no", "played", "refused", "again", "stay"),
         sends=(*PAGE, "Set-Cookie"),
         others=((200, HTML), (303, HTML), (404, HTML), (429, HTML)),
     ),

@@ -6,6 +6,7 @@
   const AT_MOST = 30000; // maximum while the connection is lost
   const EVERY_CLOSED = 15000; // a payment may still arrive
   const SOON = 120; // seconds left from which a bar shows them
+  const LEAVES_AFTER = 3000; // as the page says
   const FINAL = ["completed", "refunded"];
 
   const page = document.getElementById("cashier");
@@ -83,6 +84,7 @@
       const isStale = "unready" in page.dataset || state === "moved";
       state = order.state === "pending" && order.moved && !("unready" in page.dataset) ? "moved" : order.state;
       deadline = performance.now() + order.seconds_left * 1000;
+      if (order.can_return) leave();
       if (order.received_at) byId("received").textContent = inChina(order.received_at);
       failures = 0;
       if (order.ready && isStale) location.reload(); // to show the channel's payment details
@@ -95,6 +97,42 @@
     tick();
     const every = state === "cancelled" ? EVERY_CLOSED : EVERY;
     timer = setTimeout(poll, Math.min(every * 2 ** failures, AT_MOST));
+  }
+
+  // --- the way back to the merchant: automatic once per order and tab, so that the browser's Back button is no trap
+
+  const back = byId("back");
+  let leaving = 0;
+
+  function hasLeft() {
+    try {
+      return sessionStorage.getItem(back.href) !== null;
+    } catch (error) {
+      return true; // without storage the payer is never sent away
+    }
+  }
+
+  function goBack() {
+    sessionStorage.setItem(back.href, "");
+    location.replace(back.href);
+  }
+
+  function leave() {
+    if (!back || leaving) return;
+    byId("return").hidden = false;
+    if (byId("leaving").hidden) return;
+    if (hasLeft()) byId("leaving").hidden = true;
+    else leaving = setTimeout(goBack, LEAVES_AFTER);
+  }
+
+  if (back) {
+    byId("stay").addEventListener("click", (event) => {
+      event.preventDefault();
+      clearTimeout(leaving);
+      byId("leaving").hidden = true;
+      back.focus();
+    });
+    if (!byId("return").hidden) leave();
   }
 
   // --- payments that open when the page is viewed

@@ -86,6 +86,12 @@ def logo(merchant: Merchant) -> Picture | None:
     return Picture(page.logo_type, base64.b64decode(page.logo), page.logo_digest) if page.logo else None
 
 
+def logo_with(digest: str) -> Picture | None:
+    """Return the logo with this digest, or None."""
+    page = PaymentPage.get_or_none(PaymentPage.logo_digest == digest) if digest else None
+    return Picture(page.logo_type, base64.b64decode(page.logo), page.logo_digest) if page else None
+
+
 def filled(template: str, order: Order) -> str:
     """Return an address with the numbers of an order in place of its placeholders."""
     return PLACEHOLDER.sub(lambda found: quote(getattr(order, found[1]) or "", safe=""), template)

@@ -90,7 +90,8 @@ def test_the_status_says_which_panel_the_page_shows(state, status, reach, http):
     assert set(answer.json) == {"code", "msg", "data"}
     left, received = answer.data["seconds_left"], answer.data["received_at"]
     facts = {"status": status, "state": state, "ready": True, "moved": False, "checking": state in ("checking", "late")}
-    assert answer.data == facts | {"seconds_left": left, "received_at": received}
+    facts |= {"seconds_left": left, "received_at": received, "can_return": False}
+    assert answer.data == facts
     assert isinstance(received, int) is (state in ("confirmed", "completed"))
     assert isinstance(left, int)
     assert 0 <= left <= 900
@@ -121,7 +122,7 @@ def test_the_page_has_the_time_in_china_at_which_the_payment_was_confirmed(api, 
     assert api.status(order_no) == "completed"
     assert http("GET", f"{STATUS}?order_no={order_no}").data["received_at"] == received
     shown = datetime.fromtimestamp(received, timezone(timedelta(hours=8)))
-    assert f"Received at {shown:%Y-%m-%d %H:%M:%S} (China time)" in Seen(visit(order_no).text).text
+    assert f"Received at {shown:%Y-%m-%d %H:%M:%S} (UTC+8)" in Seen(visit(order_no).text).text
 
 
 def test_a_payers_claim_makes_a_manual_order_paid_and_credits_nothing(api, http, balances, flask_json, visit):

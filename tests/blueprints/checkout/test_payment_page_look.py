@@ -1,0 +1,122 @@
+"""The merchant's settings on the payment page, and the ways from the page to the shop."""
+
+import re
+
+import pytest
+
+from services.sandbox import seeding
+from tests.blueprints.console.setting_up.test_pictures import jpeg, png
+from tests.pages import BACK, CASHIER, STATUS, Seen
+
+LOGO = "/addons/paychannel/pay/logo/"
+
+
+@pytest.fixture
+def page_of(flask):
+    """`page_of(color="#123456")` changes the settings of the merchant `demo`."""
+
+    def change(**settings):
+        named = [(f"--{name.replace('_', '-')}", value) for name, value in settings.items()]
+        flask("merchant", "page", "demo", *[part for pair in named for part in pair])
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("color", "text"),
+    [("#000000", "#fff"), ("#ffffff", "#000"), ("#07c160", "#000"), ("#b3261e", "#fff"), ("#ffdd00", "#000")],
+)
+def test_the_merchants_color_has_a_readable_text(color, text, page_of, reach, visit):
+    page_of(color=color)
+    assert f":root {{ --brand: {color}; --on-brand: {text}; }}" in visit(reach("pending")).text
+
+
+def test_a_color_does_not_weaken_the_policy_for_styles(page_of, reach, visit):
+    order_no = reach("pending")
+    assert "nonce" not in visit(order_no).headers["Content-Security-Policy"]
+    page_of(color="#1677ff")
+    answers = [visit(order_no) for _ in range(2)]
+    nonces = [re.search(r'<style nonce="([^"]{20,})">', answer.text)[1] for answer in answers]
+    assert nonces[0] != nonces[1]
+    for answer, nonce in zip(answers, nonces, strict=True):
+        assert f"style-src 'self' 'nonce-{nonce}';" in answer.headers["Content-Security-Policy"]
+        assert "unsafe" not in answer.headers["Content-Security-Policy"]
+
+
+@pytest.mark.parametrize(("image", "kind"), [(png(), "image/png"), (jpeg(), "image/jpeg")])
+def test_the_merchants_logo_is_on_the_page_and_cached_for_long(image, kind, page_of, reach, visit, app, tmp_path):
+    (tmp_path / "logo").write_bytes(image)
+    assert LOGO not in visit(reach("pending")).text
+    page_of(logo=str(tmp_path / "logo"))
+    (address,) = [each for each in Seen(visit(reach("pending")).text).addresses if each.startswith(LOGO)]
+    served = app.test_client().get(address)
+    assert (served.data, served.content_type) == (image, kind)
+    assert "immutable" in served.headers["Cache-Control"]
+    assert served.headers["X-Content-Type-Options"] == "nosniff"
+
+
+@pytest.mark.parametrize("digest", ["0" * 16, "x", "%00", "..%2f..", "' OR 1=1"])
+def test_an_unknown_logo_is_not_found(digest, http):
+    assert http("GET", f"{LOGO}{digest}").status == 404
+
+
+@pytest.mark.parametrize(
+    ("state", "has_contact", "has_new_order"),
+    [
+        ("pending", False, False),
+        ("paid", False, False),
+        ("completed", False, False),
+        ("expired", True, True),
+        ("cancelled", True, True),
+        ("refunded", True, True),
+        ("checking", True, False),
+        ("late", True, False),
+    ],
+)
+def test_a_payer_who_did_not_succeed_reads_whom_to_contact_and_where_to_order_again(
+    state, has_contact, has_new_order, page_of, reach, visit
+):
+    page_of(contact="WeChat: demo-shop", new_order_url="https://shop.example/again/{order_no}")
+    order_no = reach(state)
+    text = Seen(visit(order_no).text).text
+    assert ("Questions? Contact Demo Shop 演示商户: WeChat: demo-shop" in text) is has_contact
+    assert ("New order" in text) is has_new_order
+    assert f'href="https://shop.example/again/{order_no}"' in visit(order_no).text
+
+
+def test_without_settings_the_page_offers_neither(page_of, reach, visit):
+    page_of(contact="", new_order_url="", return_url="")
+    for state in ("expired", "cancelled", "completed"):
+        text = Seen(visit(reach(state)).text).text
+        assert not re.search("Questions|New order|Back to", text)
+
+
+@pytest.mark.parametrize("state", ["pending", "paid", "checking", "expired", "late", "refunded", "cancelled"])
+def test_nobody_returns_before_the_payment_is_proven(state, page_of, reach, visit, http):
+    page_of(return_url="https://shop.example/")
+    order_no = reach(state)
+    assert http("GET", f"{STATUS}?order_no={order_no}").data["can_return"] is False
+    page = visit(order_no)
+    assert "Back to" not in Seen(page.text).text
+    assert "url=" not in page.text.partition("<body")[0]
+    assert http("GET", f"{BACK}?order_no={order_no}").headers["Location"] == f"{CASHIER}?order_no={order_no}"
+
+
+@pytest.mark.parametrize("state", ["confirmed", "completed"])
+def test_a_proven_payment_leads_back_by_a_button_and_without_script_after_three_seconds(state, page_of, reach, visit):
+    page_of(return_url="https://shop.example/")
+    order_no = reach(state)
+    html = visit(order_no).text
+    assert "Back to Demo Shop 演示商户 You return automatically in three seconds. Stay here" in Seen(html).text
+    assert f'<noscript><meta http-equiv="refresh" content="3;url={BACK}?order_no={order_no}"></noscript>' in html
+    (stay,) = re.findall(r'id="stay" href="[^"]*order_no=(\S+?)"', html)
+    stays = visit(stay.replace("&amp;", "&"))
+    assert "refresh" not in stays.text
+    assert "You return automatically" not in Seen(stays.text).text
+    assert "Back to Demo Shop" in Seen(stays.text).text
+
+
+def test_the_demo_has_a_contact_and_ways_to_the_shop(demo, reach, visit):
+    text = Seen(visit(reach("cancelled")).text).text
+    assert seeding.PAGE["contact"] in text
+    assert "New order" in text

@@ -257,7 +257,7 @@ OPERATIONS = (
         "paymentReturn",
         "pages.back",
         PAYMENT,
-        N_("Send the payer of a completed epay order back to the shop."),
+        N_("Send the payer back to the shop with a signed address, once the payment is proven."),
         (Code.ORDER_NOT_FOUND,),
         query_texts=("order_no",),
         sends=PAGE,

@@ -81,40 +81,50 @@ def was_shown(order: Order) -> bool:
 
 
 def note_changed(order: Order, report: Report) -> bool:
-    """Record which resolved exceptions about a payout no longer count, because its channel's report has changed.
+    """Record which exceptions about a payout no longer count once resolved, because its channel's report has changed.
 
     It is in the caller's transaction. Returns: True if there are any new ones.
     """
-    changed = [each for each in counted_exceptions(order) if _is_changed(each, report)]
-    for each in changed:
-        lifecycle.note(order, "channel", because(Why.REPORT_CHANGED, kind=each.kind, exception=str(each.id)))
-    return bool(changed)
+    changed = [each for each in exceptions_of(order) if _is_changed(each, report)]
+    causes = [because(Why.REPORT_CHANGED, kind=each.kind, exception=str(each.id)) for each in changed]
+    noted = [lifecycle.note_once(order, "channel", cause) for cause in causes]
+    return any(noted)
 
 
 def _is_changed(exception: PaymentException, report: Report) -> bool:
-    """Return whether a report about a payout differs from the one that this exception was resolved for."""
-    paid = report.amount if report.state is State.PAID else 0
-    about_it = exception.reference == report.reference or "" in (exception.reference, report.reference)
+    """Return whether a report about a payout differs from the one that this exception is about."""
+    if exception.reference != report.reference and "" not in (exception.reference, report.reference):
+        return False
     end = (exception.kind, exception.resolution)
-    differs = exception.amount != paid if end == (PAYOUT_CONFLICT, CANCEL) else paid and end in NOT_PAID
-    return bool(about_it and differs)
+    if end == (PAYOUT_CONFLICT, CANCEL):
+        return bool(exception.amount != (report.amount if report.state is State.PAID else 0))
+    if end not in NOT_PAID or exception.code in NOT_FAILED or report.is_unsized:
+        return False
+    return report.state is not NOT_PAID[end]
 
 
 def counted_exceptions(order: Order) -> list[PaymentException]:
-    """Return a withdrawal's exceptions, oldest first, without those whose report has changed since.
+    """Return a withdrawal's exceptions, oldest first, without resolved ones whose report has changed.
 
-    If the channel repeats the report that such an exception was resolved for, this is a new difference.
+    If the channel repeats the report that such an exception is about, this is a new difference.
     """
     lines = History.select().where(History.order == order, History.code == Why.REPORT_CHANGED)
     changed = {reason_of(line).args["exception"] for line in lines}
-    return [each for each in exceptions_of(order) if str(each.id) not in changed]
+    return [each for each in exceptions_of(order) if each.is_open or str(each.id) not in changed]
 
 
 # The ends of exceptions. An operator decides the first four, the channel's reports prove the others.
 CREDIT, REFUND, COMPLETE, CANCEL = RESOLUTIONS = ("credit", "refund", "complete", "cancel")
 CORRECTED, RETURNED, PAID_OUT, FAILED = ("corrected", "returned", "paid_out", "failed")
-# The kinds and ends of exceptions that were resolved for a payout that the channel reported as not made.
-NOT_PAID = {(REVERSED, COMPLETE), (PAYOUT_MISSING, COMPLETE), (PAYOUT_CONFLICT, FAILED)}
+# The codes of exceptions that a report other than a failure opened.
+NOT_FAILED = (Why.PAYOUT_IN_PROGRESS, Why.PAYOUT_NOT_THERE)
+# The kinds and ends of exceptions about a payout that the channel reported as not made, and that report.
+NOT_PAID = {
+    (REVERSED, None): State.FAILED,
+    (REVERSED, COMPLETE): State.FAILED,
+    (PAYOUT_CONFLICT, FAILED): State.FAILED,
+    (PAYOUT_MISSING, COMPLETE): State.ABSENT,
+}
 
 
 @dataclass(frozen=True)
@@ -290,7 +300,8 @@ def proof_of_withdrawal(order: Order, report: Report, position: Position) -> Pro
         ends = {(REVERSED, COMPLETE)} | (
             {(PAYOUT_CONFLICT, FAILED)} if report.reference != order.channel_reference else set()
         )
-        known = any((each.kind, each.resolution) in ends for each in position.exceptions)
+        failed = [each for each in position.exceptions if each.code not in NOT_FAILED]
+        known = any((each.kind, each.resolution) in ends for each in failed)
         return Proof.AS_BOOKED if known and position.books is Books.SPENT else Proof.GONE
     if report.state is State.OPEN:
         return Proof.UNDER_WAY

@@ -327,6 +327,11 @@ CHANGES_OF_MIND = [
     (("failed", "paid", "complete", "failed"), ["reversed"]),
     (("complete", "failed", "complete", "failed"), []),
     (("complete", "failed", "complete", "paid", "failed"), ["reversed"]),
+    (("complete", "open", "complete", "failed"), ["reversed"]),
+    (("complete", "failed", "paid", "complete", "failed"), ["reversed"]),
+    (("complete", "failed", "open", "complete", "failed"), ["reversed"]),
+    (("complete", "failed", "complete", "open", "complete", "failed"), ["reversed"]),
+    (("complete", "failed", "paid", "failed", "credit", "failed"), []),
     (("cancel", "failed", "paid", "complete", "failed", "credit", "paid"), ["payout_conflict"]),
 ]
 

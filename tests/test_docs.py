@@ -24,8 +24,8 @@ CODE = re.compile(r"```.*?```", re.DOTALL)
 ZH = ROOT / "docs" / "zh"
 PLAIN = [page for page in PAGES if page.name != "CHANGELOG.md" and not page.is_relative_to(ZH)]
 IN_BOTH_LANGUAGES = (
-    *("README", "quickstart", "integrating", "signing", "callbacks", "returning", "errors", "console"),
-    *("drivers", "epay", "epay-inbound", "wechatpay", "alipay"),
+    *("README", "quickstart", "integrating", "signing", "callbacks", "payment-page", "returning", "errors"),
+    *("console", "drivers", "epay", "epay-inbound", "wechatpay", "alipay"),
 )
 
 

@@ -143,6 +143,8 @@ def test_a_payer_who_stays_is_not_sent_away(payer, running):
     assert payer.chrome.execute_script("return document.activeElement.id") == "back"
     payer.chrome.execute_async_script("setTimeout(arguments[0], 3500)")  # longer than the page waits
     assert payer.has_not_reloaded
+    payer.opens(placed["pay_url"])
+    assert not payer.find("#leaving").is_displayed()
 
 
 def test_without_script_the_payer_returns_too_or_stays(payer, running):

@@ -9,6 +9,7 @@ from flask import redirect, render_template, request, url_for
 from flask_babel import gettext
 
 from blueprints.checkout import parts
+from blueprints.checkout.payer import payer
 from models.tables.channel import Channel
 from models.tables.order import CANCELLED, Order
 from runtime import current
@@ -35,6 +36,7 @@ def page(number: str) -> str | None:
         return None  # the page of its last order says more
     choices = [] if over else epay_accounts.choices(known, payment.type, payment.amount)
     repeated = Counter(method for _, method in choices)
+    closed_to = {method: parts.app_closed_to(method, payer().browser) for method in repeated}
     return render_template(
         "cashier_choice.html",
         order_no=number,
@@ -54,8 +56,9 @@ def page(number: str) -> str | None:
                 "method": method,
                 "text": gettext(PAY_METHOD_TEXTS[method]),
                 "channel": channel.name if repeated[method] > 1 else "",
+                "closed_to": closed_to[method],
             }
-            for channel, method in choices
+            for channel, method in sorted(choices, key=lambda each: bool(closed_to[each[1]]))
         ],
     )
 

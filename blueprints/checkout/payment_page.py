@@ -124,7 +124,7 @@ def index() -> Any:
     picture = _picture_url(order) if by_hand else ""
     only_an_app = opened.scheme and not (opened.qr or opened.redirect)
     live = parts.live(order)
-    return render_template(
+    page = render_template(
         "cashier.html",
         order_no=order.order_no,
         amount=hundredths(order.amount),
@@ -169,6 +169,7 @@ def index() -> Any:
         received=in_china(live["received_at"], "%Y-%m-%d %H:%M:%S") if live["received_at"] else "",
         **live,
     )
+    return parts.compact(page)
 
 
 @pages.get("/addons/paychannel/pay/logo/<digest>")

@@ -112,8 +112,12 @@
     }
   }
 
-  function goBack() {
+  function remember() {
     sessionStorage.setItem(back.href, "");
+  }
+
+  function goBack() {
+    remember();
     location.replace(back.href);
   }
 
@@ -129,6 +133,7 @@
     byId("stay").addEventListener("click", (event) => {
       event.preventDefault();
       clearTimeout(leaving);
+      remember();
       byId("leaving").hidden = true;
       back.focus();
     });

@@ -1,6 +1,7 @@
 """Parts of the payment page: the code to save, the lines of a transfer, other wallets' browsers, language, size."""
 
 import base64
+import itertools
 import re
 
 import pytest
@@ -140,13 +141,21 @@ def test_the_choice_of_a_language_leads_nowhere_else(hostile, http):
     assert "Set-Cookie" not in answer.headers
 
 
-def test_the_whole_page_is_small(reach, visit, http, flask, api):
-    def size(answer):
-        files = {each for each in Seen(answer.text).addresses if re.search(r"\.(css|js)$", each)}
-        assert len(files) >= 2
-        return len(answer.text.encode()) + sum(len(http("GET", each).text.encode()) for each in files)
+def test_the_whole_page_with_its_styles_and_scripts_is_small(reach, http, flask, api):
+    urls = {"--return-url": "https://shop.example/{order_no}", "--new-order-url": "https://shop.example/"}
+    look = urls | {"--contact": "微信客服" * 25, "--color": "#1677ff"}
+    flask("merchant", "page", "demo", *[part for pair in look.items() for part in pair])
+    flask(
+        "channel", "set", 3, "--config", f"qr_alipay={'0123456789' * 20}", "--config", "note={order_no} " + "备注" * 20
+    )
+    placed = [reach(state) for state in ("pending", "paid", "confirmed", "completed", "cancelled", "late")]
+    placed += [api.buy(channel=3, paychannel_paymethod=method).data["order_no"] for method in ("bank", "alipay")]
 
-    pages = [reach(state) for state in ("pending", "paid", "confirmed", "completed", "cancelled", "late")]
-    pages.append(api.buy(channel=3, paychannel_paymethod="bank").data["order_no"])
-    sizes = {size(visit(order_no, language)) for order_no in pages for language in ("en", "zh")}
+    def size(order_no, language, agent):
+        page = http("GET", f"{CASHIER}?order_no={order_no}", headers={"Accept-Language": language, "User-Agent": agent})
+        files = {each for each in Seen(page.text).addresses if re.search(r"\.(css|js)$", each)}
+        assert len(files) == 2
+        return sum(len(text.encode()) for text in (page.text, *(http("GET", each).text for each in files)))
+
+    sizes = [size(*each) for each in itertools.product(placed, ("en", "zh"), (PHONE, WECHAT))]
     assert max(sizes) < MOST_BYTES

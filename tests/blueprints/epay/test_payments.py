@@ -324,6 +324,29 @@ def test_without_one_channel_the_payer_chooses(kind, expected, shop, http, api, 
     assert shop.api("order", out_trade_no="SHOP-1")["type"] == "wxpay"
 
 
+@pytest.mark.parametrize(
+    ("agent", "expected", "named"),
+    [
+        ("iPhone Mobile MicroMessenger/8.0", ["2-wxpay", "1-wxpay", "2-alipay"], "WeChat"),
+        ("iPhone Mobile AlipayClient/10", ["2-alipay", "2-wxpay", "1-wxpay"], "Alipay"),
+        ("iPhone Mobile", ["2-alipay", "2-wxpay", "1-wxpay"], ""),
+    ],
+)
+def test_what_does_not_work_in_the_payers_app_is_offered_last(agent, expected, named, shop, http):
+    number = shop.mapi(type=None)["trade_no"]
+    page = http("GET", f"{CASHIER}?order_no={number}", headers={"User-Agent": agent, "Accept-Language": "en"})
+    assert choices(page) == expected
+    assert (f"does not work inside {named}." in page.text) is bool(named)
+
+
+def test_a_payer_who_is_too_late_to_choose_can_order_again(shop, flask, ahead, visit):
+    flask("merchant", "page", "demo", "--new-order-url", "https://shop.example/{merchant_order_no}/{order_no}")
+    number = shop.mapi(type=None)["trade_no"]
+    assert "shop.example/SHOP-1" not in visit(number).text
+    ahead(901)
+    assert f'href="https://shop.example/SHOP-1/{number}"' in visit(number).text
+
+
 def test_a_choice_counts_once(shop, http, api, visit):
     number = shop.mapi(type=None)["trade_no"]
     for choice in ("2-alipay", "1-wxpay"):

@@ -444,7 +444,7 @@ class AlipayDriver(Driver):
         if way in PAGES:
             method, product = PAGES[way]
             content |= {"product_code": product} | ({"quit_url": payment.pay_url} if way == "wap" else {})
-            query, form = self._request(method, content, notify_url=payment.notify_url, return_url=payment.pay_url)
+            query, form = self._request(method, content, notify_url=payment.notify_url, return_url=payment.return_url)
             return Opened(redirect=f"{self.config['base_url']}?{urlencode(query)}", fields=form)
         # A forged refusal is harmless here: no payer has seen a code yet.
         answer = self._call("alipay.trade.precreate", content, unsigned_errors=True, notify_url=payment.notify_url)

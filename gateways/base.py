@@ -163,6 +163,11 @@ class Payment:
     expires_at: int
     payer: Payer | None = None
 
+    @property
+    def return_url(self) -> str:
+        """An address of the payment page without a query, for upstreams that allow none there."""
+        return self.pay_url.replace("?order_no=", "/")
+
 
 @dataclass(frozen=True)
 class Payout:

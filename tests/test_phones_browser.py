@@ -41,7 +41,7 @@ def upstreams(running):
         server.expect_request("/favicon.ico").respond_with_data(status=204)
         wechat, sign_in, alipay = WechatPay(server), WechatSignIn(server), Alipay(server)
         for driver, config in (
-            ("wechatpay", wechat.config(**sign_in.config())),
+            ("wechatpay", wechat.config(**sign_in.config(), h5="true")),
             ("alipay", alipay.config("key", wap="true")),
         ):
             pairs = [part for name, value in config.items() for part in ("--config", f"{name}={value}")]
@@ -49,6 +49,8 @@ def upstreams(running):
             number = json.loads(running.flask(*new).stdout)["id"]
             running.flask("channel", "link", str(number), "demo")
             (wechat if driver == "wechatpay" else alipay).channel = number
+        server.expect_request("/checkmweb").respond_with_data("<b>WeChat</b>", content_type="text/html")
+        wechat.h5_url = server.url_for("/checkmweb?prepay_id={}")
         yield wechat, alipay
 
 
@@ -114,6 +116,17 @@ def test_in_wechat_a_payment_that_does_not_succeed_can_be_tried_again(outcome, s
         assert len(in_wechat.chrome.execute_script("return window.asked")) == tries
 
 
+def test_on_a_phone_wechats_page_learns_from_which_site_the_payer_comes(phone, running, upstreams):
+    wechat, _ = upstreams
+    phone.uses("mobile")
+    phone.opens(running.api.buy(channel=wechat.channel, paychannel_paymethod="wxpay").data["pay_url"])
+    phone.waits_for(lambda: phone.find(".pay a.primary").is_displayed())
+    phone.find(".pay a.primary").click()
+    phone.waits_for(lambda: phone.find("b").text == "WeChat")
+    [visit] = [asked for asked, _ in wechat.server.log if asked.path == "/checkmweb"]
+    assert visit.headers["Referer"] == f"{running.url}/", "WeChat refuses payers from an unknown site"
+
+
 def test_on_a_phone_alipays_page_opens_by_one_button(phone, running, upstreams):
     _, alipay = upstreams
     placed = running.api.buy("12.30", channel=alipay.channel, paychannel_paymethod="alipay").data
@@ -123,7 +136,7 @@ def test_on_a_phone_alipays_page_opens_by_one_button(phone, running, upstreams):
     phone.find(".pay a.primary").click()
     phone.waits_for(lambda: "12.30" in phone.find("b").text)
     assert phone.chrome.current_url.startswith(alipay.gateway)
-    phone.chrome.get(alipay.codes[placed["order_no"]]["return_url"])
+    phone.chrome.get(alipay.return_address(placed["order_no"]))
     alipay.pay(placed["order_no"])
     assert alipay.notice(placed["order_no"]).to(running.api.send, placed["order_no"]).text == "success"
     phone.waits_for(lambda: phone.heading == "支付成功")

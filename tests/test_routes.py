@@ -12,6 +12,7 @@ API = """
 /addons/paychannel/pay/choose POST
 /addons/paychannel/pay/go GET
 /addons/paychannel/pay/index GET
+/addons/paychannel/pay/index/<order_no> GET
 /addons/paychannel/pay/language GET
 /addons/paychannel/pay/logo/<digest> GET
 /addons/paychannel/pay/open POST

@@ -51,7 +51,7 @@ def sign_in(order: Order) -> Response | None:
     shown = attempts.shown_to(order, who)
     if shown.is_waiting or (shown.is_ready and not (shown.refusal and "again" in request.args)):
         return None
-    state = secrets.token_urlsafe(16)
+    state = secrets.token_hex(16)  # WeChat documents letters and digits only
     back = f"{current().settings.public_url}{url_for('pages.signed_in')}?{urlencode({'order_no': order.order_no})}"
     return _with_cookie(redirect(driver.sign_in_url(back, state), 303), STATE, state)
 

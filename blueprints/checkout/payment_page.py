@@ -183,6 +183,12 @@ def logo(digest: str) -> Response:
     return response
 
 
+@pages.get("/addons/paychannel/pay/index/<order_no>")
+def returned(order_no: str) -> Any:
+    """Show the page to a payer who comes back from the channel; the channel's fields in the address don't count."""
+    return redirect(url_for("pages.index", order_no=order_no), 303)
+
+
 @pages.get("/addons/paychannel/pay/language")
 def language() -> Any:
     """Store the language that the payer chose, and return to the page."""

@@ -395,10 +395,21 @@ def test_alipays_page_returns_to_the_payment_page_and_knows_the_expiry(alipay, a
     address, form = payer.goes(order_no)
     assert requests.post(address, data=form, timeout=10).status_code == 200
     made = alipay.codes[order_no]
-    assert made["return_url"].endswith(f"{CASHIER}?order_no={order_no}")
-    assert made["quit_url"] == made["return_url"]
+    assert made["quit_url"].endswith(f"{CASHIER}?order_no={order_no}")
     assert made["notify_url"].endswith(f"/addons/paychannel/notify/{order_no}")
     assert re.fullmatch(r"[0-9-]{10} [0-9:]{8}", made["time_expire"])
+
+
+def test_the_fields_that_alipay_adds_to_the_return_have_no_effect(alipay, alipay_channel, placed, phone, api):
+    order_no, payer = placed(alipay_channel, "alipay"), phone("mobile")
+    payer.opens(order_no)
+    address, form = payer.goes(order_no)
+    assert requests.post(address, data=form, timeout=10).status_code == 200
+    back = alipay.return_address(order_no)
+    assert urlsplit(back).path == f"{CASHIER}/{order_no}", "Alipay allows no query of ours"
+    assert order_no in payer.get(back)
+    assert payer.visited[-1] == f"{CASHIER}?order_no={order_no}"
+    assert api.status(order_no) == "pending"
 
 
 def test_alipays_form_is_signed_at_the_moment_it_is_used(alipay, alipay_channel, placed, phone, ahead):
@@ -437,7 +448,7 @@ def runtime_for_drivers():
 
 
 def _payment(browser, openid=""):
-    pages = ("https://shop.example.com/notify", "https://shop.example.com/pay", 2_000_000_000)
+    pages = ("https://shop.example.com/notify", "https://shop.example.com/pay?order_no=sdk-0001", 2_000_000_000)
     return Payment("sdk-0001", 100, "wxpay", "Order", *pages, Payer("203.0.113.7", browser, openid))
 
 
@@ -486,7 +497,7 @@ def test_the_sdk_verifies_what_the_page_gives_to_wechat(wechat, sign_in, wechat_
         (
             "mobile",
             "api_alipay_trade_wap_pay",
-            {"product_code": "QUICK_WAP_WAY", "quit_url": "https://shop.example.com/pay"},
+            {"product_code": "QUICK_WAP_WAY", "quit_url": "https://shop.example.com/pay?order_no=sdk-0001"},
         ),
         ("pc", "api_alipay_trade_page_pay", {}),
     ],
@@ -503,7 +514,7 @@ def test_the_sdk_signs_alipays_page_as_the_driver_does(
                 subject="Order",
                 out_trade_no="sdk-0001",
                 total_amount="1.00",
-                return_url="https://shop.example.com/pay",
+                return_url="https://shop.example.com/pay/sdk-0001",
                 notify_url="https://shop.example.com/notify",
                 time_expire="2033-05-18 11:33:20",
                 **changed,

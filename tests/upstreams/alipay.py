@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
 from functools import cache
 from typing import Any
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from Cryptodome.Hash import SHA256
 from Cryptodome.Signature import PKCS1_v1_5
@@ -214,6 +214,7 @@ class Alipay(Loopback):
         """Alipay's own page, on which the payer opens the app, scans or signs in."""
         assert content["product_code"] == PAGES[method]
         assert "quit_url" in content or method == "alipay.trade.page.pay"
+        assert not urlsplit(content["return_url"]).query, "its documents allow no parameters there"
         self.codes.setdefault(content["out_trade_no"], {**content, "way": method})
         return Response(f"<h1>{content['subject']}</h1><b>{content['total_amount']}</b>", content_type="text/html")
 
@@ -269,6 +270,15 @@ class Alipay(Loopback):
         self.scan(order_no)
         trade = self.trades[order_no]
         trade |= {"trade_status": "TRADE_SUCCESS", "total_amount": money or trade["total_amount"]}
+
+    def return_address(self, order_no: str) -> str:
+        """The address to which its page sends the payer after a payment: with signed fields."""
+        made = self.codes[order_no]
+        told = {"charset": "utf-8", "out_trade_no": order_no, "method": f"{made['way']}.return", "version": "1.0"}
+        told |= {"total_amount": made["total_amount"], "trade_no": "2026050122001400000000", "app_id": APP_ID}
+        told |= {"auth_app_id": APP_ID, "seller_id": SELLER_ID, "timestamp": "2026-05-01 12:00:00"}
+        signed = told | {"sign": self.sign(_joined(told, ())), "sign_type": "RSA2"}
+        return f"{made['return_url']}?{urlencode(signed)}"
 
     def notice_fields(self, order_no: str, **changed: str) -> dict[str, str]:
         """The fields of a notice, without the signature."""

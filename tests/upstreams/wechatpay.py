@@ -74,6 +74,7 @@ class WechatPay(Loopback):
         self.signs_by, self.clock_off = "key", 0
         self.signs_errors = False
         self.code_url = "weixin://wxpay/bizpayurl?pr={}"
+        self.h5_url = "https://wx.tenpay.com/cgi-bin/mmpayweb-bin/checkmweb?prepay_id=wx26{0}&package=1{0}"
         self.orders: dict[str, dict[str, Any]] = {}
         self.refuses: list[tuple[int, Any]] = []  # status and body of the next responses, instead of the right ones
 
@@ -198,9 +199,7 @@ class WechatPay(Loopback):
         said = {
             "native": {"code_url": self.code_url.format(short)},
             "jsapi": {"prepay_id": f"wx26112209580621e9b071c00d9e093b00{short}"},
-            "h5": {
-                "h5_url": f"https://wx.tenpay.com/cgi-bin/mmpayweb-bin/checkmweb?prepay_id=wx26{short}&package=1{short}"
-            },
+            "h5": {"h5_url": self.h5_url.format(short)},
         }
         return self._genuine(said[way])
 
@@ -286,6 +285,7 @@ class WechatSignIn(Loopback):
         asked = request.args.to_dict()
         if path == "connect/oauth2/authorize":
             assert list(asked) == ["appid", "redirect_uri", "response_type", "scope", "state"]
+            assert re.fullmatch("[0-9A-Za-z]{1,128}", asked["state"]), "its documents allow no other characters"
             assert (asked["appid"], asked["response_type"], asked["scope"]) == (APPID, "code", "snsapi_base")
             code = secrets.token_hex(16)
             self.codes[code] = self.openid

@@ -10,7 +10,8 @@ from tests.gateways.test_attempts import AGENTS
 from tests.pages import BACK, CASHIER, CHOOSE, CLAIM, FORM, GO, OPEN, SIGNED_IN, STATUS
 from tests.upstreams.wechatpay import WechatPay, WechatSignIn
 
-GETS = (CASHIER, STATUS, GO, BACK, SIGNED_IN, *(f"/addons/paychannel/pay/{name}" for name in ("qr-image", "language")))
+GETS = (CASHIER, f"{CASHIER}/%5Cevil.example", STATUS, GO, BACK, SIGNED_IN)
+GETS += tuple(f"/addons/paychannel/pay/{name}" for name in ("qr-image", "language"))
 POSTS = (OPEN, CHOOSE, CLAIM)
 NAMES = ("order_no", "again", "choice", "code", "state", "v", "lang", "played", "refused", "return_url", "url")
 ELSEWHERE = st.sampled_from(

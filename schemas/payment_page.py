@@ -15,7 +15,7 @@ from schemas.messages import N_
 
 PLACEHOLDERS = ("order_no", "merchant_order_no")
 PLACEHOLDER = re.compile(rf"\{{({'|'.join(PLACEHOLDERS)})\}}")
-_PATH = re.compile(r"/(?![/\\])")
+_PATH = re.compile(r"/(?![/\\{])")  # an empty number would leave two slashes: another host
 _HOST = re.compile(r"[A-Za-z0-9.-]+|[0-9A-Fa-f:.]+")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from urllib.parse import unquote_plus, urlencode, urlsplit
 
@@ -13,9 +14,9 @@ from services.security import vault
 from services.security.signing import sign_webhook
 
 PROVEN = (CONFIRMED, COMPLETED)
-# A merchant's number with this character is not signed: it could end in a time and the body of a callback, to which the
-# signature would apply, too.
-JSON = "{"
+# A merchant's number with this is not signed, because the signature could have another meaning: the number could end in
+# a time and the body of a callback, or in a time, a status and the number of another order.
+AMBIGUOUS = re.compile(rf"\{{|\.({'|'.join(PROVEN)})\.")
 
 
 def has_address(order: Order) -> bool:
@@ -25,9 +26,11 @@ def has_address(order: Order) -> bool:
 
 def address(order: Order) -> str:
     """Return where the payer returns now; empty if there is no address, or the payment is not proven."""
+    if order.status not in PROVEN:  # first, because open pages ask every two seconds
+        return ""
     payment = epay_notices.payment_of(order)
     url = _url(order, payment)
-    if not url or order.status not in PROVEN:
+    if not url:
         return ""
     if payment is None or not payment.return_url:
         return _with_query(payment_page.filled(url, order), _signed(order))
@@ -40,7 +43,7 @@ def _url(order: Order, payment: EpayOrder | None) -> str:
     """Return the address without the order's fields: that of the epay payment, or else the merchant's."""
     known = cache.by_id(order.merchant_id)
     if payment is None or not payment.return_url:
-        return "" if JSON in order.merchant_order_no else str(known.page.return_url)
+        return "" if AMBIGUOUS.search(order.merchant_order_no) else str(known.page.return_url)
     host = urlsplit(payment.return_url).hostname or ""
     return payment.return_url if epay_accounts.allows(known.account, host) else ""
 

@@ -77,6 +77,7 @@ BAD = [
     "javascript:alert(1)",
     "//evil.example/",
     "/\\evil.example/",
+    "/{merchant_order_no}/evil.example",
     "https:///path",
     "http://shop.example/",
     "https://user@shop.example/",

@@ -109,6 +109,12 @@ def test_a_number_that_could_stand_for_a_callback_is_not_signed(template, paid, 
     assert back(order_no) == f"/addons/paychannel/pay/index?order_no={order_no}"
 
 
+@pytest.mark.parametrize("status", ["confirmed", "completed"])
+def test_a_number_that_could_stand_for_another_order_is_not_signed(template, paid, back, status):
+    order_no = paid(merchant_order_no=f"{int(time.time())}.{status}.A-2")
+    assert back(order_no) == f"/addons/paychannel/pay/index?order_no={order_no}"
+
+
 def test_a_return_is_signed_with_both_secrets_while_one_rotates(template, paid, back, flask_json):
     new = flask_json("merchant", "rotate", "demo", "--callback", "--keep-hours", "1")["callback_secret"]
     fields = fields_of(back(paid()))

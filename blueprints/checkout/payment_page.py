@@ -251,7 +251,7 @@ def go() -> Any:
     """Send the payer to the channel's own page: to a link, or with a freshly signed form."""
     order = _deposit(request.args.get("order_no"))
     try:
-        opened = attempts.signed_again(order, payer()) if order.status == PENDING else None
+        opened = attempts.signed_again(order, payer()) if attempts.is_payable(order) else None
     except ChannelError:
         opened = None
     if opened is None or not opened.fields:

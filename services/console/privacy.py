@@ -53,7 +53,7 @@ def needed_for(orders: list[Order]) -> dict[int, str]:
     return {order.id: reason for order in orders if (reason := why(order))}
 
 
-def _orders_of(table: type[PaymentException | Callback | OrderNote | EpayOrder], which: object) -> set[int]:
+def _orders_of(table: type[PaymentException | Callback | OrderNote | EpayOrder | Attempt], which: object) -> set[int]:
     return {row[0] for row in table.select(table.order).where(which).tuples()}
 
 
@@ -79,9 +79,9 @@ def having(orders: list[Order]) -> list[Order]:
     sent = {row[0] for row in PayoutAccount.select(PayoutAccount.id).where(own).tuples()}
     ids = [order.id for order in orders]
     described = (EpayOrder.name != "") | (EpayOrder.param != "")
-    noted = _orders_of(OrderNote, OrderNote.order.in_(ids)) | _orders_of(
-        EpayOrder, EpayOrder.order.in_(ids) & described
-    )
+    noted = _orders_of(OrderNote, OrderNote.order.in_(ids))
+    noted |= _orders_of(EpayOrder, EpayOrder.order.in_(ids) & described)
+    noted |= _orders_of(Attempt, Attempt.order.in_(ids) & Attempt.payer.is_null(False))
     return [order for order in orders if order.customer_name or order.account_id in sent or order.id in noted]
 
 

@@ -190,6 +190,18 @@ def test_no_page_log_or_database_has_the_payers_openid(sign_in, wechat_channel, 
     assert all(sign_in.openid.encode() not in file.read_bytes() for file in instance.glob("*.sqlite*"))
 
 
+def test_the_hash_of_the_openid_is_erased_also_without_other_personal_data(
+    wechat, wechat_channel, placed, phone, api, due, flask, shop
+):
+    order_no = placed(wechat_channel)
+    phone().views(order_no)
+    wechat.pay(order_no)
+    wechat.notice(order_no).to(api.send, order_no)
+    due()
+    assert "erased in 1 of 1 orders" in flask("privacy", "erase", order_no, "--yes").output
+    assert "erased in 0 of 1 orders" in flask("privacy", "erase", order_no, "--yes").output
+
+
 @pytest.mark.parametrize(
     "query", ["", "&code=1", "&code=1&state=", "&code=1&state=x", "&code=1&state=%F0%9F", "&code=1&state=%E5%BC%A0"]
 )
@@ -436,6 +448,16 @@ def test_changing_from_the_computer_to_the_phone_makes_a_second_attempt(
     alipay.notice(f"{order_no}_2").to(api.send, order_no)
     later(5)
     assert (api.status(order_no), list(alipay.codes)) == ("completed", [order_no, f"{order_no}_2"])
+
+
+def test_after_the_expiry_the_button_leads_to_the_page_and_not_to_alipay(
+    alipay, alipay_channel, placed, phone, ahead
+):
+    order_no, payer = placed(alipay_channel, "alipay"), phone("mobile")
+    payer.opens(order_no)
+    ahead(900)
+    page, form = payer.goes(order_no)
+    assert (form, "Payment time expired" in page) == ({}, True)
 
 
 # --- the vendors' SDKs

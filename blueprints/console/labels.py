@@ -234,6 +234,7 @@ NEXT = {
     "ask for late money": lazy_gettext("check for a late payment"),
     "approve automatically": lazy_gettext("approve automatically"),
     "hand over": lazy_gettext("send to the channel, or check status"),
+    "ask for second payment": lazy_gettext("check for a second payment"),
     "ask for late payout": lazy_gettext("check for a late payout"),
 }
 FIELDS = {

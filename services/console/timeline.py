@@ -38,6 +38,7 @@ ACTS = {
     (BUY, PENDING): "ask",
     (BUY, PAID): "ask",
     (BUY, CONFIRMED): "credit",
+    (BUY, COMPLETED): "ask for second payment",
     (BUY, CANCELLED): "ask for late money",
     (SELL, PENDING): "approve automatically",
     (SELL, CONFIRMED): "hand over",

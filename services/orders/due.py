@@ -238,6 +238,7 @@ ACTS = {
     (BUY, PENDING): _ask_about_deposit,
     (BUY, PAID): _ask_about_deposit,
     (BUY, CONFIRMED): _complete_deposit,
+    (BUY, COMPLETED): _check_ended,
     (BUY, CANCELLED): _check_ended,
     (SELL, PENDING): _auto_approve,
     (SELL, CONFIRMED): _pay_out,

@@ -450,14 +450,46 @@ def test_changing_from_the_computer_to_the_phone_makes_a_second_attempt(
     assert (api.status(order_no), list(alipay.codes)) == ("completed", [order_no, f"{order_no}_2"])
 
 
-def test_after_the_expiry_the_button_leads_to_the_page_and_not_to_alipay(
-    alipay, alipay_channel, placed, phone, ahead
-):
+def test_after_the_expiry_the_button_leads_to_the_page_and_not_to_alipay(alipay, alipay_channel, placed, phone, ahead):
     order_no, payer = placed(alipay_channel, "alipay"), phone("mobile")
     payer.opens(order_no)
     ahead(900)
     page, form = payer.goes(order_no)
     assert (form, "Payment time expired" in page) == ({}, True)
+
+
+def test_a_second_payment_is_found_after_the_order_completed_although_its_notice_was_lost(
+    alipay, alipay_channel, placed, phone, api, later, exceptions, balances, order_details
+):
+    order_no, browsers = placed(alipay_channel, "alipay"), (phone("pc"), phone("mobile"))
+    for payer in browsers:
+        payer.opens(order_no)
+        address, form = payer.goes(order_no)
+        assert requests.post(address, data=form, timeout=10).status_code == 200
+    alipay.pay(f"{order_no}_2")
+    alipay.notice(f"{order_no}_2").to(api.send, order_no)
+    later(5)
+    assert (api.status(order_no), exceptions()) == ("completed", {})
+    alipay.pay(order_no)
+    later(601)
+    assert (balances()[0], exceptions()) == (PAID, {order_no: "paid_twice"})
+
+
+def test_an_order_with_several_attempts_is_checked_three_times_after_it_completed(
+    alipay, alipay_channel, placed, phone, api, later, order_details
+):
+    order_no = placed(alipay_channel, "alipay")
+    for browser in ("wechat", "mobile"):
+        phone(browser).opens(order_no)
+    alipay.pay(order_no)
+    alipay.notice(order_no).to(api.send, order_no)
+    later(5)
+    assert api.status(order_no) == "completed"
+    alipay.calls.clear()
+    for seconds in (601, 3_000, 83_000):
+        later(seconds)
+    assert len(alipay.calls) == 3 * 2
+    assert order_details(order_no)["due_at"] is None
 
 
 # --- the vendors' SDKs

@@ -54,7 +54,7 @@ def page(key: str) -> Any:
         digest=settings.logo_digest,
         most_kb=payment_page.LARGEST_LOGO // 1024,
         example=payment_page.filled(settings.return_url, Order(order_no="1" * 24, merchant_order_no="A-1001")),
-        previews=[(status, pay_url(order_no)) for status, order_no in _newest(row).items()],
+        previews=[(status, f"{pay_url(order_no)}&stay=1") for status, order_no in _newest(row).items()],
     )
 
 

@@ -126,15 +126,15 @@ def test_the_logo_and_the_other_settings_are_independent(upload, fill, settings)
     assert (settings()["contact"], settings()["logo_type"]) == ("me", "image/png")
 
 
-def test_the_page_links_previews_and_shows_where_a_payer_returns(page, fill, api):
+def test_the_page_links_previews_that_stay_and_shows_where_a_payer_returns(page, fill, api):
     assert "The merchant has no deposit yet." in page(PAGE).text
     fill(PAGE, **SETTINGS)
     paid, waiting = (api.buy().data["order_no"] for _ in range(2))
     api.play(paid, "success")
     shown = page(PAGE)
     assert "A payer returns to: https://shop.example/orders/A-1001" in shown.text
-    assert shown.links["Payment page of the newest open deposit"].endswith(waiting)
-    assert shown.links["Payment page of the newest completed deposit"].endswith(paid)
+    assert shown.links["Payment page of the newest open deposit"].endswith(f"{waiting}&stay=1")
+    assert shown.links["Payment page of the newest completed deposit"].endswith(f"{paid}&stay=1")
 
 
 def test_only_administrators_change_it(viewer, send, console, page):

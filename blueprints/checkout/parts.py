@@ -50,6 +50,11 @@ def app_closed_to(method: str, browser: str) -> str:
     return gettext(APPS[browser]) if browser in CLOSED_TO.get(method, ()) else ""
 
 
+def is_apple_phone() -> bool:
+    """Return whether a downloaded image is not among the photos, from which apps read codes."""
+    return any(word in request.user_agent.string for word in ("iPhone", "iPad"))
+
+
 def look_of(order: Order) -> dict[str, Any]:
     """Return the merchant's settings of the page for templates; a payment without an order gets an unsaved one.
 

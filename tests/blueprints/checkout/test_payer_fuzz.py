@@ -13,7 +13,21 @@ from tests.upstreams.wechatpay import WechatPay, WechatSignIn
 GETS = (CASHIER, f"{CASHIER}/%5Cevil.example", STATUS, GO, BACK, SIGNED_IN)
 GETS += tuple(f"/addons/paychannel/pay/{name}" for name in ("qr-image", "language"))
 POSTS = (OPEN, CHOOSE, CLAIM)
-NAMES = ("order_no", "again", "choice", "code", "state", "v", "lang", "played", "refused", "return_url", "url")
+NAMES = (
+    "order_no",
+    "again",
+    "choice",
+    "code",
+    "state",
+    "v",
+    "to",
+    "stay",
+    "save",
+    "played",
+    "refused",
+    "return_url",
+    "url",
+)
 ELSEWHERE = st.sampled_from(
     [
         "https://evil.example/",
@@ -31,7 +45,7 @@ HEADERS = st.fixed_dictionaries(
     optional={
         "Host": st.sampled_from(["evil.example", "evil.example:80", "localhost"]),
         "Referer": ELSEWHERE,
-        "Cookie": LATIN | st.sampled_from(["payer=x; sign_in=x", "sign_in=", "language=xx"]),
+        "Cookie": LATIN | st.sampled_from(["payer=x; sign_in=x", "sign_in=", "payer_language=xx", "payer_language=zh"]),
         "Accept-Language": LATIN,
         "X-Forwarded-Host": st.just("evil.example"),
     },

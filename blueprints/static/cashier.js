@@ -151,7 +151,7 @@
     } catch (error) {
       // No connection: the page retries automatically.
     }
-    setTimeout(poll, asking ? 300 : 0); // a poll under way may have asked before the payment was open
+    setTimeout(poll, asking ? 300 : 0); // a poll that began earlier may miss it
     setTimeout(open, EVERY_OPENING, form);
   }
 

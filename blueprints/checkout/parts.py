@@ -140,7 +140,7 @@ def _shown_and_copied(value: str) -> tuple[str, str]:
 def live(order: Order) -> dict[str, Any]:
     """Return the values that change while the page is open, for the page and its script."""
     money = [each for each in positions.exceptions_of(order) if each.kind in MONEY_IN]
-    checked = [each for each in money if each.is_open and each.amount]
+    checked = [each for each in money if each.is_open]
     return {
         "status": order.status,
         "state": _state(order, money, checked),

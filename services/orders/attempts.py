@@ -127,8 +127,8 @@ class Shown:
 
 
 def is_payable(order: Order) -> bool:
-    """Return whether a payer may pay the deposit now."""
-    return order.status == PENDING and business_clock.now() < (order.expires_at or 0)
+    """Return whether a payer may pay the deposit now. Nothing is due while an operator decides about its money."""
+    return order.status == PENDING and order.due_at is not None and business_clock.now() < (order.expires_at or 0)
 
 
 def shown_to(order: Order, payer: Payer) -> Shown:

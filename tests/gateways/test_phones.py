@@ -266,6 +266,29 @@ def test_an_expired_order_in_wechat_does_not_sign_in(wechat, sign_in, wechat_cha
     assert (sign_in.calls, wechat.calls) == ([], [])
 
 
+def test_a_payer_whose_money_is_being_checked_is_not_led_to_pay_again(wechat, wechat_channel, placed, phone, api):
+    order_no = placed(wechat_channel)
+    phone("mobile").opens(order_no)
+    wechat.pay(order_no, 9_000)
+    wechat.notice(order_no).to(api.send, order_no)
+    wechat.calls.clear()
+    for browser in ("wechat", "mobile"):
+        payer = phone(browser)
+        page = payer.opens(order_no) + payer.goes(order_no)[0]
+        assert page.count('data-state="checking"') == 2
+        assert len(payer.visited) == 4, "it does not sign in, and leads to no page of WeChat"
+    assert wechat.calls == []
+
+
+def test_money_of_which_an_unknown_part_was_returned_is_being_checked(wechat, wechat_channel, placed, phone, later):
+    order_no = placed(wechat_channel)
+    phone("pc").opens(order_no)
+    wechat.orders[order_no]["trade_state"] = "REFUND"
+    for seconds in (61, 901):
+        later(seconds)
+        assert 'data-state="checking"' in phone("pc").views(order_no)
+
+
 def test_an_order_opened_before_the_settings_changed_keeps_its_code(
     wechat, sign_in, alipay, add_channel, placed, phone, flask
 ):

@@ -94,6 +94,25 @@ def test_the_payer_changes_the_language_on_the_page(payer, running):
     payer.chrome.delete_all_cookies()
 
 
+def test_a_closed_page_shows_money_that_arrives_late_and_is_sent_back(payer, running):
+    placed = running.api.buy().data
+
+    def heading():
+        payer.chrome.execute_script("window.dispatchEvent(new Event('online'))")  # asks now, not in 15 seconds
+        return payer.find(".panel:not([hidden]) h2").text
+
+    payer.sits_at(PHONE, "en")
+    payer.opens(placed["pay_url"])
+    running.api.play(placed["order_no"], "fail")
+    payer.waits_for(lambda: heading() == "Order closed")
+    running.api.play(placed["order_no"], "success")
+    payer.waits_for(lambda: heading() == "Payment received, being checked")
+    assert "Your payment arrived after this order had ended." in payer.find("main").text
+    running.flask("order", "resolve", placed["order_no"], "--refund")
+    payer.waits_for(lambda: heading() == "Payment sent back")
+    assert payer.has_not_reloaded
+
+
 def test_without_script_the_page_shows_everything_needed_to_pay(payer, running):
     placed = running.api.buy("66.00", channel=3, paychannel_paymethod="bank").data
     payer.sits_at(PHONE, "en")

@@ -170,5 +170,13 @@ def test_the_image_of_another_channel_is_not_served(app, api, http, upload):
         assert http("GET", f"/addons/paychannel/pay/qr-image?order_no={order_no}").status == 404
 
 
+def test_payers_save_the_image_as_a_file(app, api, upload):
+    upload(png())
+    order_no = api.buy("10.00", channel=3, paychannel_paymethod="bank").data["order_no"]
+    saved = app.test_client().get(f"/addons/paychannel/pay/qr-image?order_no={order_no}&save=1")
+    assert saved.data == png()
+    assert saved.headers["Content-Disposition"] == f'attachment; filename="{order_no}.png"'
+
+
 def test_channels_with_a_provider_have_no_images(page):
     assert "QR code images" not in page("channel/2").text

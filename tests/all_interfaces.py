@@ -64,6 +64,7 @@ def open_all_pages(api, http):
         api.notice(order_no, 9_000, reference="R-2")
         api.play(order_no, "success")
     assert http("GET", f"{LOGO}/{'0' * 16}").status == 404
+    assert http("GET", f"{CASHIER}/{mine}").status == 303
     event = json.dumps({"type": "order.completed", "data": {"order_no": mine}})
     assert http("POST", "/sandbox/inbox", event.encode()).status == 200
     for form in (b"endpoint=createOrder&api_key=demo", b"endpoint=epay&body=pid%3D1001"):

@@ -60,6 +60,7 @@ PAGES = {
     "wap": ("alipay.trade.wap.pay", "QUICK_WAP_WAY"),
     "page": ("alipay.trade.page.pay", "FAST_INSTANT_TRADE_PAY"),
 }
+ORDER_CODE = "QR_CODE_OFFLINE"  # 订单码支付; without a product code a QR code belongs to 当面付
 DONE, FAILED = "10000", "40004"
 TRADES = {
     "WAIT_BUYER_PAY": State.OPEN,
@@ -198,6 +199,14 @@ class AlipayConfig(UpstreamConfig):
         metadata=texts(
             N_("Alipay's page on computers"),
             N_("Payers on computers continue to Alipay's page, where they scan or sign in. Needs 电脑网站支付."),
+        ),
+    )
+    order_code = fields.Boolean(
+        load_default=False,
+        metadata=texts(
+            N_("QR codes by 订单码支付"),
+            N_("For a contract on 订单码支付. Without this setting, QR codes need 当面付."),
+            more=True,
         ),
     )
     base_url = Address(
@@ -446,6 +455,8 @@ class AlipayDriver(Driver):
             content |= {"product_code": product} | ({"quit_url": payment.pay_url} if way == "wap" else {})
             query, form = self._request(method, content, notify_url=payment.notify_url, return_url=payment.return_url)
             return Opened(redirect=f"{self.config['base_url']}?{urlencode(query)}", fields=form)
+        if self.config["order_code"]:
+            content["product_code"] = ORDER_CODE
         # A forged refusal is harmless here: no payer has seen a code yet.
         answer = self._call("alipay.trade.precreate", content, unsigned_errors=True, notify_url=payment.notify_url)
         if answer["code"] in REFUSALS and not NO_REFUSALS.fullmatch(str(answer.get("sub_code"))):

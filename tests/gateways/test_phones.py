@@ -424,6 +424,12 @@ def test_the_payers_browser_decides_how_alipay_is_paid(browser, way, alipay, ali
     assert api.status(order_no) == "completed"
 
 
+@pytest.mark.parametrize(("order_code", "product"), [("true", "QR_CODE_OFFLINE"), ("false", None)])
+def test_alipays_codes_name_the_product_of_the_contract(order_code, product, alipay, add_channel, placed):
+    order_no = placed(add_channel("alipay", alipay.config("key", order_code=order_code)), "alipay")
+    assert alipay.codes[order_no].get("product_code") == product
+
+
 def test_alipays_page_returns_to_the_payment_page_and_knows_the_expiry(alipay, alipay_channel, placed, phone):
     order_no, payer = placed(alipay_channel, "alipay"), phone("mobile")
     payer.opens(order_no)

@@ -59,7 +59,8 @@ def sign_in(order: Order) -> Response | None:
 def finish(order: Order) -> Response:
     """Open the payment for the payer who comes back from the upstream's sign-in, and show its page."""
     page, who, driver = url_for("pages.index", order_no=order.order_no), payer(), driver_of(order.channel)
-    if not attempts.is_payable(order) or not driver.needs_sign_in(who.browser):
+    is_due = attempts.is_payable(order) and driver.needs_sign_in(who.browser)
+    if not is_due or attempts.shown_to(order, who).opened:  # it is open for this payer: the code was used before
         return redirect(page, 303)
     given, expected = request.args.get("state", ""), request.cookies.get(STATE, "")
     if not expected or not hmac.compare_digest(given.encode(), expected.encode()):

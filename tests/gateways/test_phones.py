@@ -172,6 +172,13 @@ def test_the_same_payer_does_not_sign_in_again(wechat, wechat_channel, placed, p
     assert payer.is_ready(order_no)
 
 
+def test_a_sign_in_that_is_loaded_again_shows_the_open_payment(wechat_channel, placed, phone):
+    order_no, payer = placed(wechat_channel), phone()
+    first = payer.views(order_no)
+    [signed_in] = [address for address in payer.visited if urlsplit(address).path == SIGNED_IN]
+    assert bridge(payer.get(signed_in)) == bridge(first), "WeChat accepts a code once"
+
+
 def test_another_payer_in_wechat_gets_an_attempt_of_their_own(wechat, sign_in, wechat_channel, placed, phone):
     order_no = placed(wechat_channel)
     phone().views(order_no)

@@ -10,6 +10,7 @@ GROWING = {
     *("order", "history", "posting", "entry", "callback", "callback_attempt", "nonce", "idempotency_key"),
     *("payment_exception", "receiving_account", "order_search", "tally", "attempt"),
     "erasure_delayed",
+    "payment_page",  # does not grow, but has the images of logos: each payer's browser asks for one
 }
 OWNERS = {"merchant_id", "channel_id"}
 # Indexes that an operator keeps small: open exceptions are the operator's to do list, accounts on file are added

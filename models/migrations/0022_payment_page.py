@@ -18,6 +18,7 @@ STATEMENTS = (
     "updatetime" {int} NOT NULL,
     FOREIGN KEY ("merchant_id") REFERENCES "merchant" ("id"))""",
     'CREATE UNIQUE INDEX "payment_page_merchant_id" ON "payment_page" ("merchant_id")',
+    'CREATE INDEX "payment_page_logo_digest" ON "payment_page" ("logo_digest")',  # each payer's browser asks for it
 )
 # A change raises the setup version.
 SQLITE_TRIGGERS = tuple(

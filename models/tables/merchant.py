@@ -46,5 +46,5 @@ class PaymentPage(Table):
     color = TextField(default="")
     logo_type = TextField(default="", constraints=[Check("logo_type IN ('', 'image/png', 'image/jpeg', 'image/webp')")])
     logo = TextField(default="")
-    logo_digest = TextField(default="")
+    logo_digest = TextField(default="", index=True)
     updatetime = Timestamp()

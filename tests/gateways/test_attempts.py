@@ -103,7 +103,7 @@ def test_nothing_is_opened_when_the_order_is_created_or_its_page_only_loaded(pla
 @pytest.mark.parametrize("browser", AGENTS)
 def test_the_platform_gets_the_payers_own_address_and_browser(placed, received_forms, payer, browser):
     order_no = placed()
-    assert "<svg" in payer(browser, "2001:db8::7").opens(order_no)
+    assert 'class="qr"' in payer(browser, "2001:db8::7").opens(order_no)
     [form] = received_forms("create")
     assert (form["clientip"], form["device"], form["out_trade_no"]) == ("2001:db8::7", browser, order_no)
 
@@ -113,7 +113,7 @@ def test_it_is_opened_once_for_a_browser_and_completed_by_the_notice(
 ):
     order_no = placed()
     for _ in range(3):
-        assert "<svg" in payer().opens(order_no)
+        assert 'class="qr"' in payer().opens(order_no)
     assert payer().is_ready(order_no)
     assert len(received_forms("create")) == 1
     platform.pay(order_no)
@@ -127,7 +127,7 @@ def test_another_browser_gets_an_attempt_with_a_number_of_its_own(
     order_no = placed()
     payer("pc").opens(order_no)
     assert not payer("mobile").is_ready(order_no)
-    assert "<svg" in payer("mobile").opens(order_no)
+    assert 'class="qr"' in payer("mobile").opens(order_no)
     assert [form["out_trade_no"] for form in received_forms("create")] == [order_no, f"{order_no}_2"]
     assert [form["out_trade_no"] for form in received_forms("close")] == ([order_no] if version == "2" else [])
     told = [line["why"] for line in order_details(order_no)["history"]]
@@ -200,7 +200,7 @@ def test_a_refusal_is_shown_to_the_payer_who_may_try_again_under_a_new_number(
     assert any("你今天已无法再发起支付" in line["why"] for line in order_details(order_no)["history"])
     barred.opens(order_no)
     assert len(received_forms("create")) == 1
-    assert "<svg" in payer().opens(order_no, "again=1")
+    assert 'class="qr"' in payer().opens(order_no, "again=1")
     assert [form["out_trade_no"] for form in received_forms("create")] == [order_no, f"{order_no}_2"]
 
 
@@ -225,7 +225,7 @@ def test_an_attempt_without_a_response_is_repeated_under_the_same_number(
     payer().opens(order_no)
     assert len(received_forms("create")) == 1, "another request may be at it"
     ahead(21)
-    assert "<svg" in payer().opens(order_no)
+    assert 'class="qr"' in payer().opens(order_no)
     assert [form["out_trade_no"] for form in received_forms("create")] == [order_no, order_no]
 
 
@@ -324,7 +324,7 @@ def test_earlier_attempts_are_checked_and_closed_before_a_new_one(placed, platfo
 
 def test_a_payment_opened_at_creation_is_not_opened_again(api, platform, version, add_channel, payer, received_forms):
     order_no = api.buy(channel=add_channel("epay", platform.config(version))).data["order_no"]
-    assert "<svg" in payer("mobile").opens(order_no)
+    assert 'class="qr"' in payer("mobile").opens(order_no)
     assert len(received_forms("create")) == 1
 
 
@@ -336,8 +336,8 @@ def test_every_real_channel_can_open_a_payment_on_view(driver, upstream, method,
     channel = add_channel(driver, other.config("key", open_on_view="true"))
     order_no = api.buy(channel=channel, paychannel_paymethod=method).data["order_no"]
     assert other.calls == []
-    assert "<svg" in payer("pc").opens(order_no)
-    assert "<svg" in payer("mobile").views(order_no), "what it gives is for any browser"
+    assert 'class="qr"' in payer("pc").opens(order_no)
+    assert 'class="qr"' in payer("mobile").views(order_no), "what it gives is for any browser"
 
 
 def test_with_redirect_version_2_sends_the_browser_to_the_platform_by_a_signed_form(
@@ -365,7 +365,7 @@ def test_an_order_opened_at_creation_stays_open_when_the_channel_is_changed(
     channel = add_channel("epay", platform.config(version))
     order_no = api.buy(channel=channel).data["order_no"]
     flask("channel", "set", channel, "--config", "open_on_view=true")
-    assert "<svg" in payer("mobile").opens(order_no)
+    assert 'class="qr"' in payer("mobile").opens(order_no)
     assert list(platform.orders) == [order_no]
 
 

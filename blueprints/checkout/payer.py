@@ -23,7 +23,8 @@ log = logging.getLogger(__name__)
 
 # Words in the User-Agent by kind of browser; the first match counts. Without a match the kind is `pc`.
 BROWSERS = (
-    ("pc", ("WindowsWechat", "MacWechat")),  # WeChat on a computer shows codes as any browser there
+    # WeChat on a computer shows codes as any browser there. WeCom calls itself WeChat, too, but its sign-in is another.
+    ("pc", ("WindowsWechat", "MacWechat", "wxwork")),
     ("wechat", ("MicroMessenger",)),
     ("alipay", ("AlipayClient",)),
     ("qq", (" QQ/",)),

@@ -28,6 +28,8 @@ START = 1_000_000
 PAID = START + 9_940
 PC_WECHAT = "Mozilla/5.0 (Windows NT 10.0; Win64; x64) Chrome/126.0 Safari/537.36 MicroMessenger/7.0 WindowsWechat"
 
+WECOM = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_0) AppleWebKit/605.1 Mobile/15E148 MicroMessenger/7.0.1 wxwork/4.1.10"
+
 
 class Phone:
     """A payer's browser: it keeps cookies, follows redirects to the upstreams, and comes back."""
@@ -132,6 +134,7 @@ def bridge(page):
         ("alipay", "native"),
         ("qq", "native"),
         (PC_WECHAT, "native"),
+        (WECOM, "native"),
     ],
 )
 def test_the_payers_browser_decides_how_wechat_is_paid(browser, way, wechat, wechat_channel, placed, phone):

@@ -34,6 +34,8 @@ ALLOWED = {
     "whsec_ZGVtby1jYWxsYmFjay1zZWNyZXQtMDAwMDAwMDAwMDA=": "the demo merchant's, published in docs/sandbox.md",
     "whsec_b3RoZXItY2FsbGJhY2stc2VjcmV0LTAwMDAwMDAwMDA=": "the other demo merchant's",
     "channel-config-secret-4711": "a stand-in of tests/test_secrets.py",
+    "Ya1bYAVFRaXixnbaNgwY2wTzFhcVdrgYFh9iLywgXsU=": "a signature in docs/returning.md under the demo merchant's secret",
+    "0f1e2d3c4b5a69788796a5b4c3d2e1f0": "the AppSecret of the stand-in for WeChat in tests/upstreams",
 }
 # The keys of past releases' seeded content, which the upgrade tests use.
 PAST_RELEASES = re.compile(r"tests/data/[0-9.]+\.key")

@@ -15,7 +15,7 @@ from models.db.writer import transaction
 from models.tables import maintenance
 from models.tables.order import MONEY_IN, PENDING, Attempt, Order
 from services.channels.bulkhead import channel_slot
-from services.channels.calls import FIRST_ASK, call_driver, driver_of, payment_of
+from services.channels.calls import FIRST_ASK, LATE, call_driver, driver_of, payment_of
 from services.orders import lifecycle, positions
 from services.orders.reasons import Why, because
 
@@ -40,6 +40,12 @@ def are_several(order: Order) -> bool:
     The refund of an attempt that is not recorded here is not stored, so an older notice of it would seem to be new.
     """
     return len(payments_of(order)) > 1
+
+
+def checked_again_at(order: Order) -> int | None:
+    """Return when to check a deposit that ends now, because another attempt may still be paid; None if it had one."""
+    several = driver_of(order.channel).opens_on_view and are_several(order)
+    return business_clock.now() + LATE[0] if several else None
 
 
 def _may_lack_some(order: Order) -> bool:

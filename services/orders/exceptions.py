@@ -32,7 +32,7 @@ from services.channels.calls import LATE
 from services.errors import N_, ApiError, OperatorError
 from services.ledger import accounts, fees, postings
 from services.ledger.postings import OPERATOR, RELEASE_AGAIN, SPEND_AGAIN, Lines
-from services.orders import lifecycle, payouts, positions, shop_payments
+from services.orders import attempts, lifecycle, payouts, positions, shop_payments
 from services.orders.positions import CANCEL, COMPLETE, CREDIT, REFUND, RESOLUTIONS
 from services.orders.reasons import Why, because
 from services.orders.settle import cancel_withdrawal, complete_deposit, complete_withdrawal
@@ -100,7 +100,8 @@ def _credit(order: Order, exception: PaymentException, who: str) -> None:
 
 def _close_unpaid(order: Order, exception: PaymentException, who: str) -> None:
     """Cancel an order that was not paid in full."""
-    lifecycle.transition(order, CANCELLED, who, because(Why.WRONG_AMOUNT_ENDED))
+    again_at = attempts.checked_again_at(order)
+    lifecycle.transition(order, CANCELLED, who, because(Why.WRONG_AMOUNT_ENDED), due_at=again_at)
 
 
 def _credit_and_close(order: Order, exception: PaymentException, who: str) -> None:

@@ -195,13 +195,8 @@ def _confirm(order: Order, reference: str, who: str, why: Reason) -> bool:
 
 @transaction
 def complete_deposit(order: Order, why: Reason, who: str = "service", **facts: object) -> bool:
-    """Credit a deposit whose money is proven. `facts` are stored with the step.
-
-    If it had several attempts, the status is checked again later: another one may still be paid.
-    """
-    several = driver_of(order.channel).opens_on_view and attempts.are_several(order)
-    due_at = business_clock.now() + LATE[0] if several else None
-    if not transition(order, COMPLETED, who, why, due_at=due_at, **facts):
+    """Credit a deposit whose money is proven. `facts` are stored with the step."""
+    if not transition(order, COMPLETED, who, why, due_at=attempts.checked_again_at(order), **facts):
         return False
     accounts.post("credit", postings.credit(order), who=who, order=order)
     return True

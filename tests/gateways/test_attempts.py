@@ -164,6 +164,24 @@ def test_two_paid_attempts_are_a_second_payment(by, placed, version, platform, p
     assert (api.status(order_no), balances(), exceptions()) == ("completed", (PAID, 0), {order_no: "paid_twice"})
 
 
+@pytest.mark.parametrize("version", ["1"], indirect=True)
+def test_money_of_another_attempt_is_found_after_an_operator_ended_the_order(
+    placed, version, platform, payer, api, flask, later, due, exceptions
+):
+    order_no = placed()
+    for browser in ("pc", "mobile"):
+        payer(browser).opens(order_no)
+    platform.pay(order_no, "90.00")
+    platform.notice(order_no, version).to(api.send, order_no)
+    due.orders()
+    assert exceptions() == {order_no: "wrong_amount"}
+    flask("order", "settle", order_no, "--refund")
+    assert (api.status(order_no), exceptions()) == ("cancelled", {})
+    platform.pay(f"{order_no}_2")
+    later(601)
+    assert exceptions() == {order_no: "late_payment"}
+
+
 def test_an_unpaid_attempt_proves_nothing_about_the_paid_one(placed, platform, payer, flask, later, exceptions, api):
     order_no = placed()
     payer("pc").opens(order_no)

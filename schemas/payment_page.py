@@ -16,7 +16,7 @@ from schemas.messages import N_
 PLACEHOLDERS = ("order_no", "merchant_order_no")
 PLACEHOLDER = re.compile(rf"\{{({'|'.join(PLACEHOLDERS)})\}}")
 _PATH = re.compile(r"/(?![/\\{])")  # an empty number would leave two slashes: another host
-_HOST = re.compile(r"[A-Za-z0-9.-]+|[0-9A-Fa-f:.]+")
+_HOST = re.compile(r"([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]+)?")
 
 
 def _is_private(host: str) -> bool:
@@ -40,7 +40,7 @@ class AddressTemplate(WebAddress):
         base = "https://localhost" if _PATH.match(text) else ""
         parts = urlsplit(super()._deserialize(base + example, attr, data, **kwargs))
         host, is_fixed = parts.hostname or "", (base + text).partition("://")[2].startswith(parts.netloc)
-        if "\\" in text or not _HOST.fullmatch(host) or not is_fixed:
+        if "\\" in text or not _HOST.fullmatch(parts.netloc) or not is_fixed:
             raise ValidationError(N_("Must be an address such as https://shop.example/orders/{merchant_order_no}."))
         if parts.scheme == "http" and not _is_private(host):
             raise ValidationError(N_("Must begin with https://."))

@@ -97,6 +97,8 @@ BAD = [
     "https://shop.example:0/",
     "https://shop.example:99999/",
     "https://[::1/",
+    "https://[::1]evil.example/",
+    "http://shop.example[::1]/",
     f"https://shop.example/{'a' * 1000}",
 ]
 

@@ -20,7 +20,7 @@ from services.channels import calls, pictures
 from services.channels.calls import driver_of, pay_url
 from services.channels.order_numbers import in_china
 from services.errors import N_, ApiError, Code
-from services.merchants import payment_page
+from services.merchants import cache, payment_page
 from services.orders import attempts, settle
 from services.orders.attempts import Shown
 from services.orders.create import note_of
@@ -128,7 +128,7 @@ def index() -> Any:
         "cashier.html",
         order_no=order.order_no,
         amount=hundredths(order.amount),
-        merchant=order.merchant.name,
+        merchant=cache.by_id(order.merchant_id).merchant.name,
         note=note_of(order),
         method=order.payment_method,
         method_text=gettext(PAY_METHOD_TEXTS[order.payment_method]),

@@ -3,10 +3,12 @@
 import json
 
 import pytest
+import requests
 from pytest_httpserver import HTTPServer
 
 from tests.browser import NEEDS_CHROMIUM, PHONE, Person
 from tests.databases import copied
+from tests.epay_shop import Shop
 from tests.gateways.test_attempts import AGENTS
 from tests.support import DemoService
 from tests.upstreams.alipay import Alipay
@@ -140,3 +142,14 @@ def test_on_a_phone_alipays_page_opens_by_one_button(phone, running, upstreams):
     alipay.pay(placed["order_no"])
     assert alipay.notice(placed["order_no"]).to(running.api.send, placed["order_no"]).text == "success"
     phone.waits_for(lambda: phone.heading == "支付成功")
+
+
+def test_in_wechat_a_payer_who_chose_wechat_pay_is_led_through_the_sign_in(in_wechat, running, upstreams):
+    wechat, alipay = upstreams
+    types = ("--type", f"wxpay={wechat.channel}:wxpay", "--type", f"alipay={alipay.channel}:alipay")
+    keys = running.flask("epay", "enable", "demo", "--host", "127.0.0.1", "--host", "localhost", *types, "--json")
+    shop = Shop(None, wechat.server, json.loads(keys.stdout))
+    placed = requests.post(f"{running.url}/mapi.php", data=shop.signed(type=None), timeout=10).json()
+    in_wechat.opens(placed["payurl"])
+    in_wechat.find("button[value$=wxpay]").click()
+    in_wechat.waits_for(lambda: in_wechat.chrome.find_elements("id", "wechat-pay"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from flask import redirect, render_template, request, url_for
+from flask import g, redirect, render_template, request, url_for
 from flask_babel import gettext
 
 from blueprints.checkout import parts
@@ -37,6 +37,8 @@ def page(number: str) -> str | None:
     choices = [] if over else epay_accounts.choices(known, payment.type, payment.amount)
     repeated = Counter(method for _, method in choices)
     closed_to = {method: parts.app_closed_to(method, payer().browser) for method in repeated}
+    if any(driver_of(channel).needs_sign_in(payer().browser) for channel, _ in choices):
+        g.forms_lead_away = True  # browsers apply the policy to the redirects after the form, too
     return render_template(
         "cashier_choice.html",
         order_no=number,

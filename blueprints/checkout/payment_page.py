@@ -78,7 +78,10 @@ def _limit() -> Response | None:
 def strict(response: Response) -> Response:
     """Add the headers of a page for payers."""
     own = f"style-src 'self' 'nonce-{g.style_nonce}'" if "style_nonce" in g else "style-src 'self'"
-    response.headers.setdefault("Content-Security-Policy", POLICY.replace("style-src 'self'", own))
+    policy = POLICY.replace("style-src 'self'", own)
+    if "forms_lead_away" in g:
+        policy = policy.replace("form-action 'self'", "form-action https: http:")
+    response.headers["Content-Security-Policy"] = policy
     response.headers["Referrer-Policy"] = "strict-origin"  # WeChat's H5 payment requires the origin
     response.headers["Vary"] = "Accept-Language, Cookie"
     return response
@@ -258,9 +261,8 @@ def go() -> Any:
     if opened is None or not opened.fields:
         address = opened.redirect if opened and opened.seconds else ""
         return redirect(address or url_for("pages.index", order_no=order.order_no), 303)
-    page = Response(render_template("cashier_go.html", address=opened.redirect, fields=opened.fields))
-    page.headers["Content-Security-Policy"] = POLICY.replace("form-action 'self'", "form-action https: http:")
-    return page
+    g.forms_lead_away = True
+    return render_template("cashier_go.html", address=opened.redirect, fields=opened.fields)
 
 
 @pages.get("/MP_verify_<token>.txt")

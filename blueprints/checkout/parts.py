@@ -146,7 +146,7 @@ def live(order: Order) -> dict[str, Any]:
         "state": _state(order, money, checked),
         "checking": bool(checked),
         "seconds_left": max(0, (order.expires_at or 0) - business_clock.now()),
-        "received_at": _received_at(order),
+        "received_at": _received_at(order, money),
         "can_return": bool(returns.address(order)),
     }
 
@@ -170,10 +170,12 @@ def _was_sent_back(order: Order, money: list[PaymentException]) -> bool:
     return ends <= {positions.REFUND, positions.RETURNED} if ends else bool(order.channel_reference)
 
 
-def _received_at(order: Order) -> int | None:
-    """Return when the money was confirmed, in Unix seconds, or None."""
+def _received_at(order: Order, money: list[PaymentException]) -> int | None:
+    """Return when the money was confirmed or, if an operator had to decide about it, reported; in Unix seconds."""
     if order.status not in (CONFIRMED, COMPLETED):
         return None
+    if decided := [each for each in money if each.resolution == positions.COMPLETE]:
+        return int(decided[-1].createtime)
     mine = (History.order == order, History.after == CONFIRMED)
     line = History.select(History.at).where(*mine).order_by(History.id.desc()).first()
     return int(line.at) if line else order.completedtime

@@ -2,6 +2,7 @@
 
 import base64
 import re
+import time
 from datetime import datetime, timedelta, timezone
 
 import pytest
@@ -123,6 +124,18 @@ def test_the_page_has_the_time_in_china_at_which_the_payment_was_confirmed(api, 
     assert http("GET", f"{STATUS}?order_no={order_no}").data["received_at"] == received
     shown = datetime.fromtimestamp(received, timezone(timedelta(hours=8)))
     assert f"Received at {shown:%Y-%m-%d %H:%M:%S} (UTC+8)" in Seen(visit(order_no).text).text
+
+
+@pytest.mark.parametrize("state", ["late", "checking"])
+def test_money_was_received_when_it_arrived_and_not_when_an_operator_completed_the_order(
+    state, reach, flask, ahead, http, api
+):
+    order_no, arrived = reach(state), time.time()
+    ahead(86_400)
+    flask("order", "resolve", order_no, "--complete", typed="y\n")
+    received = http("GET", f"{STATUS}?order_no={order_no}").data["received_at"]
+    assert api.status(order_no) == "completed"
+    assert abs(received - arrived) < 60
 
 
 def test_a_payers_claim_makes_a_manual_order_paid_and_credits_nothing(api, http, balances, flask_json, visit):

@@ -81,6 +81,8 @@ def strict(response: Response) -> Response:
     policy = POLICY.replace("style-src 'self'", own)
     if "forms_lead_away" in g:
         policy = policy.replace("form-action 'self'", "form-action https: http:")
+    if "has_bridge" in g:
+        policy += "; frame-src weixin:"  # older WeChat for iOS sends its own messages by frames
     response.headers["Content-Security-Policy"] = policy
     response.headers["Referrer-Policy"] = "strict-origin"  # WeChat's H5 payment requires the origin
     response.headers["Vary"] = "Accept-Language, Cookie"
@@ -127,6 +129,8 @@ def index() -> Any:
     picture = _picture_url(order) if by_hand else ""
     only_an_app = opened.scheme and not (opened.qr or opened.redirect)
     live = parts.live(order)
+    if opened.bridge:
+        g.has_bridge = True
     page = render_template(
         "cashier.html",
         order_no=order.order_no,

@@ -71,6 +71,11 @@ class Phone:
     def has_moved(self, order_no):
         return self._http("GET", f"{STATUS}?order_no={order_no}", headers=self._agent).data["moved"]
 
+    def policy(self, order_no):
+        """The Content-Security-Policy of the page."""
+        page = self._http("GET", f"{CASHIER}?order_no={order_no}", headers=self._agent)
+        return page.headers["Content-Security-Policy"]
+
     def goes(self, order_no):
         """Press the button that leads to the channel's page; return what is sent: the address and the form."""
         page = self.get(f"{GO}?order_no={order_no}")
@@ -155,6 +160,13 @@ def test_a_payer_in_wechat_pays_there_after_a_silent_sign_in(wechat, sign_in, we
     wechat.pay(order_no)
     assert wechat.notice(order_no).to(api.send, order_no).status == 204
     assert api.status(order_no) == "completed"
+
+
+def test_only_the_page_with_wechats_button_allows_wechats_frames(wechat_channel, placed, phone):
+    order_no, payer, computer = placed(wechat_channel), phone(), phone("pc")
+    assert bridge(payer.views(order_no))
+    assert payer.policy(order_no).endswith("; frame-src weixin:")
+    assert "frame-src" not in computer.policy(order_no)
 
 
 def test_the_sign_in_returns_to_the_registered_directory(sign_in, wechat_channel, placed, phone):

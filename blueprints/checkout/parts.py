@@ -51,14 +51,14 @@ def app_closed_to(method: str, browser: str) -> str:
 
 
 def is_apple_phone() -> bool:
-    """Return whether a downloaded image is not among the photos, from which apps read codes."""
+    """Return whether the page is on an iPhone or iPad, where downloads are not among the photos that apps read."""
     return any(word in request.user_agent.string for word in ("iPhone", "iPad"))
 
 
 def look_of(order: Order) -> dict[str, Any]:
-    """Return the merchant's settings of the page for templates; a payment without an order gets an unsaved one.
+    """Return the merchant's settings of the page for templates; before there is an order, of an unsaved one.
 
-    `nonce` is for the style with the color, and in the header of the response.
+    `nonce` is for the style with the color; the response's policy names it, too.
     """
     page = cache.by_id(order.merchant_id).page
     if page.color:
@@ -75,8 +75,8 @@ def look_of(order: Order) -> dict[str, Any]:
 
 def _readable_on(color: str) -> str:
     """Return black or white, whichever has more contrast to a color such as #1677ff, by its luminance (WCAG 2.2)."""
-    parts = [int(color[at : at + 2], 16) / 255 for at in (1, 3, 5)]
-    red, green, blue = (each / 12.92 if each <= 0.04045 else ((each + 0.055) / 1.055) ** 2.4 for each in parts)
+    channels = [int(color[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    red, green, blue = (each / 12.92 if each <= 0.04045 else ((each + 0.055) / 1.055) ** 2.4 for each in channels)
     return "#000" if 0.2126 * red + 0.7152 * green + 0.0722 * blue > EVEN else "#fff"
 
 
@@ -86,7 +86,7 @@ def compact(html: str) -> str:
 
 
 def use_chosen_language() -> None:
-    """Let the language that the payer chose count before the browser's."""
+    """Prefer the language that the payer chose to the browser's."""
     if (chosen := request.cookies.get(LANGUAGE_COOKIE)) in LANGUAGES:
         request.environ["HTTP_ACCEPT_LANGUAGE"] = chosen
 
@@ -116,7 +116,7 @@ def inline_code(text: str) -> str:
 
 
 @dataclass(frozen=True)
-class Line:
+class TransferLine:
     """A value that the payer enters in a transfer: as it is shown, and as it is copied."""
 
     label: str
@@ -124,9 +124,9 @@ class Line:
     copied: str
 
 
-def transfer_lines(lines: Iterable[tuple[str, str]]) -> list[Line]:
+def transfer_lines(lines: Iterable[tuple[str, str]]) -> list[TransferLine]:
     """Return the lines of a transfer. Long numbers are shown in groups of four. Numbers are copied without spaces."""
-    return [Line(gettext(label), *_shown_and_copied(value)) for label, value in lines]
+    return [TransferLine(gettext(label), *_shown_and_copied(value)) for label, value in lines]
 
 
 def _shown_and_copied(value: str) -> tuple[str, str]:
@@ -138,7 +138,7 @@ def _shown_and_copied(value: str) -> tuple[str, str]:
 
 
 def live(order: Order) -> dict[str, Any]:
-    """Return the values that change while the page is open, for the page and its script."""
+    """Return the values that change while the page is open: those of `PaymentState`, without `ready` and `moved`."""
     money = [each for each in positions.exceptions_of(order) if each.kind in MONEY_IN]
     checked = [each for each in money if each.is_open]
     return {

@@ -54,7 +54,7 @@ def sign_in(order: Order) -> Response | None:
         return None
     state = secrets.token_hex(16)  # WeChat documents letters and digits only
     back = f"{current().settings.public_url}{url_for('pages.signed_in')}?{urlencode({'order_no': order.order_no})}"
-    return _with_cookie(redirect(driver.sign_in_url(back, state), 303), STATE, state)
+    return set_cookie(redirect(driver.sign_in_url(back, state), 303), STATE, state, HOUR)
 
 
 def finish(order: Order) -> Response:
@@ -74,14 +74,15 @@ def finish(order: Order) -> Response:
         return _failed(page)
     who = replace(who, id=identity, token=hashlib.sha256(identity.encode()).hexdigest())
     attempts.open_for(order, who, again=True)
-    return _with_cookie(redirect(page, 303), PAYER, who.token)
+    return set_cookie(redirect(page, 303), PAYER, who.token, HOUR)
 
 
 def _failed(page: str) -> Response:
     return make_response(render_template("cashier_sign_in.html", page=page), 502)
 
 
-def _with_cookie(response: Response, name: str, value: str) -> Response:
+def set_cookie(response: Response, name: str, value: str, seconds: int) -> Response:
+    """Return the response with a cookie that only the pages for payers receive."""
     path, secure = url_for("pages.index").rpartition("/")[0], current().settings.public_url.startswith("https:")
-    response.set_cookie(name, value, HOUR, path=path, secure=secure, httponly=True, samesite="Lax")
+    response.set_cookie(name, value, seconds, path=path, secure=secure, httponly=True, samesite="Lax")
     return response

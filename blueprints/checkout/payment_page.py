@@ -10,7 +10,7 @@ from flask_babel import gettext
 from blueprints.api.envelope import ok
 from blueprints.api.rate_limits import STRANGERS_FORM, caller
 from blueprints.checkout import choice, parts
-from blueprints.checkout.payer import finish, payer, sign_in
+from blueprints.checkout.payer import finish, payer, set_cookie, sign_in
 from gateways.base import ChannelError, Opened, Report, State
 from models.tables.order import BUY, CANCELLED, PENDING, Order
 from runtime import Part, current
@@ -26,6 +26,7 @@ from services.orders.attempts import Shown
 from services.orders.create import note_of
 from services.orders.reasons import Why, because
 from services.platform import images
+from services.platform.images import Picture
 from services.platform.rate_limits import Rate
 from services.security import sandbox_guard
 
@@ -77,8 +78,9 @@ def _limit() -> Response | None:
 @pages.after_request
 def strict(response: Response) -> Response:
     """Add the headers of a page for payers."""
-    own = f"style-src 'self' 'nonce-{g.style_nonce}'" if "style_nonce" in g else "style-src 'self'"
-    policy = POLICY.replace("style-src 'self'", own)
+    policy = POLICY
+    if "style_nonce" in g:
+        policy = policy.replace("style-src 'self'", f"style-src 'self' 'nonce-{g.style_nonce}'")
     if "forms_lead_away" in g:
         policy = policy.replace("form-action 'self'", "form-action https: http:")
     if "has_bridge" in g:
@@ -121,11 +123,12 @@ def index() -> Any:
         return render_template("cashier_missing.html"), 404
     if later := choice.later_page(order):
         return redirect(later, 303)
-    if elsewhere := sign_in(order):
-        return elsewhere
+    if leaving := sign_in(order):
+        return leaving
     shown, driver = _shown(order), driver_of(order.channel)
     opened, by_hand = shown.opened or Opened(), driver.by_hand
-    sandbox, signs_in = driver.simulated, driver.needs_sign_in(payer().browser)
+    browser, sandbox = payer().browser, driver.simulated
+    signs_in = driver.needs_sign_in(browser)
     picture = _picture_url(order) if by_hand else ""
     only_an_app = opened.scheme and not (opened.qr or opened.redirect)
     live = parts.live(order)
@@ -139,14 +142,13 @@ def index() -> Any:
         note=note_of(order),
         method=order.payment_method,
         method_text=gettext(PAY_METHOD_TEXTS[order.payment_method]),
-        expires_at=order.expires_at,
         picture=picture,
         qr="" if picture else parts.inline_code(opened.qr),
         page_qr=parts.inline_code(pay_url(order.order_no)) if only_an_app else "",
         save_url=url_for("pages.qr_image", order_no=order.order_no, save=1),
-        downloads=payer().browser not in parts.APPS,
-        presses=payer().browser in parts.APPS or parts.is_apple_phone(),
-        elsewhere="" if sandbox else parts.app_closed_to(order.payment_method, payer().browser),
+        downloads=browser not in parts.APPS,
+        presses=browser in parts.APPS or parts.is_apple_phone(),
+        elsewhere="" if sandbox else parts.app_closed_to(order.payment_method, browser),
         pay_url=pay_url(order.order_no),
         redirect=url_for("pages.go", order_no=number) if opened.fields or opened.seconds else opened.redirect,
         bridge=opened.bridge,
@@ -203,8 +205,7 @@ def language() -> Any:
     order_no, chosen = request.args.get("order_no", ""), request.args.get("to")
     response = redirect(url_for("pages.index", order_no=order_no), 303)
     if chosen in parts.LANGUAGES:
-        where = url_for("pages.index").rpartition("/")[0]
-        response.set_cookie(parts.LANGUAGE_COOKIE, chosen, max_age=YEAR, path=where, httponly=True, samesite="Lax")
+        set_cookie(response, parts.LANGUAGE_COOKIE, chosen, YEAR)
     return response
 
 
@@ -225,13 +226,13 @@ def qr_image() -> Response:
     text = (_shown(order).opened or Opened()).qr if found is None else ""
     if found is None and not text:
         raise ApiError(Code.ORDER_NOT_FOUND)
-    content_type = found.content_type if found else images.PNG
-    response = Response(found.content if found else parts.code_image(text), content_type=content_type)
+    shown = found or Picture(images.PNG, parts.code_image(text), "")
+    response = Response(shown.content, content_type=shown.content_type)
     response.headers["X-Content-Type-Options"] = "nosniff"
     if found:
         response.headers["Cache-Control"] = "private, max-age=86400"  # another image has another address
     if "save" in request.args:
-        name = f"{order.order_no}.{content_type.partition('/')[2]}"
+        name = f"{order.order_no}.{shown.content_type.partition('/')[2]}"
         response.headers["Content-Disposition"] = f'attachment; filename="{name}"'
     return response
 

@@ -82,14 +82,16 @@ def _logo(content: bytes) -> dict[str, str]:
 
 def logo(merchant: Merchant) -> Picture | None:
     """Return the merchant's logo, or None."""
-    page = of_merchant(merchant)
-    return Picture(page.logo_type, base64.b64decode(page.logo), page.logo_digest) if page.logo else None
+    return _picture(of_merchant(merchant))
 
 
 def logo_with(digest: str) -> Picture | None:
     """Return the logo with this digest, or None."""
-    page = PaymentPage.get_or_none(PaymentPage.logo_digest == digest) if digest else None
-    return Picture(page.logo_type, base64.b64decode(page.logo), page.logo_digest) if page else None
+    return _picture(PaymentPage.get_or_none(PaymentPage.logo_digest == digest))
+
+
+def _picture(page: PaymentPage | None) -> Picture | None:
+    return Picture(page.logo_type, base64.b64decode(page.logo), page.logo_digest) if page and page.logo else None
 
 
 def filled(template: str, order: Order) -> str:

@@ -155,7 +155,7 @@ def index() -> Any:
         scheme=opened.scheme,
         lines=parts.transfer_lines(opened.lines),
         instructions=opened.instructions,
-        opens=driver.opens_on_view and not shown.is_ready and not signs_in,
+        opens=attempts.is_opened_on_view(order, driver) and not shown.is_ready and not signs_in,
         here_url=url_for("pages.index", order_no=number),
         retry_url=url_for("pages.index", order_no=number, again=1) if signs_in else "",
         open_url=url_for("pages.open_now"),

@@ -4,7 +4,7 @@
 
   const EVERY = 2000; // milliseconds between two polls
   const AT_MOST = 30000; // maximum while the connection is lost
-  const EVERY_CLOSED = 15000; // a payment may still arrive
+  const EVERY_LATER = 15000; // a payment may still arrive, or the order be completed
   const SOON = 120; // seconds left from which a bar shows them
   const LEAVES_AFTER = 3000; // as the page says
   const FINAL = ["completed", "refunded"];
@@ -95,7 +95,7 @@
     byId("offline").hidden = failures < 2;
     byId("online").hidden = failures >= 2;
     tick();
-    const every = state === "cancelled" ? EVERY_CLOSED : EVERY;
+    const every = ["cancelled", "confirmed"].includes(state) ? EVERY_LATER : EVERY;
     timer = setTimeout(poll, Math.min(every * 2 ** failures, AT_MOST));
   }
 

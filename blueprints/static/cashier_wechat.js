@@ -14,7 +14,11 @@
   }
 
   button.addEventListener("click", () => {
-    if (window.WeixinJSBridge) pay();
-    else document.addEventListener("WeixinJSBridgeReady", pay, { once: true });
+    if (window.WeixinJSBridge) {
+      pay();
+      return;
+    }
+    message.textContent = message.dataset.fail; // until WeChat adds the object
+    document.addEventListener("WeixinJSBridgeReady", pay, { once: true });
   });
 })();

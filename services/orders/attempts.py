@@ -137,12 +137,19 @@ def is_payable(order: Order) -> bool:
     return order.status == PENDING and order.due_at is not None and business_clock.now() < (order.expires_at or 0)
 
 
+def is_opened_on_view(order: Order, driver: Driver) -> bool:
+    """Return whether the payment is opened when its page is viewed, by the present settings or those of before."""
+    if order.opened or driver.opens_locally:
+        return False
+    return driver.opens_on_view or order.due_at == order.expires_at or bool(all_of(order))
+
+
 def shown_to(order: Order, payer: Payer) -> Shown:
     """Return the payment details for the payer. Raises ChannelError."""
     driver = driver_of(order.channel)
     if driver.opens_locally:
         return Shown(driver.open_payment(payment_of(order)))
-    if order.opened or not driver.opens_on_view:
+    if not is_opened_on_view(order, driver):
         return Shown(_opened_as(order.opened) if order.opened else None)
     made = all_of(order)
     more = len(made) < MOST
@@ -174,8 +181,8 @@ def _fits(attempt: Attempt, payer: Payer, driver: Driver) -> bool:
 
 
 def _is_for(attempt: Attempt, payer: Payer, driver: Driver) -> bool:
-    same_payer = not driver.needs_sign_in(payer.browser) or attempt.payer == payer.token
-    return same_payer and driver.way(attempt.browser) == driver.way(payer.browser)
+    needed = payer.token if driver.needs_sign_in(payer.browser) else None
+    return attempt.payer == needed and driver.way(attempt.browser) == driver.way(payer.browser)
 
 
 def signed_again(order: Order, payer: Payer) -> Opened | None:
@@ -195,8 +202,8 @@ def open_for(order: Order, payer: Payer, again: bool = False) -> None:
         again: also after a refusal.
     """
     driver = driver_of(order.channel)
-    is_due = driver.opens_on_view and not order.opened and (payer.id or not driver.needs_sign_in(payer.browser))
-    attempt = _begun(order.id, payer, again) if is_due else None
+    may_pay = payer.id or not driver.needs_sign_in(payer.browser)
+    attempt = _begun(order.id, payer, again) if may_pay and is_opened_on_view(order, driver) else None
     if attempt is None:
         return
     try:

@@ -24,7 +24,7 @@ from services.channels.order_numbers import keep_apart, new_order_no
 from services.errors import ApiError, Code
 from services.ledger import accounts, fees, postings
 from services.merchants import cache
-from services.orders import lifecycle
+from services.orders import attempts, lifecycle
 from services.orders.reasons import Why, because
 from services.security import replay, sandbox_guard, second_operator, vault
 from services.security.replay import Call
@@ -232,7 +232,8 @@ def open_again(order: Order) -> bool:
         ChannelUnknown: no usable response, or a refusal, which may mean that it is open already, or paid.
     """
     driver = driver_of(order.channel)
-    if order.opened or driver.opens_locally or driver.opens_on_view or order.status != PENDING:
+    is_local = order.opened or driver.opens_locally or order.status != PENDING
+    if is_local or attempts.is_opened_on_view(order, driver):
         return False
     try:
         opened = call_driver(driver.open_payment, payment_of(order))

@@ -330,6 +330,26 @@ def test_an_order_opened_before_the_settings_changed_keeps_its_code(
             assert 'class="qr"' in payer.goes(order_no)[0]
 
 
+@pytest.mark.parametrize("viewed", [False, True], ids=["not viewed", "viewed in WeChat"])
+def test_an_order_stays_payable_when_the_settings_are_switched_off(
+    viewed, wechat, wechat_channel, placed, phone, flask, later, api
+):
+    order_no = placed(wechat_channel)
+    if viewed:
+        phone().views(order_no)
+    flask("channel", "set", wechat_channel, "--config", "jsapi=false", "--config", "h5=false")
+    later(60)
+    for browser in ("pc", "wechat"):
+        assert 'class="qr"' in phone(browser).opens(order_no)
+    ways = [(number, made["way"], made["trade_state"]) for number, made in wechat.orders.items()]
+    number = f"{order_no}_2" if viewed else order_no
+    assert ways == [*([(order_no, "jsapi", "CLOSED")] if viewed else []), (number, "native", "NOTPAY")]
+    wechat.pay(number)
+    wechat.notice(number).to(api.send, order_no)
+    later(5)
+    assert api.status(order_no) == "completed"
+
+
 def test_a_page_learns_that_the_payment_was_opened_in_another_browser(wechat_channel, placed, phone):
     order_no, computer = placed(wechat_channel), phone("pc")
     computer.opens(order_no)

@@ -336,6 +336,7 @@ class AlipayDriver(Driver):
     )
     config_schema = AlipayConfig
     methods = ("alipay",)
+    products = {"mobile": "wap", "alipay": "wap", "pc": "page"}
     account_fields = ("base_url", "app_id", "seller_id")
     longest_expiry = 2 * 3_600  # its codes
     statement = Layout(
@@ -430,20 +431,11 @@ class AlipayDriver(Driver):
             raise ChannelUnknown("the response is about another order")
         return answer
 
-    @property
-    def opens_on_view(self) -> bool:
-        """True also if the way to pay depends on the payer's browser."""
-        return bool(self.config["open_on_view"] or self.config["wap"] or self.config["page"])
-
-    def way(self, browser: str) -> str:
-        ways = {"mobile": "wap", "alipay": "wap", "pc": "page"}
-        return ways[browser] if browser in ways and self.config[ways[browser]] else "qr"
-
     def signs_again(self, browser: str) -> bool:
         return self.way(browser) in PAGES
 
     def open_payment(self, payment: Payment) -> Opened:
-        way = self.way(payment.payer.browser) if payment.payer else "qr"
+        way = self.way(payment.payer.browser) if payment.payer else ""
         content = {
             "out_trade_no": payment.order_no,
             "total_amount": money.yuan(payment.amount),

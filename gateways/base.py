@@ -246,6 +246,8 @@ class Driver:
     simulated: ClassVar[bool] = False  # no real money moves
     # The page content depends only on the payment and the config, so it is made when the page is viewed.
     opens_locally: bool = False
+    # By kind of browser, the config field that turns on a product of the upstream for it.
+    products: ClassVar[Mapping[str, str]] = {}
     # The format of the upstream's downloaded statement (gateways/statement.py).
     statement: ClassVar[Layout] = Layout()
 
@@ -266,11 +268,16 @@ class Driver:
     @property
     def opens_on_view(self) -> bool:
         """True if a deposit is opened upstream when the payer views the page, not when the order is created."""
-        return bool(self.config.get("open_on_view", False)) and not self.opens_locally
+        fields = ("open_on_view", *self.products.values())
+        return any(self.config.get(name, False) for name in fields) and not self.opens_locally
 
     def way(self, browser: str) -> str:
-        """Return the name of the upstream's product for this kind of browser; a payment fits all with the same."""
-        return ""
+        """Return the upstream's product for this kind of browser, "" for the usual one.
+
+        A payment fits all kinds with the same product.
+        """
+        product = self.products.get(browser, "")
+        return product if self.config.get(product, False) else ""
 
     def signs_again(self, browser: str) -> bool:
         """Return whether a stored payment for this kind of browser is made again, without a call, before it is used."""

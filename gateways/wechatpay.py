@@ -296,6 +296,7 @@ class WechatpayDriver(Driver):
     about = N_("Deposits directly into your WeChat Pay merchant account, by QR code or in the app. No payouts.")
     config_schema = WechatpayConfig
     methods = ("wxpay",)
+    products = {"wechat": "jsapi", "mobile": "h5"}
     account_fields = ("mchid", "appid")
     longest_expiry = 2 * 3_600  # its codes
     statement = Layout(
@@ -371,19 +372,10 @@ class WechatpayDriver(Driver):
         return _error(reply) if is_error else _Answer(reply)
 
     @property
-    def opens_on_view(self) -> bool:
-        """True also if the way to pay depends on the payer's browser."""
-        return bool(self.config["open_on_view"] or self.config["jsapi"] or self.config["h5"])
-
-    @property
     def domain_files(self) -> Mapping[str, str]:
         """The domain file; its text is the middle of its name."""
         name = self.config["domain_file"]
         return {name: name.removeprefix("MP_verify_").removesuffix(".txt")} if name else {}
-
-    def way(self, browser: str) -> str:
-        ways = {"wechat": "jsapi", "mobile": "h5"}
-        return ways[browser] if browser in ways and self.config[ways[browser]] else "native"
 
     def needs_sign_in(self, browser: str) -> bool:
         return self.way(browser) == "jsapi"
@@ -411,7 +403,7 @@ class WechatpayDriver(Driver):
     def payer_id(self, code: str) -> str:
         answer = self._openid(code)
         if "openid" not in answer:
-            text = printable(f"{answer.get('errmsg', '')} ({answer.get('errcode', '')})")
+            text = _sign_in_error(answer)
             raise ChannelUnknown(text) if answer.get("errcode") == BUSY else ChannelRefused(text)
         if not re.fullmatch(r"[0-9A-Za-z_-]{1,128}", str(answer["openid"])):
             raise ChannelUnknown("the response has no usable openid")
@@ -419,7 +411,7 @@ class WechatpayDriver(Driver):
 
     def open_payment(self, payment: Payment) -> Opened:
         payer = payment.payer or Payer("", "pc")
-        way = self.way(payer.browser)
+        way = self.way(payer.browser) or "native"
         order = {
             "appid": self.config["appid"],
             "mchid": self.config["mchid"],
@@ -492,13 +484,10 @@ class WechatpayDriver(Driver):
             answer = self._openid("0")
         except ChannelUnknown as error:
             return [Finding("jsapi", None, N_("Sign-in not tested: %(why)s."), {"why": str(error)})]
-        code = str(answer.get("errcode"))
-        if code == BAD_CODE:
+        if answer.get("errcode") == BAD_CODE:
             return [Finding("jsapi", True, N_("WeChat accepts the AppSecret."))]
-        why = printable(f"{answer.get('errmsg', '')} ({code})")
-        return [
-            Finding("jsapi", False, N_("WeChat rejects the sign-in: %(why)s. Check AppID and AppSecret."), {"why": why})
-        ]
+        text = N_("WeChat rejects the sign-in: %(why)s. Check AppID and AppSecret.")
+        return [Finding("jsapi", False, text, {"why": _sign_in_error(answer)})]
 
     def close(self, payment: Payment) -> bool:
         path = f"{TRANSACTIONS}/out-trade-no/{payment.order_no}/close"
@@ -557,6 +546,11 @@ class WechatpayDriver(Driver):
 
 # How the response to a new payment is read.
 OPENED = {"native": WechatpayDriver._native, "jsapi": WechatpayDriver._jsapi, "h5": WechatpayDriver._h5}
+
+
+def _sign_in_error(answer: Mapping[str, Any]) -> str:
+    """Return WeChat's message and code for a refused sign-in."""
+    return printable(f"{answer.get('errmsg', '')} ({answer.get('errcode', '')})")
 
 
 def _error(reply: Reply) -> _Answer:

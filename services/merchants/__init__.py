@@ -1,4 +1,4 @@
-"""Merchants: their setup, channels and payout accounts, and the cache that requests read.
+"""Merchants: their setup, channels, payout accounts and payment pages, and the cache that requests read.
 
-Requests read `cache`; commands and the console change merchants through `merchant_setup` and `links`.
+Requests read `cache`; commands and the console change merchants through `merchant_setup`, `links` and `payment_page`.
 """

@@ -18,21 +18,11 @@ from flask_babel import gettext
 
 import business_clock
 from blueprints.api import envelope
-from models.tables.order import (
-    CANCELLED,
-    COMPLETED,
-    CONFIRMED,
-    LATE_PAYMENT,
-    MONEY_IN,
-    PENDING,
-    History,
-    Order,
-    PaymentException,
-)
+from models.tables.order import Order
 from services.callbacks import returns
 from services.errors import N_
 from services.merchants import cache, payment_page
-from services.orders import positions
+from services.orders.progress import of_deposit
 
 APPS = {"wechat": N_("WeChat"), "alipay": N_("Alipay"), "qq": N_("QQ")}  # browsers inside an app
 # Apps in which a payment method can't be used, because they belong to its competitor.
@@ -139,43 +129,12 @@ def _shown_and_copied(value: str) -> tuple[str, str]:
 
 def live(order: Order) -> dict[str, Any]:
     """Return the values that change while the page is open: those of `PaymentState`, without `ready` and `moved`."""
-    money = [each for each in positions.exceptions_of(order) if each.kind in MONEY_IN]
-    checked = [each for each in money if each.is_open]
+    progress = of_deposit(order)
     return {
         "status": order.status,
-        "state": _state(order, money, checked),
-        "checking": bool(checked),
+        "state": progress.state,
+        "checking": progress.is_checked,
         "seconds_left": max(0, (order.expires_at or 0) - business_clock.now()),
-        "received_at": _received_at(order, money),
+        "received_at": progress.received_at,
         "can_return": bool(returns.address(order)),
     }
-
-
-def _state(order: Order, money: list[PaymentException], checked: list[PaymentException]) -> str:
-    """Return which panel the page shows: the order's status, or what a payer must know instead."""
-    if order.status in (CONFIRMED, COMPLETED):
-        return str(order.status)
-    if checked:
-        return "late" if all(each.kind == LATE_PAYMENT for each in checked) else "checking"
-    if order.status == CANCELLED:
-        return "refunded" if _was_sent_back(order, money) else CANCELLED
-    if order.status == PENDING and business_clock.now() >= (order.expires_at or 0):
-        return "expired"
-    return str(order.status)
-
-
-def _was_sent_back(order: Order, money: list[PaymentException]) -> bool:
-    """Return whether all money of a cancelled order was sent back, before or after it was confirmed."""
-    ends = {each.resolution for each in money if each.resolution != positions.CORRECTED}
-    return ends <= {positions.REFUND, positions.RETURNED} if ends else bool(order.channel_reference)
-
-
-def _received_at(order: Order, money: list[PaymentException]) -> int | None:
-    """Return when the money was confirmed or, if an operator had to decide about it, reported; in Unix seconds."""
-    if order.status not in (CONFIRMED, COMPLETED):
-        return None
-    if decided := [each for each in money if each.resolution == positions.COMPLETE]:
-        return int(decided[-1].createtime)
-    mine = (History.order == order, History.after == CONFIRMED)
-    line = History.select(History.at).where(*mine).order_by(History.id.desc()).first()
-    return int(line.at) if line else order.completedtime

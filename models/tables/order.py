@@ -16,6 +16,7 @@ from models.tables.payout_account import PayoutAccount
 
 BUY, SELL = TYPES = (1, 2)
 PENDING, PAID, CONFIRMED, COMPLETED, CANCELLED = STATUSES = ("pending", "paid", "confirmed", "completed", "cancelled")
+PROVEN = (CONFIRMED, COMPLETED)  # of deposits: the channel reported the money, or an operator confirmed it
 
 TRANSITIONS: dict[int, dict[str, set[str]]] = {
     BUY: {

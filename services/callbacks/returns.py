@@ -7,13 +7,12 @@ import time
 from urllib.parse import unquote_plus, urlencode, urlsplit
 
 from models.tables.epay import EpayOrder
-from models.tables.order import COMPLETED, CONFIRMED, Order
+from models.tables.order import COMPLETED, PROVEN, Order
 from services.callbacks import epay_notices
 from services.merchants import cache, epay_accounts, payment_page
 from services.security import vault
 from services.security.signing import sign_webhook
 
-PROVEN = (CONFIRMED, COMPLETED)
 # A merchant's number with this is not signed, because the signature could have another meaning: the number could end in
 # a time and the body of a callback, or in a time, a status and the number of another order.
 AMBIGUOUS = re.compile(rf"\{{|\.({'|'.join(PROVEN)})\.")

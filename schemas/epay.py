@@ -39,6 +39,8 @@ class WebAddress(fields.String):
         fragment: whether it can have one. In some panels the page to return to is there: `/#/order/1`.
     """
 
+    malformed = N_("Must be an address such as https://shop.example/notify.")
+
     def __init__(self, *, fragment: bool = False, **kwargs: Any):
         super().__init__(**kwargs)
         self.fragment = fragment
@@ -53,7 +55,7 @@ class WebAddress(fields.String):
             usable = False
         usable = usable and text.isprintable() and not _UNUSABLE.search(text)
         if not usable or ("#" in text and not self.fragment):
-            raise ValidationError(N_("Must be an address such as https://shop.example/notify."))
+            raise ValidationError(self.malformed)
         return text
 
 

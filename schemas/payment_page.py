@@ -30,6 +30,8 @@ class AddressTemplate(WebAddress):
     It begins with https://, or http:// for a private host. A path is an address of this service.
     """
 
+    malformed = N_("Must be an address such as https://shop.example/orders/{merchant_order_no}.")
+
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
         text = str(value).strip()
         if not text:
@@ -41,7 +43,7 @@ class AddressTemplate(WebAddress):
         parts = urlsplit(super()._deserialize(base + example, attr, data, **kwargs))
         host, is_fixed = parts.hostname or "", (base + text).partition("://")[2].startswith(parts.netloc)
         if "\\" in text or not _HOST.fullmatch(parts.netloc) or not is_fixed:
-            raise ValidationError(N_("Must be an address such as https://shop.example/orders/{merchant_order_no}."))
+            raise ValidationError(self.malformed)
         if parts.scheme == "http" and not _is_private(host):
             raise ValidationError(N_("Must begin with https://."))
         return text

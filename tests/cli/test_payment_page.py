@@ -119,6 +119,7 @@ def test_an_address_to_which_no_payer_must_be_sent_is_refused(page, refusal, opt
 @pytest.mark.parametrize(
     ("options", "text"),
     [
+        (("--return-url", "shop.example"), "such as https://shop.example/orders/{merchant_order_no}."),
         (("--color", "red"), "color: Must be a color such as #1677ff."),
         (("--contact", "two\nlines"), "contact: Must be one line of text."),
         (("--contact", "x" * 101), "contact: Must have at most 100 characters."),

@@ -278,7 +278,7 @@ MEANINGS: dict[str, Meaning] = {
         "completed",
     ),
     "View.can_return": _out("Whether the payer can return to the merchant now.", False),
-    "View.received_at": _out("When the payment was confirmed, otherwise null.", 1795231994, UNIX),
+    "View.received_at": _out("When the money was received; null until the payment is confirmed.", 1795231994, UNIX),
     "View.checking": _out("Whether the operator is reviewing a received payment.", False),
     "View.seconds_left": _out("Time until the order expires, then 0.", 840, SECONDS, minimum=0, maximum=LARGEST_TIME),
     "View.version": _out("Version of the service.", "0.4.0"),

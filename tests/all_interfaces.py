@@ -10,10 +10,9 @@ import pyotp
 from models.tables.order import STATUSES
 from services.security import operators, second_factor
 from tests.epay_shop import Shop
-from tests.pages import BACK, CASHIER, CHOOSE, CLAIM, FORM, GO, LANGUAGE, OPEN, QR_IMAGE, SIGNED_IN, STATUS
+from tests.pages import BACK, CASHIER, CHOOSE, CLAIM, FORM, GO, LANGUAGE, LOGO, OPEN, QR_IMAGE, SIGNED_IN, STATUS
 from tests.support import CARD, PERSON, completed
 
-LOGO = "/addons/paychannel/pay/logo"
 REGIONS = "/addons/paychannel/channel.gatewaya"
 GATEWAY_A = {"channel": 1, "gatewaya_personal_data": PERSON, "gatewaya_card_info": CARD}
 

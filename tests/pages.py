@@ -2,9 +2,12 @@
 
 from html.parser import HTMLParser
 
-CASHIER, STATUS, CLAIM, OPEN, GO, CHOOSE, SIGNED_IN, BACK, QR_IMAGE, LANGUAGE = (
+CASHIER, STATUS, CLAIM, OPEN, GO, CHOOSE, SIGNED_IN, BACK, QR_IMAGE, LANGUAGE, LOGO = (
     f"/addons/paychannel/pay/{name}"
-    for name in ("index", "status", "paid", "open", "go", "choose", "signed-in", "return", "qr-image", "language")
+    for name in (
+        *("index", "status", "paid", "open", "go", "choose", "signed-in", "return"),
+        *("qr-image", "language", "logo"),
+    )
 )
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 

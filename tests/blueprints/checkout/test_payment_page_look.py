@@ -6,9 +6,7 @@ import pytest
 
 from services.sandbox import seeding
 from tests.blueprints.console.setting_up.test_pictures import jpeg, png
-from tests.pages import BACK, CASHIER, STATUS, Seen
-
-LOGO = "/addons/paychannel/pay/logo/"
+from tests.pages import BACK, CASHIER, LOGO, STATUS, Seen
 
 
 @pytest.fixture
@@ -57,7 +55,7 @@ def test_the_merchants_logo_is_on_the_page_and_cached_for_long(image, kind, page
 
 @pytest.mark.parametrize("digest", ["0" * 16, "x", "%00", "..%2f..", "' OR 1=1"])
 def test_an_unknown_logo_is_not_found(digest, http):
-    assert http("GET", f"{LOGO}{digest}").status == 404
+    assert http("GET", f"{LOGO}/{digest}").status == 404
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from standardwebhooks import Webhook, WebhookVerificationError
 
 from services.sandbox.seeding import CALLBACK_SECRETS
 from tests.epay_shop import Shop
-from tests.pages import BACK
+from tests.pages import BACK, CASHIER
 
 SHOP = "https://shop.example/orders/{merchant_order_no}"
 SECRET = CALLBACK_SECRETS["demo"]
@@ -106,13 +106,13 @@ def test_an_order_without_a_number_of_the_merchant_returns_too(template, paid, b
 def test_a_number_that_could_stand_for_a_callback_is_not_signed(template, paid, back):
     event = json.dumps({"type": "order.completed", "data": {"order_no": "1"}})
     order_no = paid(merchant_order_no=f"{int(time.time())}.{event}")
-    assert back(order_no) == f"/addons/paychannel/pay/index?order_no={order_no}"
+    assert back(order_no) == f"{CASHIER}?order_no={order_no}"
 
 
 @pytest.mark.parametrize("status", ["confirmed", "completed"])
 def test_a_number_that_could_stand_for_another_order_is_not_signed(template, paid, back, status):
     order_no = paid(merchant_order_no=f"{int(time.time())}.{status}.A-2")
-    assert back(order_no) == f"/addons/paychannel/pay/index?order_no={order_no}"
+    assert back(order_no) == f"{CASHIER}?order_no={order_no}"
 
 
 def test_a_return_is_signed_with_both_secrets_while_one_rotates(template, paid, back, flask_json):
@@ -130,7 +130,7 @@ def test_a_return_is_signed_with_both_secrets_while_one_rotates(template, paid, 
 @pytest.mark.parametrize("state", ["pending", "paid", "expired", "checking", "cancelled"])
 def test_no_payer_returns_before_the_payment_is_proven(template, reach, back, state):
     order_no = reach(state)
-    assert back(order_no) == f"/addons/paychannel/pay/index?order_no={order_no}"
+    assert back(order_no) == f"{CASHIER}?order_no={order_no}"
 
 
 @pytest.mark.parametrize("state", ["confirmed", "completed"])
@@ -141,7 +141,7 @@ def test_the_payer_returns_once_the_payment_is_proven(template, reach, back, vis
 
 def test_without_an_address_the_payer_stays_on_the_payment_page(paid, back, visit):
     order_no = paid()
-    assert back(order_no) == f"/addons/paychannel/pay/index?order_no={order_no}"
+    assert back(order_no) == f"{CASHIER}?order_no={order_no}"
     assert BACK not in visit(order_no).text
 
 
@@ -223,7 +223,7 @@ def test_an_epay_payer_returns_to_the_address_of_the_order(template, shop, epay_
 def test_an_epay_payer_stays_once_the_shop_no_longer_has_that_host(template, epay_paid, back, flask, visit):
     number = epay_paid()
     flask("epay", "set", "demo", "--host", "localhost")
-    assert back(number) == f"/addons/paychannel/pay/index?order_no={number}"
+    assert back(number) == f"{CASHIER}?order_no={number}"
     assert BACK not in visit(number).text
 
 
@@ -237,4 +237,4 @@ def test_an_epay_payer_does_not_return_before_the_order_is_completed(template, s
     flask("channel", "set", 2, "--settlement-days", 1)
     number = shop.mapi()["trade_no"]
     api.play(number, "success")
-    assert back(number) == f"/addons/paychannel/pay/index?order_no={number}"
+    assert back(number) == f"{CASHIER}?order_no={number}"

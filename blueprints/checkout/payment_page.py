@@ -125,61 +125,82 @@ def index() -> Any:
         return redirect(later, 303)
     if leaving := sign_in(order):
         return leaving
-    shown, driver = _shown(order), driver_of(order.channel)
-    opened, by_hand = shown.opened or Opened(), driver.by_hand
-    browser, sandbox = payer().browser, driver.simulated
-    signs_in = driver.needs_sign_in(browser)
-    picture = _picture_url(order) if by_hand else ""
-    only_an_app = opened.scheme and not (opened.qr or opened.redirect)
+    shown = _shown(order)
+    facts = _facts(order) | _links(order) | _ways_to_pay(order, shown) | _test_outcomes(order)
+    return parts.compact(render_template("cashier.html", ready=shown.is_ready, **facts))
+
+
+def _facts(order: Order) -> dict[str, Any]:
+    """Return the template's values on the order, its state and its merchant."""
     live = parts.live(order)
+    return live | {
+        "order_no": order.order_no,
+        "amount": hundredths(order.amount),
+        "merchant": cache.by_id(order.merchant_id).merchant.name,
+        "look": parts.look_of(order),
+        "note": note_of(order),
+        "method": order.payment_method,
+        "method_text": gettext(PAY_METHOD_TEXTS[order.payment_method]),
+        "received": in_china(live["received_at"], "%Y-%m-%d %H:%M:%S") if live["received_at"] else "",
+    }
+
+
+def _links(order: Order) -> dict[str, Any]:
+    """Return the addresses on the page, apart from those of the merchant and of the channel."""
+    number = order.order_no
+    return {
+        "pay_url": pay_url(number),
+        "here_url": url_for("pages.index", order_no=number),
+        "open_url": url_for("pages.open_now"),
+        "claim_url": url_for("pages.claim"),
+        "status_url": url_for("pages.status", order_no=number),
+        "save_url": url_for("pages.qr_image", order_no=number, save=1),
+        "back_url": url_for("pages.back", order_no=number) if returns.has_address(order) else "",
+        "stay_url": url_for("pages.index", order_no=number, stay=1),
+        "stays": "stay" in request.args,
+        "other_language": parts.other_language(number),
+    }
+
+
+def _ways_to_pay(order: Order, shown: Shown) -> dict[str, Any]:
+    """Return how the payer can pay in this browser: the channel's details, and what the browser can do with them."""
+    number, browser, driver = order.order_no, payer().browser, driver_of(order.channel)
+    opened, signs_in = shown.opened or Opened(), driver.needs_sign_in(browser)
+    picture = _picture_url(order) if driver.by_hand else ""
+    only_an_app = opened.scheme and not (opened.qr or opened.redirect)
     if opened.bridge:
         g.has_bridge = True
-    page = render_template(
-        "cashier.html",
-        order_no=order.order_no,
-        amount=hundredths(order.amount),
-        merchant=cache.by_id(order.merchant_id).merchant.name,
-        note=note_of(order),
-        method=order.payment_method,
-        method_text=gettext(PAY_METHOD_TEXTS[order.payment_method]),
-        picture=picture,
-        qr="" if picture else parts.inline_code(opened.qr),
-        page_qr=parts.inline_code(pay_url(order.order_no)) if only_an_app else "",
-        save_url=url_for("pages.qr_image", order_no=order.order_no, save=1),
-        downloads=browser not in parts.APPS,
-        presses=browser in parts.APPS or parts.is_apple_phone(),
-        elsewhere="" if sandbox else parts.app_closed_to(order.payment_method, browser),
-        pay_url=pay_url(order.order_no),
-        redirect=url_for("pages.go", order_no=number) if opened.fields or opened.seconds else opened.redirect,
-        bridge=opened.bridge,
-        scheme=opened.scheme,
-        lines=parts.transfer_lines(opened.lines),
-        instructions=opened.instructions,
-        opens=attempts.is_opened_on_view(order, driver) and not shown.is_ready and not signs_in,
-        here_url=url_for("pages.index", order_no=number),
-        retry_url=url_for("pages.index", order_no=number, again=1) if signs_in else "",
-        open_url=url_for("pages.open_now"),
-        refusal=shown.refusal,
-        may_open=shown.may_open,
-        can_claim=by_hand,
-        claim_url=url_for("pages.claim"),
-        status_url=url_for("pages.status", order_no=order.order_no),
-        sandbox=sandbox,
-        no_real_money=choice.moves_no_money(order.channel),
-        sandbox_url="/sandbox/pay",
-        back_url=url_for("pages.back", order_no=order.order_no) if returns.has_address(order) else "",
-        stays="stay" in request.args,
-        stay_url=url_for("pages.index", order_no=order.order_no, stay=1),
-        opens_in_wechat=driver.needs_sign_in("wechat"),
-        look=parts.look_of(order),
-        other_language=parts.other_language(order.order_no),
-        played=next((gettext(what) for value, _, what in OUTCOMES if value == request.args.get("played")), ""),
-        outcomes=[(value, gettext(label), gettext(what)) for value, label, what in OUTCOMES] if sandbox else [],
-        ready=shown.is_ready,
-        received=in_china(live["received_at"], "%Y-%m-%d %H:%M:%S") if live["received_at"] else "",
-        **live,
-    )
-    return parts.compact(page)
+    return {
+        "picture": picture,
+        "qr": "" if picture else parts.inline_code(opened.qr),
+        "page_qr": parts.inline_code(pay_url(number)) if only_an_app else "",
+        "downloads": browser not in parts.APPS,
+        "presses": browser in parts.APPS or parts.is_apple_phone(),
+        "elsewhere": "" if driver.simulated else parts.app_closed_to(order.payment_method, browser),
+        "redirect": url_for("pages.go", order_no=number) if opened.fields or opened.seconds else opened.redirect,
+        "bridge": opened.bridge,
+        "scheme": opened.scheme,
+        "lines": parts.transfer_lines(opened.lines),
+        "instructions": opened.instructions,
+        "opens": attempts.is_opened_on_view(order, driver) and not shown.is_ready and not signs_in,
+        "retry_url": url_for("pages.index", order_no=number, again=1) if signs_in else "",
+        "refusal": shown.refusal,
+        "may_open": shown.may_open,
+        "can_claim": driver.by_hand,
+        "opens_in_wechat": driver.needs_sign_in("wechat"),
+    }
+
+
+def _test_outcomes(order: Order) -> dict[str, Any]:
+    """Return the choices of a tester; no outcomes outside the sandbox."""
+    sandbox = driver_of(order.channel).simulated
+    return {
+        "sandbox": sandbox,
+        "no_real_money": choice.moves_no_money(order.channel),
+        "sandbox_url": "/sandbox/pay",
+        "played": next((gettext(what) for value, _, what in OUTCOMES if value == request.args.get("played")), ""),
+        "outcomes": [(value, gettext(label), gettext(what)) for value, label, what in OUTCOMES] if sandbox else [],
+    }
 
 
 @pages.get("/addons/paychannel/pay/logo/<digest>")

@@ -434,6 +434,14 @@ class AlipayDriver(Driver):
     def signs_again(self, browser: str) -> bool:
         return self.way(browser) in PAGES
 
+    def _page(self, way: str, content: Mapping[str, Any], payment: Payment) -> Opened:
+        """Return the signed form that opens Alipay's own page. Alipay learns of the payment when a browser sends it."""
+        method, product = PAGES[way]
+        more = {"product_code": product} | ({"quit_url": payment.pay_url} if way == "wap" else {})
+        addresses = {"notify_url": payment.notify_url, "return_url": payment.return_url}
+        query, form = self._request(method, {**content, **more}, **addresses)
+        return Opened(redirect=f"{self.config['base_url']}?{urlencode(query)}", fields=form)
+
     def open_payment(self, payment: Payment) -> Opened:
         way = self.way(payment.payer.browser) if payment.payer else ""
         content = {
@@ -443,10 +451,7 @@ class AlipayDriver(Driver):
             "time_expire": _china(datetime.fromtimestamp(payment.expires_at, CHINA)),
         }
         if way in PAGES:
-            method, product = PAGES[way]
-            content |= {"product_code": product} | ({"quit_url": payment.pay_url} if way == "wap" else {})
-            query, form = self._request(method, content, notify_url=payment.notify_url, return_url=payment.return_url)
-            return Opened(redirect=f"{self.config['base_url']}?{urlencode(query)}", fields=form)
+            return self._page(way, content, payment)
         if self.config["order_code"]:
             content["product_code"] = ORDER_CODE
         # A forged refusal is harmless here: no payer has seen a code yet.

@@ -435,7 +435,7 @@ class AlipayDriver(Driver):
         return self.way(browser) in PAGES
 
     def _page(self, way: str, content: Mapping[str, Any], payment: Payment) -> Opened:
-        """Return the signed form that opens Alipay's own page. Alipay learns of the payment when a browser sends it."""
+        """Return the signed form that opens Alipay's own page. Only the browser that sends it calls Alipay."""
         method, product = PAGES[way]
         more = {"product_code": product} | ({"quit_url": payment.pay_url} if way == "wap" else {})
         addresses = {"notify_url": payment.notify_url, "return_url": payment.return_url}

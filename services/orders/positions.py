@@ -83,7 +83,7 @@ def was_shown(order: Order) -> bool:
 def note_changed(order: Order, report: Report) -> bool:
     """Record which exceptions about a payout no longer count once resolved, because its channel's report has changed.
 
-    It is in the caller's transaction. Returns: True if there are any new ones.
+    Call it in a transaction. Returns: True if there are any new ones.
     """
     changed = [each for each in exceptions_of(order) if _is_changed(each, report)]
     causes = [because(Why.REPORT_CHANGED, kind=each.kind, exception=str(each.id)) for each in changed]

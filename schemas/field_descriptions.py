@@ -172,6 +172,7 @@ MEANINGS: dict[str, Meaning] = {
         "Order number from `pay_url`. An unknown number returns a page with status 404.", "202601018899480685472049"
     ),
     "paymentPage.again": Meaning("Inside WeChat: opens the payment again after the channel refused it.", "1"),
+    "retried": Meaning("Inside WeChat: sent once after a failed sign-in, which is then tried again.", "1"),
     "paymentPage.stay": Meaning("Sent by a payer who does not want to return to the merchant automatically.", "1"),
     "paymentPage.played": Meaning("Sandbox only: the outcome that the tester has just chosen.", "success"),
     "paymentPage.refused": Meaning("Sent after the channel refused the payment method that the payer chose.", ""),

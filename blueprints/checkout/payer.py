@@ -53,7 +53,8 @@ def sign_in(order: Order) -> Response | None:
     if shown.is_waiting or (shown.is_ready and not (shown.refusal and "again" in request.args)):
         return None
     state = secrets.token_hex(16)  # WeChat documents letters and digits only
-    back = f"{current().settings.public_url}{url_for('pages.signed_in')}?{urlencode({'order_no': order.order_no})}"
+    query = {"order_no": order.order_no, **_retried()}
+    back = f"{current().settings.public_url}{url_for('pages.signed_in')}?{urlencode(query)}"
     return set_cookie(redirect(driver.sign_in_url(back, state), 303), STATE, state, HOUR)
 
 
@@ -71,10 +72,18 @@ def finish(order: Order) -> Response:
             identity = driver.payer_id(request.args.get("code", ""))
     except ChannelError as error:
         log.warning("Order %s: the payer's sign-in at the channel failed: %s", order.order_no, error)
-        return _failed(page)
+        if _retried():
+            return _failed(page)
+        # Once, without a question: WeChat on Android may load this address twice, and a code is valid once.
+        return redirect(url_for("pages.index", order_no=order.order_no, retried=1), 303)
     who = replace(who, id=identity, token=hashlib.sha256(identity.encode()).hexdigest())
     attempts.open_for(order, who, again=True)
     return set_cookie(redirect(page, 303), PAYER, who.token, HOUR)
+
+
+def _retried() -> dict[str, str]:
+    """Return the mark of a sign-in that follows a failed one, or nothing."""
+    return {"retried": "1"} if "retried" in request.args else {}
 
 
 def _failed(page: str) -> Response:

@@ -44,7 +44,7 @@ def are_several(order: Order) -> bool:
 
 def checked_again_at(order: Order) -> int | None:
     """Return when to check a deposit that ends now, because another attempt may still be paid; None if it had one."""
-    several = driver_of(order.channel).opens_on_view and are_several(order)
+    several = is_opened_on_view(order, driver_of(order.channel)) and are_several(order)
     return business_clock.now() + LATE[0] if several else None
 
 

@@ -547,14 +547,17 @@ def test_after_the_expiry_the_button_leads_to_the_page_and_not_to_alipay(alipay,
     assert (form, "Payment time expired" in page) == ({}, True)
 
 
+@pytest.mark.parametrize("switched_off", [False, True], ids=["settings kept", "settings switched off"])
 def test_a_second_payment_is_found_after_the_order_completed_although_its_notice_was_lost(
-    alipay, alipay_channel, placed, phone, api, later, exceptions, balances, order_details
+    switched_off, alipay, alipay_channel, placed, phone, api, later, exceptions, balances, flask
 ):
     order_no, browsers = placed(alipay_channel, "alipay"), (phone("pc"), phone("mobile"))
     for payer in browsers:
         payer.opens(order_no)
         address, form = payer.goes(order_no)
         assert requests.post(address, data=form, timeout=10).status_code == 200
+    if switched_off:
+        flask("channel", "set", alipay_channel, "--config", "wap=false", "--config", "page=false")
     alipay.pay(f"{order_no}_2")
     alipay.notice(f"{order_no}_2").to(api.send, order_no)
     later(5)

@@ -9,12 +9,15 @@ from tests.support import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 BASE = PROJECT["project"]["dependencies"]
+GROUPS = PROJECT["dependency-groups"]
 WANTED = {
     "requirements.txt": BASE,
-    "requirements-dev.txt": BASE + PROJECT["dependency-groups"]["dev"],
+    "requirements-dev.txt": BASE + [each for each in GROUPS["dev"] if isinstance(each, str)] + GROUPS["build"],
     "requirements-postgres.txt": BASE + PROJECT["project"]["optional-dependencies"]["postgres"],
-    "requirements-audit.txt": PROJECT["dependency-groups"]["audit"],
+    "requirements-audit.txt": GROUPS["audit"],
+    "requirements-build.txt": GROUPS["build"],
 }
+TOGETHER = [name for name in WANTED if name != "requirements-audit.txt"]  # the audit has an environment of its own
 
 
 def locked(file):
@@ -50,7 +53,7 @@ def test_every_lock_file_is_known():
 
 def test_packages_installed_together_are_locked_to_one_version():
     versions = {}
-    for file in [*WANTED][:3]:  # the audit has an environment of its own
+    for file in TOGETHER:
         for name, version in re.findall(r"^([\w.-]+)(?:\[[\w,]+\])?==(\S+)", (ROOT / file).read_text("utf-8"), re.M):
             versions.setdefault(name, set()).add(version)
     assert {name: found for name, found in versions.items() if len(found) > 1} == {}

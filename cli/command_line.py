@@ -45,7 +45,7 @@ class Orders(FlaskGroup):
     def __init__(self, create_app: Callable[[], Flask]):
         super().__init__(
             name="orders",
-            help="Run and operate the merchant order service.",
+            help="Run and operate Tillbook, the merchant order service.",
             epilog="Run `orders COMMAND --help` for a command's arguments and options.",
             subcommand_metavar="COMMAND [ARGUMENTS]",
             create_app=create_app,

@@ -49,7 +49,7 @@ def add(key: str, as_json: bool, **given: Any) -> None:
     """Add a merchant with the API key KEY. Its secrets are shown once."""
     made, secret = merchant_setup.add_merchant(key, **{"name": key} | given_of(given))
     callback_secret = vault.decrypt(made.callback_secret)
-    show({"key": key, "secret": secret, "callback_secret": callback_secret}, as_json, facts)
+    show({"key": key, "api_secret": secret, "callback_secret": callback_secret}, as_json, facts)
 
 
 @merchant.command("set")
@@ -117,7 +117,7 @@ def every(as_json: bool) -> None:
 def rotate(key: str, callback: bool, keep_hours: int, as_json: bool) -> None:
     """Replace a secret of merchant KEY. The new one is shown once, the old one stays valid for a day."""
     new = merchant_setup.rotate(merchant_setup.find_merchant(key), callback=callback, keep_hours=keep_hours)
-    name = "callback_secret" if callback else "secret"
+    name = "callback_secret" if callback else "api_secret"
     show({"key": key, name: new, "old_one_valid_hours": keep_hours}, as_json, facts)
 
 

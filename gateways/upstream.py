@@ -24,7 +24,7 @@ from runtime import current
 # Seconds: for a connection, for each read, and for one call as a whole.
 CONNECT, READ, WHOLE = 5.0, 10.0, 12.0
 CLOCKS_DIFFER = 60  # seconds by which this machine's clock may differ from an upstream's
-USER_AGENT = f"merchant-orders/{settings.VERSION}"
+USER_AGENT = f"Tillbook/{settings.VERSION}"
 
 FORM = "application/x-www-form-urlencoded"
 # Schemes that a browser would run or show itself instead of opening an app.

@@ -34,7 +34,7 @@ def test_the_commands_lead_to_a_paid_order(tmp_path):
         )
         assert done.returncode == 0, f"{script}\n{done.stdout}{done.stderr}"
         printed += done.stdout
-        if secret := re.search(r"^secret +(\S+)$", done.stdout, re.MULTILINE):
+        if secret := re.search(r"^api_secret +(\S+)$", done.stdout, re.MULTILINE):
             filled["THE_API_SECRET"] = secret[1]
         if order_no := re.search(r"'order_no': '(\d+)'", done.stdout):
             filled["ORDER_NO"] = order_no[1]

@@ -72,7 +72,7 @@ class _Document:
     def __init__(self, site_url: str) -> None:
         self.plugin = OpenApiPlugin()
         self.spec = APISpec(
-            "Merchant order service",
+            settings.NAME,
             settings.VERSION,
             "3.1.0",
             [self.plugin],

@@ -1,4 +1,4 @@
-// Client of the merchant order service, to copy. Needs JDK 17 or newer only.
+// Client of Tillbook, to copy. Needs JDK 17 or newer only.
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.net.URI;

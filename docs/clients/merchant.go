@@ -1,4 +1,4 @@
-// Client of the merchant order service, to copy. Needs Go 1.19 or newer and the standard library only.
+// Client of Tillbook, to copy. Needs Go 1.19 or newer and the standard library only.
 package main
 
 import (

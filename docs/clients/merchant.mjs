@@ -1,4 +1,4 @@
-// Client of the merchant order service, to copy. Needs Node 18 or newer, and no packages.
+// Client of Tillbook, to copy. Needs Node 18 or newer, and no packages.
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { realpathSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';

@@ -1,5 +1,5 @@
 <?php
-// Client of the merchant order service, to copy. Needs PHP 8.0 or newer with allow_url_fopen, and openssl for https.
+// Client of Tillbook, to copy. Needs PHP 8.0 or newer with allow_url_fopen, and openssl for https.
 declare(strict_types=1);
 
 namespace Merchant;

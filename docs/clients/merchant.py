@@ -1,4 +1,4 @@
-"""Client of the merchant order service, to copy. Needs Python 3.8 or newer and the standard library only."""
+"""Client of Tillbook, to copy. Needs Python 3.8 or newer and the standard library only."""
 
 import base64
 import hashlib

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Client of the merchant order service for manual tests, with bash, curl and OpenSSL. For flat requests only.
+# Client of Tillbook for manual tests, with bash, curl and OpenSSL. For flat requests only.
 # Do not use it in a shop: other users of the machine can see the secret while openssl runs.
 set -euo pipefail
 url=${MERCHANT_URL:-http://127.0.0.1:8000} # with the API prefix, if there is one

@@ -35,7 +35,7 @@ except ImportError:  # needed for Postgres only
 _ADDRESS = re.compile(r"postgres(ql)?://([^/@]*@)?[^@]*")
 # Defaults, which the address can override. The server's times are in ms, the driver's in seconds.
 CONNECTING = {
-    "application_name": "merchant-orders",
+    "application_name": "tillbook",
     "connect_timeout": 5,
     "target_session_attrs": "read-write",  # of several hosts, the one that is not a standby
     "keepalives_idle": 15,

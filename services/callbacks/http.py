@@ -13,7 +13,7 @@ from gateways.http import Guarded, pools
 from services.security import masking
 
 _local = threading.local()
-USER_AGENT = f"merchant-orders/{settings.VERSION}"
+USER_AGENT = f"Tillbook/{settings.VERSION}"
 
 
 POOLS = {private_allowed: pools(Guarded, private_allowed=private_allowed) for private_allowed in (False, True)}

@@ -16,6 +16,7 @@ from models.tables.operator import Operator, RecoveryCode, SecondFactor
 from runtime import current
 from services.errors import N_, OperatorError
 from services.security import operators, sessions, vault
+from settings import NAME
 
 WINDOW = 1  # steps of 30 s by which a phone's clock may differ
 RECOVERY_CODES = 10
@@ -32,7 +33,7 @@ def new_secret() -> str:
 
 def address(secret: str, name: str) -> str:
     """Return the content of an app's QR code: an otpauth:// address with the secret."""
-    issuer = f"Merchant orders ({urlsplit(current().settings.public_url).hostname})"
+    issuer = f"{NAME} ({urlsplit(current().settings.public_url).hostname})"
     return pyotp.TOTP(secret).provisioning_uri(name=name, issuer_name=issuer)
 
 

@@ -14,7 +14,7 @@ def added(flask, flask_json, http):
     """A new merchant that an operator linked to channel 2."""
     made = flask_json("merchant", "add", "shop", "--name", "Shop 小店", "--buy-rate", "1.25", "--sell-rate", "0.5")
     flask("channel", "link", "2", "shop")
-    return Api(http, "shop", made["secret"])
+    return Api(http, "shop", made["api_secret"])
 
 
 def test_a_new_merchant_can_call_with_the_secret_that_was_printed(added):
@@ -24,16 +24,16 @@ def test_a_new_merchant_can_call_with_the_secret_that_was_printed(added):
 
 def test_the_api_secret_is_printed_once_and_the_callback_secret_can_be_read_again(flask, flask_json):
     made = flask_json("merchant", "add", "shop")
-    assert set(made) == {"key", "secret", "callback_secret"}
+    assert set(made) == {"key", "api_secret", "callback_secret"}
     assert made["callback_secret"].startswith("whsec_")
     assert _merchant(flask_json, "shop")["callback_secret"] == made["callback_secret"]
     for command in (("show", "shop"), ("show", "shop", "--json"), ("list",), ("list", "--json")):
-        assert made["secret"] not in flask("merchant", *command).output
+        assert made["api_secret"] not in flask("merchant", *command).output
 
 
 def test_every_merchant_gets_its_own_secrets(flask_json):
     made = [flask_json("merchant", "add", key) for key in ("one", "two")]
-    assert len({each[name] for each in made for name in ("secret", "callback_secret")}) == 4
+    assert len({each[name] for each in made for name in ("api_secret", "callback_secret")}) == 4
 
 
 def test_the_list_shows_the_set_values(flask, flask_json):
@@ -81,14 +81,14 @@ def test_only_allowed_addresses_may_call(api, flask, allowed, code):
 
 
 def test_two_secrets_are_valid_while_a_merchant_rotates(flask_json, api, http, ahead):
-    new = Api(http, "demo", flask_json("merchant", "rotate", "demo", "--keep-hours", "2")["secret"])
+    new = Api(http, "demo", flask_json("merchant", "rotate", "demo", "--keep-hours", "2")["api_secret"])
     assert (api.listed().code, new.listed().code) == (1, 1)
     ahead(2 * 3600 + 1)
     assert (api.listed().code, new.listed().code) == (40102, 1)
 
 
 def test_a_leaked_secret_can_be_ended_immediately(flask_json, api, http):
-    new = Api(http, "demo", flask_json("merchant", "rotate", "demo", "--keep-hours", "0")["secret"])
+    new = Api(http, "demo", flask_json("merchant", "rotate", "demo", "--keep-hours", "0")["api_secret"])
     assert (api.listed().code, new.listed().code) == (40102, 1)
 
 

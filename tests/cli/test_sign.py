@@ -121,16 +121,16 @@ def test_a_stored_secret_signs_nothing_for_callers_without_it(flask, file, flask
     secrets = flask_json("merchant", "add", "shop")
     mistaken = Mistaken()
     text = mistaken.text
-    body = file(mistaken.body(hexed(text + "\n", secrets["secret"])))
+    body = file(mistaken.body(hexed(text + "\n", secrets["api_secret"])))
     result = flask("sign", ENDPOINT, "--body", body, "--query", QUERY, "--merchant", "shop", "--json", fails=True)
     explanation = json.loads(result.stdout)
     assert (named(explanation), explanation["signature"]) == (["newline_at_end"], "")
-    for never in (*list(secrets.values())[1:], hexed(text, secrets["secret"])):
+    for never in (*list(secrets.values())[1:], hexed(text, secrets["api_secret"])):
         assert never not in result.output
-    brought = ("--secret-file", file(secrets["secret"]))
+    brought = ("--secret-file", file(secrets["api_secret"]))
     result = flask("sign", ENDPOINT, "--body", body, "--query", QUERY, *brought, "--json", fails=True)
-    assert json.loads(result.stdout)["signature"] == hexed(text, secrets["secret"])
-    assert secrets["secret"] not in result.output
+    assert json.loads(result.stdout)["signature"] == hexed(text, secrets["api_secret"])
+    assert secrets["api_secret"] not in result.output
 
 
 def test_the_secret_of_the_demo_is_not_shown_either(explained):

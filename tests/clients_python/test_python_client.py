@@ -9,7 +9,7 @@ from decimal import Decimal
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
-from merchant_orders import (
+from tillbook_client import (
     CardInfo,
     Client,
     InsufficientBalance,
@@ -133,7 +133,7 @@ def test_every_other_example_of_the_readme_is_python_that_runs(example):
 
 @pytest.mark.usefixtures("slow")
 def test_the_package_needs_neither_the_service_nor_a_web_framework(tmp_path):
-    code = "import merchant_orders, sys; print(*{name.split('.')[0] for name in sys.modules})"
+    code = "import tillbook_client, sys; print(*{name.split('.')[0] for name in sys.modules})"
     environ = {"PYTHONPATH": str(CLIENT), "PYTHONSAFEPATH": "1"}
     done = subprocess.run([sys.executable, "-c", code], env=environ, cwd=tmp_path, capture_output=True, text=True)
     unwanted = {"flask", "django", "fastapi", "app", "settings", "services", "models", "gateways", "schemas"}

@@ -9,7 +9,7 @@ from typing import Any
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
-from merchant_orders import Client, Retry
+from tillbook_client import Client, Retry
 
 ORDER = {
     "order_no": "202611218899480685472049",

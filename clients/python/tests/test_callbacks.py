@@ -20,10 +20,10 @@ from django.test import Client as DjangoClient
 from django.urls import path
 from serving import ORDER
 
-from merchant_orders import BadSignature, Event, verify
-from merchant_orders.django import callback as django_callback
-from merchant_orders.fastapi import callback as fastapi_callback
-from merchant_orders.flask import callback as flask_callback
+from tillbook_client import BadSignature, Event, verify
+from tillbook_client.django import callback as django_callback
+from tillbook_client.fastapi import callback as fastapi_callback
+from tillbook_client.flask import callback as flask_callback
 
 SECRET, NEW = ("whsec_" + base64.b64encode(bytes([number]) * 32).decode() for number in (1, 2))
 BODY = json.dumps({"type": "order.completed", "timestamp": "2026-11-21T03:40:00Z", "data": ORDER}).encode()

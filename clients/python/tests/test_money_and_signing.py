@@ -7,9 +7,9 @@ from urllib.parse import parse_qsl
 
 import pytest
 
-from merchant_orders import Client, fen, yuan
-from merchant_orders.money import amount_text
-from merchant_orders.signing import sign, string_to_sign
+from tillbook_client import Client, fen, yuan
+from tillbook_client.money import amount_text
+from tillbook_client.signing import sign, string_to_sign
 
 PUBLISHED = json.loads((Path(__file__).parents[3] / "docs" / "signature-vectors.json").read_text("utf-8"))
 

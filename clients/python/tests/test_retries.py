@@ -6,7 +6,7 @@ import pytest
 from serving import DEPOSIT, ORDER, answer, broken
 from werkzeug import Response
 
-from merchant_orders import (
+from tillbook_client import (
     BadRequest,
     ChannelRefused,
     Client,
@@ -18,8 +18,8 @@ from merchant_orders import (
     Retry,
     TooManyRequests,
 )
-from merchant_orders.errors import BY_CODE
-from merchant_orders.signing import sign, string_to_sign
+from tillbook_client.errors import BY_CODE
+from tillbook_client.signing import sign, string_to_sign
 
 
 def created():

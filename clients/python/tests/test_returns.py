@@ -8,7 +8,7 @@ from datetime import datetime, timezone
 import flask
 import pytest
 
-from merchant_orders import BadSignature, Return, verify_return
+from tillbook_client import BadSignature, Return, verify_return
 
 SECRET, NEW = ("whsec_" + base64.b64encode(bytes([number]) * 32).decode() for number in (1, 2))
 ORDER = "202611218899480685472049"

@@ -45,7 +45,7 @@ def test_signatures_are_compared_in_constant_time(api, monkeypatch):
 
 
 def test_an_api_secret_has_256_bits(flask_json):
-    secret = flask_json("merchant", "add", "shop")["secret"]
+    secret = flask_json("merchant", "add", "shop")["api_secret"]
     assert len(base64.urlsafe_b64decode(f"{secret}=")) == 32
 
 
@@ -170,33 +170,33 @@ def test_orders_take_the_four_parameters_from_the_body_only(http):
 
 
 def test_both_secrets_are_valid_during_a_rotation(http, flask_json):
-    new = Api(http, "demo", flask_json("merchant", "rotate", "demo", "--keep-hours", "2")["secret"])
+    new = Api(http, "demo", flask_json("merchant", "rotate", "demo", "--keep-hours", "2")["api_secret"])
     assert [client.listed().code for client in (new, Api(http, "demo", "demo-secret"))] == [1, 1]
 
 
 def test_the_old_secret_ends_with_the_rotation(http, flask_json, ahead):
-    new = Api(http, "demo", flask_json("merchant", "rotate", "demo", "--keep-hours", "2")["secret"])
+    new = Api(http, "demo", flask_json("merchant", "rotate", "demo", "--keep-hours", "2")["api_secret"])
     ahead(2 * 3600 + 1)
     assert Api(http, "demo", "demo-secret").listed().code == 40102
     assert new.listed().code == 1
 
 
 def test_a_leaked_secret_can_be_ended_immediately(http, flask_json):
-    new = Api(http, "demo", flask_json("merchant", "rotate", "demo", "--keep-hours", "0")["secret"])
+    new = Api(http, "demo", flask_json("merchant", "rotate", "demo", "--keep-hours", "0")["api_secret"])
     assert Api(http, "demo", "demo-secret").listed().code == 40102
     assert new.listed().code == 1
 
 
 def test_a_second_rotation_leaves_no_third_secret(http, flask_json):
-    second = flask_json("merchant", "rotate", "demo")["secret"]
-    third = flask_json("merchant", "rotate", "demo")["secret"]
+    second = flask_json("merchant", "rotate", "demo")["api_secret"]
+    third = flask_json("merchant", "rotate", "demo")["api_secret"]
     codes = [Api(http, "demo", secret).listed().code for secret in ("demo-secret", second, third)]
     assert codes == [40102, 1, 1]
 
 
 def test_a_nonce_is_used_under_both_secrets(http, flask_json):
     old = Api(http, "demo", "demo-secret")
-    new = Api(http, "demo", flask_json("merchant", "rotate", "demo")["secret"])
+    new = Api(http, "demo", flask_json("merchant", "rotate", "demo")["api_secret"])
     assert old.call("orderQueryList", {"nonce": "shared-nonce"}).code == 1
     assert new.call("orderQueryList", {"nonce": "shared-nonce"}).code == 40104
 

@@ -115,7 +115,7 @@ def test_requests_refused_for_other_reasons_are_not_kept(api, http):
 
 
 def test_a_merchant_that_is_not_the_demos_is_not_explained(http, flask_json):
-    secret = flask_json("merchant", "add", "shop")["secret"]
+    secret = flask_json("merchant", "add", "shop")["api_secret"]
     body = json.dumps(signed("orderQueryList", {}, "shop", "wrong"))
     answer = http("POST", "/merchant/orderQueryList", body.encode(), {"Content-Type": "application/json"})
     assert (answer.code, "/sandbox/sign" in answer.text) == (40102, False)

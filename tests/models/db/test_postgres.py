@@ -20,7 +20,7 @@ CONNECTIONS = 3
 
 
 # The connections of this test's service; other tests' services have databases of their own.
-OURS = "FROM pg_stat_activity WHERE application_name = 'merchant-orders' AND datname = current_database()"
+OURS = "FROM pg_stat_activity WHERE application_name = 'tillbook' AND datname = current_database()"
 
 
 @pytest.fixture

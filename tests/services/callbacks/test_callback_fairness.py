@@ -49,7 +49,7 @@ def newcomer(http, web_server, flask, flask_json):
     """A third merchant, and its receiver."""
     made = flask_json("merchant", "add", "newcomer", "--callback-url", web_server.url_for("/newcomer"))
     flask("channel", "link", 2, "newcomer")
-    return Api(http, "newcomer", made["secret"]), Receiver(web_server, "/newcomer", made["callback_secret"])
+    return Api(http, "newcomer", made["api_secret"]), Receiver(web_server, "/newcomer", made["callback_secret"])
 
 
 def sweep_until(pool, condition, seconds=20):

@@ -73,7 +73,7 @@ def test_a_merchants_events_apply_to_the_next_callback(only_told, api, flask, fl
 def test_an_unknown_merchant_may_call_once_it_was_added(only_told, http, flask_json):
     shop = Api(http, "shop", "?")
     assert shop.listed().code == 40101
-    shop.secret = flask_json("merchant", "add", "shop")["secret"]
+    shop.secret = flask_json("merchant", "add", "shop")["api_secret"]
     assert shop.listed().code == 1
 
 
@@ -156,7 +156,7 @@ def test_in_the_running_service_a_commands_change_takes_effect(service):
     until(lambda: service.api.listed().code == 1)
     rotated = json.loads(service.flask("merchant", "rotate", "demo", "--keep-hours", "0", "--json").stdout)
     until(lambda: service.api.listed().code == 40102)
-    service.api.secret = rotated["secret"]
+    service.api.secret = rotated["api_secret"]
     assert service.api.listed().code == 1
 
 

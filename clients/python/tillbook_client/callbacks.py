@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any, Protocol
 
-from merchant_orders.answers import Order, read
+from tillbook_client.answers import Order, read
 
 PREFIX = "whsec_"
 UNIX_SECONDS = re.compile(r"[0-9]{1,12}")

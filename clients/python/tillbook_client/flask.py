@@ -8,7 +8,7 @@ from typing import Any
 
 from flask import Response, current_app, request
 
-from merchant_orders.callbacks import BadSignature, Event, verify
+from tillbook_client.callbacks import BadSignature, Event, verify
 
 
 def from_flask(secrets: str | Sequence[str]) -> Event:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from fastapi import HTTPException, Request
 
-from merchant_orders.callbacks import BadSignature, Event, verify
+from tillbook_client.callbacks import BadSignature, Event, verify
 
 
 def callback(secrets: str | Sequence[str]) -> Callable[[Request], Awaitable[Event]]:

@@ -1,14 +1,14 @@
-"""Client of the merchant order service: signed calls, safe retries, verified callbacks.
+"""Client of Tillbook: signed calls, safe retries, verified callbacks.
 
 Names and units are those of the service's documentation: a `Decimal` is in yuan or percent, an `int` in fen or basis
 points, a time in Unix seconds.
 """
 
-from merchant_orders.answers import Account, BuyOrder, Channel, Order, OrderPage, Region, SellOrder
-from merchant_orders.callbacks import BadSignature, Event, Return, verify, verify_return
-from merchant_orders.client import Client
-from merchant_orders.details import CardInfo, PersonalData
-from merchant_orders.errors import (
+from tillbook_client.answers import Account, BuyOrder, Channel, Order, OrderPage, Region, SellOrder
+from tillbook_client.callbacks import BadSignature, Event, Return, verify, verify_return
+from tillbook_client.client import Client
+from tillbook_client.details import CardInfo, PersonalData
+from tillbook_client.errors import (
     BadRequest,
     ChannelRefused,
     InsufficientBalance,
@@ -22,8 +22,8 @@ from merchant_orders.errors import (
     Refused,
     TooManyRequests,
 )
-from merchant_orders.money import fen, yuan
-from merchant_orders.retrying import Retry
+from tillbook_client.money import fen, yuan
+from tillbook_client.retrying import Retry
 
 __all__ = [
     "Account",

@@ -10,10 +10,10 @@ from typing import Any
 
 import requests
 
-from merchant_orders.errors import CONCLUSIVE, OrdersError, OutcomeUnknown, TooManyRequests, kind_of
-from merchant_orders.retrying import Retry
+from tillbook_client.errors import CONCLUSIVE, OrdersError, OutcomeUnknown, TooManyRequests, kind_of
+from tillbook_client.retrying import Retry
 
-log = logging.getLogger("merchant_orders")
+log = logging.getLogger("tillbook_client")
 
 BROKEN = (
     requests.ConnectionError,

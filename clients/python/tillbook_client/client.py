@@ -15,12 +15,12 @@ from urllib.parse import urlsplit
 
 import requests
 
-from merchant_orders.answers import BuyOrder, Channel, Order, OrderPage, Region, SellOrder, read
-from merchant_orders.details import CardInfo, PersonalData
-from merchant_orders.money import amount_text
-from merchant_orders.retrying import Retry
-from merchant_orders.signing import sign, string_to_sign
-from merchant_orders.transport import Transport
+from tillbook_client.answers import BuyOrder, Channel, Order, OrderPage, Region, SellOrder, read
+from tillbook_client.details import CardInfo, PersonalData
+from tillbook_client.money import amount_text
+from tillbook_client.retrying import Retry
+from tillbook_client.signing import sign, string_to_sign
+from tillbook_client.transport import Transport
 
 PayMethod = Literal["wxpay", "alipay", "bank"]
 Status = Literal["pending", "paid", "confirmed", "completed", "cancelled"]

@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_POST
 
-from merchant_orders.callbacks import BadSignature, verify
+from tillbook_client.callbacks import BadSignature, verify
 
 
 def callback(secrets: str | Sequence[str]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -1,7 +1,9 @@
 # `make help` lists the commands.
 PYTHON ?= python3
 BIN := .venv/bin
-PIP_INSTALL := -m pip install --disable-pip-version-check --progress-bar off --require-hashes -r
+# Makes .venv and installs lock files into it. A .venv of another Python is kept, unless PYTHON was given.
+VENV = @command -v $(PYTHON) >/dev/null || { echo "error: $(PYTHON) is not installed. On Debian and Ubuntu, run: sudo apt-get install python3-venv"; exit 1; }; \
+	$(PYTHON) deploy/virtualenv.py $(if $(filter file,$(origin PYTHON)),--keep)
 PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
 GENERATORS := tests/clients/generated/node_modules/.package-lock.json
 TRANSLATIONS := blueprints/translations/zh/LC_MESSAGES/messages.mo
@@ -15,28 +17,14 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## List the commands.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
 
-$(BIN)/python:
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed: make PYTHON=/path/to/python3.11"; exit 1; }
-	$(PYTHON) -m venv .venv
+install: ## Install the service and the command .venv/bin/orders, for production.
+	$(VENV) requirements.txt
+	@ln -sf ../../cli/orders.sh $(BIN)/orders
+	@ln -sf ../../cli/orders.sh $(BIN)/tillbook
+	@$(MAKE) --silent --no-print-directory $(TRANSLATIONS)
 
-.venv/.service: requirements.txt | $(BIN)/python
-	@echo "Installing the service's packages into .venv"
-	@$(BIN)/python $(PIP_INSTALL) requirements.txt
-	@touch $@
-
-.venv/.development: requirements-dev.txt | .venv/.service
-	@echo "Installing the packages for tests and checks into .venv"
-	@$(BIN)/python $(PIP_INSTALL) requirements-dev.txt
-	@touch $@
-
-$(TRANSLATIONS): $(TRANSLATIONS:.mo=.po) | .venv/.service
-	@echo "Compiling the translations"
+$(TRANSLATIONS): $(TRANSLATIONS:.mo=.po)
 	@$(BIN)/pybabel --quiet compile -d blueprints/translations
-
-$(BIN)/orders: | $(BIN)/python
-	@ln -sf ../../cli/orders.sh $@
-
-install: .venv/.service $(TRANSLATIONS) $(BIN)/orders ## Install the service and the command .venv/bin/orders, for production.
 
 # The code generators and the linter that the tests run on the OpenAPI document.
 $(GENERATORS): tests/clients/generated/package-lock.json
@@ -44,11 +32,14 @@ $(GENERATORS): tests/clients/generated/package-lock.json
 		npm ci --prefix $(<D) --silent --no-audit --no-fund --ignore-scripts && touch $@; \
 	else echo "npm is missing: tests of generated TypeScript will be skipped (Debian: apt-get install nodejs npm)"; fi
 
-setup: install .venv/.development $(GENERATORS) ## Install the service, and the packages for tests and checks.
+setup: install $(GENERATORS) ## Install the service, and the packages for tests and checks.
+	$(VENV) requirements-dev.txt
 
-run: install ## Serve the seeded demo on 127.0.0.1:8000.
+run: ## Serve the seeded demo on 127.0.0.1:8000.
+	$(VENV) --to-serve
+	@$(MAKE) --silent --no-print-directory install
 	@echo "Starting the demo"
-	@ORDERS_DEMO=1 exec $(BIN)/orders serve
+	@exec $(BIN)/orders demo
 
 test: setup ## Run the fast tests, which need no process, browser or Postgres (3 to 4 minutes).
 	$(PYTEST) -m "not slow" --durations=10 --durations-min=3
@@ -84,13 +75,13 @@ bench-peers: setup ## Compare create and list with other services, which are ins
 	$(BIN)/python -m bench --peers $(BENCH)
 
 postgres: install ## Add the Postgres driver to .venv.
-	@$(BIN)/python $(PIP_INSTALL) requirements-postgres.txt
+	$(VENV) requirements-postgres.txt
 
 seed: install ## Create instance/seed/orders.sqlite with ORDERS=1000 sample orders.
 	@rm -rf instance/seed
 	@ORDERS_DEMO=1 ORDERS_INSTANCE=instance/seed $(BIN)/orders seed --orders $(ORDERS)
 	@echo "instance/seed/orders.sqlite is ready. vault.key, in the same folder, decrypts its secrets. Serve it with:"
-	@echo "  ORDERS_DEMO=1 ORDERS_INSTANCE=instance/seed $(BIN)/orders serve"
+	@echo "  ORDERS_INSTANCE=instance/seed $(BIN)/orders demo"
 
 screenshots: setup ## Make docs/images from a new demo (chromium, chromedriver, fonts-noto-cjk).
 	@$(BIN)/python -m tests.screenshots
@@ -102,7 +93,7 @@ messages: setup ## Update the translation catalog from the code.
 
 .audit/.ready: requirements-audit.txt
 	$(PYTHON) -m venv .audit
-	.audit/bin/python $(PIP_INSTALL) requirements-audit.txt
+	.audit/bin/python -m pip install --disable-pip-version-check --progress-bar off --require-hashes -r requirements-audit.txt
 	@touch $@
 
 audit: .audit/.ready ## Check all locked dependencies for known vulnerabilities.

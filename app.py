@@ -5,7 +5,13 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C during the imports ends the process without a traceback
+
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -66,7 +72,8 @@ def begin(chosen: settings.Settings | None = None) -> Runtime:
     An invalid setting, key or database ends the process with one line and status 2.
     """
     with ends_in_one_line():
-        runtime = Runtime(chosen or settings.load())
+        environ = {**os.environ, "ORDERS_DEMO": "1"} if cli.is_demo(sys.argv) else os.environ
+        runtime = Runtime(chosen or settings.load(environ))
         runtime.enter()
         if not cli.needs_no_database(sys.argv):
             _open(runtime)
@@ -94,5 +101,11 @@ def create_app(chosen: settings.Settings | None = None) -> Flask:
     return build(begin(chosen))
 
 
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command `orders` with these arguments, or with those of the process."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # commands clean up
+    Orders(create_app).main(args=arguments, prog_name="orders")
+
+
 if __name__ == "__main__":
-    Orders(create_app).main(args=sys.argv[1:] or ["serve"], prog_name="orders")
+    main(sys.argv[1:] or ["serve"])

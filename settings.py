@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import pwd
 import re
 import sys
 import tomllib
@@ -23,6 +24,21 @@ ROOT = Path(__file__).resolve().parent
 
 class WrongSetting(Exception):
     """An invalid setting; the text is one line that names it."""
+
+
+def denied(path: Path) -> str:
+    """Return whose a file is that this process may not use, and what to do: after `sudo`, it is often root's."""
+    # The file itself, or the folder above it that hides it.
+    found = next(each for each in (path, *path.parents) if os.path.exists(each))
+    owner, user = (pwd.getpwuid(number).pw_name for number in (found.stat().st_uid, os.geteuid()))
+    folder = found if found.is_dir() else found.parent
+    if owner == user:
+        return f"{path}: permission denied. Run: chmod -R u+rwX {folder}"
+    return (
+        f"{path}: permission denied. {found if found != path else 'It'} belongs to the user {owner}, "
+        f"and this is the user {user}. "
+        f"Run the command as {owner}, or take the folder over: sudo chown -R {user} {folder}"
+    )
 
 
 def _flag(text: str) -> bool:
@@ -216,6 +232,8 @@ def _config_file(path: Path) -> dict[str, str]:
         table = tomllib.loads(path.read_text("utf-8"))
     except FileNotFoundError:
         return {}
+    except PermissionError:
+        raise WrongSetting(denied(path)) from None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise WrongSetting(f"{path}: {error}") from None
     names = [f.name for f in fields(Settings) if f.name != "instance"]

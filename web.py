@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import logging
 import os
@@ -127,7 +128,9 @@ def _serve_until_asked(app: Flask, chosen: settings.Settings, asked: threading.E
             drain=current().bound(drain),
         )
     except OSError as error:
-        raise OperatorError(f"cannot listen on {chosen.host}:{chosen.port}: {error}") from None
+        text = f"cannot listen on {chosen.host}:{chosen.port}: {error.strerror}"
+        remedy = ". Stop the other program, or set another port: ORDERS_PORT=8001"
+        raise OperatorError(text + (remedy if error.errno == errno.EADDRINUSE else "")) from None
     counters().load = server.load
     stopped.append(job_table.start(chosen))
     if chosen.demo:
@@ -178,3 +181,10 @@ def serve() -> None:
     sys.stdout.flush()
     logging.shutdown()
     os._exit(0)
+
+
+@click.command("demo")
+@click.pass_context
+def serve_demo(context: click.Context) -> None:
+    """Serve the demo, in which no real money moves, until Ctrl-C. For another port, set ORDERS_PORT=8001."""
+    context.invoke(serve)

@@ -29,11 +29,12 @@ COMMANDS = {
     "seed": "cli.database:seed",
     "demo-curl": "cli.database:demo_curl",
 }
+SERVING = {"serve": "web:serve", "demo": "web:serve_demo"}
 
 
 def commands() -> LazyGroup:
-    """Return all commands: these, and `serve`."""
-    return LazyGroup(lazy=COMMANDS | {"serve": "web:serve"})
+    """Return all commands: these, and those that serve."""
+    return LazyGroup(lazy=COMMANDS | SERVING)
 
 
 def is_all_that_runs(arguments: Sequence[str]) -> bool:
@@ -48,3 +49,8 @@ def is_all_that_runs(arguments: Sequence[str]) -> bool:
 def needs_no_database(arguments: Sequence[str]) -> bool:
     """Return whether this is `orders db restore`, which works without a usable database."""
     return ("db", "restore") in pairwise(arguments)
+
+
+def is_demo(arguments: Sequence[str]) -> bool:
+    """Return whether this is `orders demo`, which serves in demo mode whatever the setting."""
+    return list(arguments[1:2]) == ["demo"]

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from functools import reduce
+from pathlib import Path
 from typing import Any
 
 import click
@@ -25,7 +26,7 @@ from schemas.fields import Percent, Sum
 from services.errors import OperatorError
 from services.security.masking import HIDDEN
 from services.security.vault import VaultLocked
-from settings import WrongSetting
+from settings import WrongSetting, denied
 
 # How to check whether a command whose commit was not confirmed took effect. Only commands that must not be repeated.
 CHECKS = {
@@ -61,6 +62,8 @@ def ends_in_one_line() -> Iterator[None]:
     """End the process with one line and status 2 if a setting, key, database or address cannot be used."""
     try:
         yield
+    except PermissionError as error:
+        text = denied(Path(error.filename)) if error.filename else str(error)
     except (WrongSetting, VaultLocked, schema.WrongSchema, NoDriver, OperatorError, OSError) as error:
         text = str(error)
     except DatabaseError as error:

@@ -5,6 +5,8 @@ import json
 import os
 import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -14,7 +16,7 @@ import requests
 
 from services.platform import cpu_affinity
 from tests.databases import orders_held_up
-from tests.support import DemoService, signed, until
+from tests.support import ROOT, DemoService, signed, until
 
 pytestmark = pytest.mark.usefixtures("slow", "any_database", "demo")
 
@@ -289,3 +291,31 @@ def test_a_demo_that_other_machines_can_reach_causes_a_warning(tmp_path, start, 
 def test_an_uncounted_https_proxy_causes_a_warning_at_start(tmp_path, start, proxies, is_warned):
     service = start(tmp_path, ORDERS_SITE_URL="https://pay.example.com", ORDERS_TRUSTED_PROXIES=proxies)
     assert ("trusted_proxies is 0" in service.log.read_text()) is is_warned
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize(
+    ("line", "seconds"),
+    [("", 0.05), ("", 0.2), ("", 0.5), ("", 1), ("serving on", 0), ("serving on", 0.3), ("serving on", 0.9)],
+)
+def test_ctrl_c_at_any_moment_ends_it_without_an_error(tmp_path, line, seconds):
+    service = DemoService(tmp_path / "instance")
+    process = subprocess.Popen(
+        [sys.executable, "app.py", "demo"],
+        cwd=ROOT,
+        env=service.environ,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    while line and not process.stdout.readline().startswith(line):
+        assert process.poll() is None
+    time.sleep(seconds)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: the ledger check is a process of its own
+    printed = process.communicate(timeout=60)[0]
+    assert "Traceback" not in printed
+    assert "ERROR" not in printed
+    if line:
+        assert process.returncode == 0
+        assert printed.endswith("stopped\n")

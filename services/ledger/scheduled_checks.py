@@ -102,7 +102,10 @@ def _end(run: Verification, outcome: str, found: dict[str, list[str]], seconds: 
     newest = Verification.select(Verification.id).order_by(Verification.id.desc()).limit(KEPT)
     Verification.delete().where(Verification.id.not_in([row.id for row in newest])).execute()
     for name, lines in off.items():
-        log.error("Ledger integrity check, result %s: %s: %s", outcome, name, "; ".join(lines[:5]))
+        if lines == [STOPPED]:
+            log.info("Ledger integrity check interrupted: %s", STOPPED)
+        else:
+            log.error("Ledger integrity check, result %s: %s: %s", outcome, name, "; ".join(lines[:5]))
 
 
 def record(who: str, found: dict[str, list[str]], seconds: float) -> None:
@@ -167,7 +170,13 @@ class _Runs:
                 raise CheckAborted(STOPPED)
             child = cpu_affinity.do(
                 lambda: subprocess.Popen(
-                    command, cwd=settings.ROOT, stdin=pipe, stdout=pipe, stderr=pipe, encoding="utf-8"
+                    command,
+                    cwd=settings.ROOT,
+                    stdin=pipe,
+                    stdout=pipe,
+                    stderr=pipe,
+                    encoding="utf-8",
+                    start_new_session=True,  # Ctrl-C reaches the service only, which ends the check
                 )
             )
             self._child = child

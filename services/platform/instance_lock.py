@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from services.errors import OperatorError
+from settings import denied
 
 NAME = "service.lock"
 
@@ -24,6 +25,8 @@ def locked(folder: Path) -> Iterator[None]:
     """
     try:
         handle = os.open(folder / NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except PermissionError:
+        raise OperatorError(denied(folder / NAME)) from None
     except OSError as error:
         raise OperatorError(f"{folder / NAME}: {error.strerror}") from None
     try:

@@ -11,6 +11,10 @@ from gateways.ip_addresses import address_of
 from schemas.strict_json import parse
 from services.sandbox.seeding import MERCHANTS, OPERATORS
 from services.security import signing
+from settings import ROOT
+
+ORDER = "HELLO-1"  # the merchant's number of the order
+COMMAND = ".venv/bin/orders" if (ROOT / ".venv").is_dir() else "orders"  # in the project folder, or installed
 
 
 def _signed_order(end: str = "") -> dict[str, Any]:
@@ -20,7 +24,7 @@ def _signed_order(end: str = "") -> dict[str, Any]:
         "cny_amount": "100.00",
         "paychannel_id": 2,
         "paychannel_paymethod": "wxpay",
-        "merchant_order_no": "HELLO-1",
+        "merchant_order_no": ORDER,
         "api_key": MERCHANTS[0]["key"],
         "timestamp": int(time.time()),
         "nonce": secrets.token_hex(8),
@@ -62,7 +66,7 @@ def exposed(host: str) -> str:
 
 
 def banner(url: str, api_prefix: str) -> str:
-    """Return the text that `make run` prints."""
+    """Return the text that `orders demo` prints."""
     name, password, _ = OPERATORS[0]
     keys = "\n".join(f"  {merchant['key']:<6} secret {merchant['secret']}" for merchant in MERCHANTS)
     return f"""
@@ -81,7 +85,7 @@ Tillbook, demo mode: no real money is moved.
 API keys:
 {keys}
 
-Create a deposit. This command works once, within five minutes; `.venv/bin/orders demo-curl` prints a new one.
+Create a deposit. This command works once, within five minutes; `{COMMAND} demo-curl` prints a new one.
 
 {signed_curl(url, api_prefix)}
 

@@ -16,6 +16,7 @@ from models.tables.epay import EpayAccount
 from models.tables.merchant import Merchant
 from runtime import Part
 from services.platform import files
+from settings import denied
 
 log = logging.getLogger(__name__)
 
@@ -93,6 +94,8 @@ def open_vault(keys: str, path: Path, *, create: bool) -> None:
             with suppress(FileExistsError):  # another process was quicker
                 files.write(path, Fernet.generate_key().decode() + "\n", files.finish)
         _ring()[:] = [Ring(keys) if keys else Ring.read(path)]
+    except PermissionError:
+        raise VaultLocked(denied(path)) from None
     except OSError as error:
         raise VaultLocked(f"{path}: {error.strerror}. Restore the key file") from None
     except ValueError:

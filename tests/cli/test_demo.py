@@ -43,4 +43,6 @@ def test_the_printed_request_shows_the_pay_url_on_a_line_of_its_own(elsewhere):
     response, pay_url = pasted()
     assert '"code":1' in response
     assert pay_url.startswith(f"{elsewhere.url}/")
-    assert len(pasted()) == 1  # refused: the nonce was used
+    (refused,) = pasted()
+    assert '"code":40104' in refused
+    assert "print a new one with: .venv/bin/orders demo-curl" in refused

@@ -1,0 +1,165 @@
+"""Makes `.venv` and installs locked packages into it: `python3 deploy/virtualenv.py requirements.txt`.
+
+The Makefile calls this. It needs the standard library only. Python 3.6 can read it, to tell which Python is needed.
+"""
+
+import argparse
+import hashlib
+import io
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+from contextlib import redirect_stderr
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+VENV = ROOT / ".venv"
+PYTHON = VENV / "bin" / "python"
+INSTALLING = VENV / ".installing"  # exists while packages are installed, and afterwards if that was interrupted
+OLDEST = (3, 11)
+# By lock file: what it has, and the seconds that its installation takes on a small server.
+PACKAGES = {
+    "requirements.txt": ("the service's packages", 40),
+    "requirements-dev.txt": ("the packages for tests and checks", 90),
+    "requirements-build.txt": ("the build tools", 10),
+    "requirements-postgres.txt": ("the Postgres driver", 10),
+}
+
+
+def end(*lines: str) -> None:
+    """End the process with an error message."""
+    sys.exit("\n".join(("error: " + lines[0], *lines[1:])))
+
+
+def run(doing: str, *command: object) -> str:
+    """Run a command and show only what it does; return its output if it failed, otherwise nothing."""
+    print(doing, flush=True)
+    with tempfile.TemporaryFile("w+", errors="replace") as written:
+        status = subprocess.call([str(each) for each in command], cwd=str(ROOT), stdout=written, stderr=written)
+        written.seek(0)
+        return (written.read().strip() or f"exit status {status}") if status else ""
+
+
+def service_settings():
+    """Return the module `settings`, which needs no packages, but a Python that is new enough."""
+    sys.path.insert(0, str(ROOT))
+    import settings
+
+    return settings
+
+
+def check_owner(folder: Path) -> None:
+    """End the process if this user cannot write to a folder, because another user installed before."""
+    if sys.version_info >= OLDEST and not os.access(str(folder), os.W_OK):
+        end(service_settings().denied(folder))
+
+
+def check_port() -> None:
+    """End the process if the service could not listen. Otherwise that would be reported after the installation."""
+    settings = service_settings()
+    try:
+        with redirect_stderr(io.StringIO()):  # its warnings appear when the service starts
+            chosen = settings.load()
+        family, kind, _, _, address = socket.getaddrinfo(chosen.host, chosen.port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, kind) as trial:
+            trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            trial.bind(address)
+    except settings.WrongSetting as error:
+        end(str(error))
+    except OSError as error:
+        end(
+            f"cannot listen on {chosen.host}:{chosen.port}: {error.strerror}.",
+            f"If the demo is already running, open {chosen.local_url}. For another port: ORDERS_PORT=8001 make run",
+        )
+
+
+def version_of_venv():
+    """Return the version of the Python in `.venv`, such as (3, 11); None if `.venv` is missing or broken."""
+    if os.path.exists(str(INSTALLING)) or not os.access(str(PYTHON), os.X_OK):
+        return None
+    # After an upgrade of the system, .venv may lead to another Python, which does not find the packages.
+    code = "import pip, sys; print(*sys.version_info[:2])"
+    done = subprocess.run([str(PYTHON), "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    return tuple(map(int, done.stdout.split())) if done.returncode == 0 else None
+
+
+def make_venv() -> None:
+    """Make `.venv`, in place of a broken one. If that fails, nothing of it is left."""
+    if sys.version_info < OLDEST:
+        end(
+            f"Python 3.11 or newer is needed, and {sys.executable} is {sys.version.split()[0]}.",
+            "Install a newer one, and give its name: make run PYTHON=python3.12",
+        )
+    check_owner(VENV if VENV.exists() else ROOT)
+    if VENV.exists():
+        print("Removing .venv, which is incomplete or of another Python", flush=True)
+        shutil.rmtree(str(VENV))
+    failed = "interrupted"
+    try:
+        failed = run("Creating .venv (10 s)", sys.executable, "-m", "venv", VENV)
+    finally:
+        if failed:
+            shutil.rmtree(str(VENV), ignore_errors=True)
+    if failed:
+        end(
+            "the virtual environment could not be created.",
+            "On Debian and Ubuntu, run `sudo apt-get install python3-venv`. Then repeat the command.",
+            f"The message of {sys.executable}:",
+            failed,
+        )
+
+
+def install(lock: Path) -> None:
+    """Install the packages of a lock file, unless they are installed."""
+    mark = VENV / f".installed-{lock.stem}"
+    wanted = hashlib.sha256(lock.read_bytes()).hexdigest()
+    if mark.exists() and mark.read_text() == wanted:
+        return
+    check_owner(VENV)
+    pip = (PYTHON, "-m", "pip", "--disable-pip-version-check", "--quiet")
+    # Without a connection, pip would try for minutes. One small package tells.
+    with tempfile.TemporaryDirectory() as folder:
+        once = ("--retries", "1", "--timeout", "15", "download", "--no-deps", "--dest", folder, "segno")
+        failed = run("Connecting to the package index", *pip, *once)
+    if failed:
+        end(
+            "the package index cannot be reached. Check the internet connection and the proxy.",
+            "To use a mirror: PIP_INDEX_URL=https://MIRROR/simple make run",
+            "The message of pip:",
+            failed,
+        )
+    packages, seconds = PACKAGES[lock.name]
+    INSTALLING.touch()
+    doing = f"Installing {packages} into .venv ({seconds} s)"
+    failed = run(doing, *pip, "install", "--require-hashes", "--requirement", lock)
+    if failed:
+        end("the packages could not be installed. The message of pip:", failed)
+    INSTALLING.unlink()
+    mark.write_text(wanted)
+
+
+def main() -> None:
+    """Read the command line, and do what is missing."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("locks", nargs="*", metavar="LOCK", help="a lock file in the project folder")
+    parser.add_argument("--keep", action="store_true", help="keep a .venv of another Python than this one")
+    parser.add_argument("--to-serve", action="store_true", help="first check that the service's port is free")
+    chosen = parser.parse_args()
+    version = version_of_venv()
+    if chosen.to_serve and sys.version_info >= OLDEST:
+        check_port()
+    if version is None or not (chosen.keep or version == sys.version_info[:2]):
+        make_venv()
+    for name in chosen.locks:
+        install(ROOT / name)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except KeyboardInterrupt:
+        print("\nStopped. Repeat the command to continue.", file=sys.stderr)
+        sys.exit(130)

@@ -9,7 +9,7 @@ GENERATORS := tests/clients/generated/node_modules/.package-lock.json
 TRANSLATIONS := blueprints/translations/zh/LC_MESSAGES/messages.mo
 ORDERS ?= 1000
 
-.PHONY: help install setup run test test-slow test-postgres test-all test-epay-platform torture check hooks bench bench-peers seed lock messages postgres audit screenshots
+.PHONY: help install setup run test test-slow test-postgres test-all test-epay-platform torture check hooks bench bench-peers seed lock messages postgres audit screenshots dist
 .DEFAULT_GOAL := help
 # Let Python store compiled files: otherwise each process of the tests compiles everything again.
 unexport PYTHONDONTWRITEBYTECODE
@@ -76,6 +76,14 @@ bench-peers: setup ## Compare create and list with other services, which are ins
 
 postgres: install ## Add the Postgres driver to .venv.
 	$(VENV) requirements-postgres.txt
+
+dist: install ## Build dist/tillbook-VERSION-py3-none-any.whl, and .pyz: one file with all dependencies (1 minute).
+	$(VENV) requirements-build.txt
+	@rm -rf dist
+	@$(BIN)/hatchling build --target wheel --directory dist >/dev/null
+	@echo "Adding the dependencies (30 s)"
+	@$(BIN)/python deploy/wheel/one_file.py dist/tillbook-*.whl
+	@ls -sh1 dist
 
 seed: install ## Create instance/seed/orders.sqlite with ORDERS=1000 sample orders.
 	@rm -rf instance/seed

@@ -1,0 +1,107 @@
+"""The wheel and the one file, installed and run in an empty folder by a user who has nothing else of the project."""
+
+import os
+import re
+import subprocess
+import sys
+import zipfile
+
+import pytest
+import requests
+
+from tests.support import ROOT, DemoService, completed, free_port, until
+
+pytestmark = pytest.mark.usefixtures("slow")
+
+
+class Installed(DemoService):
+    """The demo, started by `tillbook demo` in an empty folder, with all data in the user's home."""
+
+    def __init__(self, command, folder):
+        super().__init__(folder / "home" / ".local" / "share" / "tillbook", port=free_port())
+        self.command, self.folder, self.home = command, folder / "empty", folder / "home"
+        self.folder.mkdir()
+        self.home.mkdir()
+        kept = {name: text for name, text in os.environ.items() if not name.startswith(("ORDERS_", "PYTHON", "XDG_"))}
+        self.environ = kept | {"HOME": str(self.home), "ORDERS_PORT": str(self.port)}
+        self.log = folder / "demo.log"
+
+    def launch(self):
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [*self.command, "demo"], cwd=self.folder, env=self.environ, stdout=log, stderr=log
+            )
+
+    def run(self, *arguments):
+        command = [*self.command, *arguments]
+        return subprocess.run(
+            command, cwd=self.folder, env=self.environ, capture_output=True, text=True, check=True
+        ).stdout
+
+
+@pytest.fixture
+def wheel(tmp_path):
+    build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", tmp_path / "dist"]
+    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
+    return next((tmp_path / "dist").glob("tillbook-*-py3-none-any.whl"))
+
+
+def _by_pip(wheel, folder):
+    """The command of the wheel, installed with its dependencies in an environment of its own."""
+    subprocess.run([sys.executable, "-m", "venv", folder / "venv"], check=True)
+    pip = [folder / "venv" / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    subprocess.run([*pip, "--require-hashes", "-r", ROOT / "requirements.txt"], check=True, capture_output=True)
+    subprocess.run([*pip, "--no-index", wheel], check=True)
+    return [folder / "venv" / "bin" / "tillbook"]
+
+
+def _in_one_file(wheel, folder):
+    """The command of the one file, which is built from the wheel."""
+    subprocess.run([sys.executable, "deploy/wheel/one_file.py", wheel], cwd=ROOT, check=True, capture_output=True)
+    return [sys.executable, next(wheel.parent.glob("tillbook-*.pyz"))]
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize("command_of", [_by_pip, _in_one_file], ids=["wheel", "one file"])
+def test_the_demo_runs_in_an_empty_folder_with_everything_it_serves(tmp_path, wheel, command_of):
+    service = Installed(command_of(wheel, tmp_path), tmp_path)
+    service.start()
+    try:
+        url = service.url
+        order = completed(service.api)
+        until(lambda: "order.completed" in requests.get(f"{url}/sandbox/inbox", timeout=5).text)
+        assert order in service.run("order", "list")
+        chinese = {"Accept-Language": "zh"}
+        assert "收付台" in requests.get(f"{url}/docs/zh/integrating", timeout=5).text
+        assert re.search(r"[\u4e00-\u9fff]", requests.get(f"{url}/nowhere", headers=chinese, timeout=5).json()["msg"])
+        assert requests.get(f"{url}/docs/images/console-en.webp", timeout=5).status_code == 200
+        assert "北京" in requests.get(f"{url}/addons/paychannel/channel.gatewaya/provinceList", timeout=5).text
+        page = requests.get(f"{url}/console/login", timeout=5)
+        for path in re.findall(r'(?:href|src)="(/[^"]+\.(?:css|js|svg)[^"]*)"', page.text):
+            assert requests.get(url + path, timeout=5).status_code == 200, path
+        assert "orders demo-curl` prints a new one" in service.log.read_text("utf-8")
+    finally:
+        assert service.stop() == 0
+    assert list(service.folder.iterdir()) == []
+    assert {path.name for path in service.instance.iterdir()} >= {"orders.sqlite", "vault.key"}
+
+
+def test_the_wheel_installs_one_top_level_name_and_every_file_that_is_served(wheel):
+    with zipfile.ZipFile(wheel) as content:
+        names = set(content.namelist())
+    assert {name.partition("/")[0] for name in names if ".dist-info/" not in name} == {"tillbook"}
+    tracked = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    served = (
+        "blueprints/",
+        "cli/",
+        "docs/",
+        "gateways/",
+        "models/",
+        "regions_data/",
+        "schemas/",
+        "services/",
+        "app.py",
+    )
+    missing = {name for name in tracked.split("\0") if name.startswith(served) and f"tillbook/{name}" not in names}
+    assert missing == set()
+    assert "tillbook/blueprints/translations/zh/LC_MESSAGES/messages.mo" in names

@@ -15,7 +15,7 @@ from packaging.tags import compatible_tags, cpython_tags, platform_tags
 
 PYTHONS = ((3, 11), (3, 12), (3, 13), (3, 14))
 REQUIREMENTS = Path(__file__).resolve().parents[2] / "requirements.txt"
-PIP = (sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check")
+PIP = (sys.executable, "-m", "pip", "download", "-qq", "--disable-pip-version-check")
 PEX = (
     *(sys.executable, "-m", "pex", "--venv", "prepend", "--console-script", "tillbook"),
     *("--python-shebang", "/usr/bin/env python3", "--no-emit-warnings"),
@@ -54,6 +54,5 @@ def build(wheel: Path, target: Path) -> None:
 if __name__ == "__main__":
     made = Path(sys.argv[1])
     build(made, made.with_name(f"{'-'.join(made.name.split('-')[:2])}.pyz"))
-    print(
-        f"The .pyz is for Python {', '.join('.'.join(map(str, each)) for each in PYTHONS)} on Linux {platform.machine()}."
-    )
+    versions = ", ".join(".".join(map(str, each)) for each in PYTHONS)
+    print(f"The .pyz is for Python {versions} on Linux {platform.machine()}.")

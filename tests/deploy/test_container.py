@@ -1,16 +1,17 @@
-"""The image and the two compose files: the copied files suffice to serve, as an ordinary user, with a clean end."""
+"""The image and the compose files: the build sees every file of the wheel, and an ordinary user runs it."""
 
 import json
 import re
 import shutil
 import subprocess
 import sys
+import zipfile
 
 import pytest
 import yaml
 
 from settings import Settings
-from tests.support import ROOT, DemoService, completed, free_port, until
+from tests.support import ROOT, free_port
 
 DOCKER = ROOT / "deploy" / "docker"
 # The file's instructions, with continued lines joined.
@@ -19,8 +20,11 @@ LINES = [
     for line in (DOCKER / "Dockerfile").read_text("utf-8").replace("\\\n", " ").splitlines()
     if line and not line.startswith("#")
 ]
-COPIED = [arguments.split() for word, arguments in LINES if word == "COPY" and not arguments.startswith("--from")]
-SOURCES = [source for *sources, _ in COPIED for source in sources]
+# What the build sees.
+FIRST, *VISIBLE = [
+    line for line in (DOCKER / "Dockerfile.dockerignore").read_text("utf-8").splitlines() if line[:1] not in ("#", "")
+]
+SEEN = [line[1:] for line in VISIBLE if line.startswith("!")]
 FORMS = {name: yaml.safe_load((DOCKER / name).read_text("utf-8")) for name in ("compose.yaml", "compose.postgres.yaml")}
 OURS = [
     pytest.param(service, id=f"{form}:{name}")
@@ -35,63 +39,39 @@ def last(word):
     return [arguments for each, arguments in LINES if each == word][-1]
 
 
-class Copied(DemoService):
-    """A service that runs from the folder of an image."""
-
-    def __init__(self, folder, instance):
-        super().__init__(instance)
-        self.entry = (str(folder / "app.py"),)
-
-
-@pytest.fixture
-def copied(tmp_path):
-    """The files that the image copies, in a folder of its own, with compiled translations."""
-    folder = tmp_path / "service"
-    for *sources, target in COPIED:
-        for source in sources:
-            here, there = ROOT / source, folder / target
-            if here.is_dir():
-                shutil.copytree(here, there, ignore=shutil.ignore_patterns("__pycache__", "*.mo"))
-            else:
-                there.mkdir(parents=True, exist_ok=True)
-                shutil.copy(here, there)
-    compile_ = ["-m", "babel.messages.frontend", "--quiet", "compile", "-d", "blueprints/translations"]
-    subprocess.run([sys.executable, *compile_], cwd=folder, check=True)
-    return folder
+def _wheel_of(folder, target):
+    """The wheel built from a folder: its files by name."""
+    build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", target]
+    subprocess.run(build, cwd=folder, check=True, capture_output=True)
+    with zipfile.ZipFile(next(target.glob("*.whl"))) as wheel:
+        return {name: wheel.read(name) for name in wheel.namelist() if not name.endswith("RECORD")}
 
 
-@pytest.mark.usefixtures("slow", "demo")
-def test_the_copied_files_suffice_to_serve_and_nothing_is_written_outside_the_instance(copied, instance):
-    def files():
-        return {path for path in copied.rglob("*") if "__pycache__" not in path.parts}
-
-    before = files()
-    service = Copied(copied, instance).start()
-    completed(service.api)
-    refused = service.api.call("orderQueryDetail", {}, headers={"Accept-Language": "zh"})
-    until(lambda: "order.completed" in service.api.send("GET", "/sandbox/inbox").text)
-    assert service.stop() == 0
-    assert re.search(r"[\u4e00-\u9fff]", refused.json["msg"])
-    assert files() == before
+@pytest.mark.usefixtures("slow")
+def test_the_build_sees_all_files_of_the_wheel(tmp_path):
+    folder = tmp_path / "build"
+    for name in SEEN:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "*.mo"))
+        else:
+            shutil.copy(ROOT / name, folder / name)
+    assert _wheel_of(folder, tmp_path / "image") == _wheel_of(ROOT, tmp_path / "here")
 
 
-def test_every_source_exists_and_is_visible_to_the_build():
-    first, *rest = [
-        line
-        for line in (DOCKER / "Dockerfile.dockerignore").read_text("utf-8").splitlines()
-        if line[:1] not in ("#", "")
-    ]
-    assert first == "*"
-    assert {line[1:] for line in rest if line.startswith("!")} == set(SOURCES)
-    assert [source for source in SOURCES if not (ROOT / source).exists()] == []
+def test_the_build_sees_only_files_that_exist():
+    assert FIRST == "*"
+    assert [name for name in SEEN if not (ROOT / name).exists()] == []
 
 
 def test_it_runs_as_an_ordinary_user_and_receives_sigterm_itself():
-    assert last("USER") == "orders"
+    assert last("USER") == "tillbook"
     # Its shell is replaced by Python, so that signals reach Python.
     assert json.loads(last("CMD")) == ["orders", "serve"]
     assert last("STOPSIGNAL") == "SIGTERM"
-    assert "--require-hashes" in " ".join(arguments for word, arguments in LINES if word == "RUN")
+    installs = re.findall(r"pip [^&]*install [^&]*", " ".join(arguments for word, arguments in LINES if word == "RUN"))
+    assert len(installs) == 3
+    assert all("--require-hashes" in install or "--no-index" in install for install in installs)
     assert re.fullmatch(r"PYTHON=3\.\d+\.\d+-slim-\w+", LINES[0][1])
 
 
@@ -102,7 +82,7 @@ def test_the_health_check_reports_the_health_of_the_service(service):
 
     assert checked(service.port) == 0
     assert checked(free_port()) == 1
-    assert '"healthy.py"' in last("HEALTHCHECK")
+    assert '"/opt/tillbook/healthy.py"' in last("HEALTHCHECK")
 
 
 @pytest.mark.parametrize("service", OURS)
@@ -130,7 +110,7 @@ def test_every_variable_is_a_setting(service):
 
 
 def test_the_demo_is_the_same_address_inside_and_outside():
-    service = FORMS["compose.yaml"]["services"]["orders"]
+    service = FORMS["compose.yaml"]["services"]["tillbook"]
     port = "${ORDERS_PORT:-8000}"
     assert service["ports"] == [f"127.0.0.1:{port}:{port}"]
     assert service["environment"] == {

@@ -59,10 +59,12 @@ test-epay-platform: setup ## Test the driver epay with the real platform; its co
 	@$(BIN)/python -m tests.gateways.live.epay_platform "$(FOLDER)"
 	EPAY_PLATFORM="$(FOLDER)" $(BIN)/python -m pytest --quiet tests/gateways/live
 
-check: setup ## Run ruff, mypy and the check of wording.
+check: setup ## Run ruff, mypy, deptry and the check of wording.
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/deptry .
+	$(BIN)/deptry . --exclude '\.venv|\.audit|.*node_modules' --ignore DEP002,DEP004
 	$(BIN)/python -m tests.plain_words
 
 hooks: setup ## Run these checks before each commit.

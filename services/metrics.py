@@ -1,4 +1,4 @@
-"""Prometheus metrics from the database and the machine. The counted ones are in platform/counted_metrics.py."""
+"""Prometheus metrics of the database, the machine and the process; platform/counted_metrics.py has the counted ones."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from peewee import DatabaseError, fn
-from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import GaugeMetricFamily
+from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 import business_clock
@@ -121,11 +121,10 @@ def _of_machine() -> Iterator[Family]:
         if made := scheduled.newest(chosen):
             yield "orders_backup_age_seconds", "age of the newest scheduled backup", (), [((), time.time() - made)]
     jobs: Rows = [((name,), age) for name, age in heartbeats.ages().items()]
-    yield "orders_job_age_seconds", "time since a job last finished", ("job",), jobs
+    yield "orders_job_age_seconds", "time since a job last finished", ("job_name",), jobs
     running, waiting = counters().load()
     yield "orders_requests_running", "requests that have a thread", (), [((), running)]
     yield "orders_requests_waiting", "requests that wait for a thread", (), [((), waiting)]
-    yield "orders_clock_set_back", "how often the clock was set back", (), [((), clock.seen().set_backs)]
 
 
 class _Looked(Collector):
@@ -150,7 +149,7 @@ class _Looked(Collector):
                 self._at = clock.steady()
             return self._known
 
-    def collect(self) -> Iterator[GaugeMetricFamily]:
+    def collect(self) -> Iterator[CounterMetricFamily | GaugeMetricFamily]:
         """Return all metrics, at most FRESH seconds old."""
         known = self._read()
         up: Family = ("orders_database_up", "1 if the database accepts writes", (), [((), known is not None)])
@@ -159,11 +158,15 @@ class _Looked(Collector):
             for values, value in rows:
                 family.add_metric(values, float(value))
             yield family
+        yield CounterMetricFamily("orders_clock_set_back", "times that the clock was set back", clock.seen().set_backs)
 
 
 def _registry() -> CollectorRegistry:
     registry = CollectorRegistry()
     registry.register(_Looked())
+    # Memory, processor time, open files and garbage collection, under the names that all exporters use.
+    for collector in (ProcessCollector, PlatformCollector, GCCollector):
+        collector(registry=registry)
     return registry
 
 

@@ -13,7 +13,7 @@ from blueprints.api import envelope
 from services.platform import heartbeats
 from tests.support import ROOT, Service, until
 
-DASHBOARD = json.loads((ROOT / "deploy/grafana/orders.json").read_text("utf-8"))
+DASHBOARD = json.loads((ROOT / "deploy/grafana/tillbook.json").read_text("utf-8"))
 RULES = ROOT / "deploy/prometheus/alerts.yml"
 SITUATIONS = ROOT / "tests/data/alerts.yml"
 METRICS = (ROOT / "docs/reference/metrics.md").read_text("utf-8")
@@ -38,7 +38,7 @@ def _requests(numbers, **labels):
 
 @pytest.fixture
 def watched(instance):
-    """The service in a process of its own, with backups and a log in JSON."""
+    """The service in a process of its own, with a log in JSON."""
     running = Service(
         instance, ORDERS_LOG_FORMAT="json", ORDERS_ACCESS_LOG="1", ORDERS_TRUSTED_PROXIES="1", ORDERS_LOG_LEVEL="INFO"
     ).start()
@@ -173,24 +173,40 @@ def test_each_watched_metric_exists(http, api):
     there |= {"orders_http_request_seconds_bucket"}
     panels = " ".join(target["expr"] for panel in DASHBOARD["panels"] for target in panel["targets"])
     rules = " ".join(re.findall(r"\b(?:expr: .*|histogram_quantile.*)", RULES.read_text("utf-8")))
-    for named in set(re.findall(r"\borders_\w+", f"{panels} {rules}")):
+    for named in set(re.findall(r"\b(?:orders|process)_\w+", f"{panels} {rules}")):
         assert named in there, named
     for name in there - {"orders_http_request_seconds_bucket"}:
         assert name.removeprefix("orders_") in METRICS, name
 
 
-@pytest.mark.skipif(not shutil.which("promtool"), reason="needs promtool")
-def test_prometheus_accepts_the_rules_and_the_metrics(http):
-    done = subprocess.run(["promtool", "check", "rules", RULES], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+needs_promtool = pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed")
 
 
-@pytest.mark.skipif(not shutil.which("promtool"), reason="needs promtool")
+def _promtool(*arguments, stdin=""):
+    done = subprocess.run(["promtool", *arguments], input=stdin, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+
+
+@needs_promtool
+@pytest.mark.usefixtures("slow")
+def test_prometheus_accepts_the_rules():
+    _promtool("check", "rules", RULES)
+
+
+@needs_promtool
+@pytest.mark.usefixtures("slow")
+def test_names_and_descriptions_of_metrics_follow_the_conventions_of_prometheus(watched):
+    assert watched.api.buy().code == 1
+    text = watched.api.send("GET", "/metrics").text
+    assert "process_resident_memory_bytes " in text
+    _promtool("check", "metrics", stdin=text)
+
+
+@needs_promtool
+@pytest.mark.usefixtures("slow")
 def test_alerts_fire_in_the_situations_that_they_name(tmp_path):
     shutil.copy(RULES, tmp_path / "alerts_rules.yml")
-    situations = shutil.copy(SITUATIONS, tmp_path)
-    done = subprocess.run(["promtool", "test", "rules", situations], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr + done.stdout
+    _promtool("test", "rules", shutil.copy(SITUATIONS, tmp_path))
 
 
 def test_each_alert_has_a_situation():

@@ -293,6 +293,7 @@ class _Exchange:
             raise _Lost
         async with asyncio.timeout(UNREAD_SECONDS):
             await self._send({"type": "http.response.body", "body": part, "more_body": True})
+        self._server.sent_parts += 1
 
     async def _end(self) -> None:
         await self._send({"type": "http.response.body"})
@@ -356,12 +357,31 @@ class Server:
         self._limit, self._probe, self._drain = body_limit, probe, drain
         self._upload_limit, self._is_upload, self._uploads = upload_limit, is_upload, 0
         self._in_flight = 0
+        self.sent_parts = 0  # of streamed responses
+        self._loop: asyncio.AbstractEventLoop | None = None
         self.ended = False  # tells responses that are still streamed to stop
 
     def load(self) -> tuple[int, int]:
         """Return how many requests run and how many wait for a thread."""
         taken, threads = self._requests.taken, self._requests.threads
         return min(taken, threads), max(taken - threads, 0)
+
+    def is_listening(self) -> bool:
+        """Return whether clients can connect: granian opens its socket some time after `run` is called."""
+        try:
+            socket.create_connection((self._address, self._port), timeout=1).close()
+        except OSError:
+            return False
+        return True
+
+    def check(self) -> Callable[[], bool]:
+        """Queue a request that does nothing; return a function that says whether it is done.
+
+        A part sent of a streamed response counts too: slow downloads may occupy all threads for a long time.
+        """
+        assert self._loop is not None, "the server does not run"
+        before, work = self.sent_parts, asyncio.run_coroutine_threadsafe(self._requests.run(int), self._loop)
+        return lambda: self.sent_parts != before or (work.done() and work.result() == 0)
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         """Respond to a request; granian calls this by ASGI."""
@@ -411,6 +431,7 @@ class Server:
             return runner.run(self._run(asked))
 
     async def _run(self, asked: threading.Event) -> bool:
+        self._loop = asyncio.get_running_loop()
         server: Any = Granian(
             self,
             self._address,

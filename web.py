@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import faulthandler
 import gc
 import logging
 import os
@@ -40,7 +41,7 @@ from server import Server, until_asked
 from services import job_table
 from services.backups import after_restore
 from services.errors import OperatorError
-from services.platform import cpu_affinity, instance_lock
+from services.platform import cpu_affinity, instance_lock, systemd
 from services.platform import rate_limits as proxy
 from services.platform.counted_metrics import counters
 from services.sandbox import address, demo, seeding
@@ -132,13 +133,15 @@ def _serve_until_asked(app: Flask, chosen: settings.Settings, asked: threading.E
         remedy = ". Stop the other program, or set another port: ORDERS_PORT=8001"
         raise OperatorError(text + (remedy if error.errno == errno.EADDRINUSE else "")) from None
     counters().load = server.load
-    stopped.append(job_table.start(chosen))
+    watchdog = systemd.Watchdog(server.is_listening, (server.check, writer.check, systemd.frequent_jobs))
+    stopped += [watchdog.stop, job_table.start(chosen)]
     if chosen.demo:
         address.keep(chosen)
     if chosen.demo and chosen.log_format == "text":
         click.echo(demo.banner(chosen.public_url, chosen.api_prefix))
     if chosen.demo and (warning := demo.exposed(chosen.host)):
         log.warning(warning)
+    watchdog.start()
     _print(f"serving on {chosen.local_url}" + (f", as {chosen.site_url}" if chosen.site_url else ""), chosen)
     # The objects created so far are permanent. Searching them for garbage would delay all requests by about 50 ms each
     # time.
@@ -161,6 +164,7 @@ def _seed_or_refuse(chosen: settings.Settings) -> None:
 @click.command("serve")
 def serve() -> None:
     """Run the service until Ctrl-C or SIGTERM."""
+    faulthandler.enable()  # systemd ends a hung process by SIGABRT: the log then has the stack of each thread
     asked = until_asked()  # before anything is begun that would have to be ended
     chosen = current().settings
     # Postgres supports several services.

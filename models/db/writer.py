@@ -67,6 +67,10 @@ class _Waiting:
         self.error = error or self.error
         self._done.release()
 
+    def is_finished(self) -> bool:
+        """Return whether the work is committed or has failed."""
+        return not self._done.locked()
+
     def wait(self) -> Any:
         """Wait until the work is on disk; return its result or raise its error."""
         self._done.acquire()
@@ -83,14 +87,14 @@ class _Writer:
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
 
-    def do(self, work: Work, item: Any) -> Any:
-        """Do the work in a transaction; return the item's result once it is committed."""
+    def add(self, work: Work, item: Any) -> _Waiting:
+        """Queue the work for a transaction."""
         waiting = _Waiting(work, item)
         self._queue.put(waiting)
         if self._thread is None:  # checked after the work is in the queue, which `stop` checks last
             with self._lock:
                 self._start()
-        return waiting.wait()
+        return waiting
 
     def stop(self) -> None:
         """Finish the waiting work and close the connection."""
@@ -262,6 +266,16 @@ def stop() -> None:
         each().stop()
 
 
+def check() -> Callable[[], bool]:
+    """Queue an empty transaction, which changes nothing on the disk; return a function that says whether it has ended.
+
+    On Postgres it says yes: no single thread writes there.
+    """
+    if database.is_shared:
+        return lambda: True
+    return _writer().add(lambda items: items, None).is_finished
+
+
 def transaction(function: F) -> F:
     """Run each call of a function in one transaction, as part of the caller's if there is one.
 
@@ -275,7 +289,7 @@ def transaction(function: F) -> F:
             return function(*arguments, **named)
         if database.is_shared:
             return _by_itself(function, *arguments, **named)
-        return _writer().do(lambda _: [function(*arguments, **named)], None)
+        return _writer().add(lambda _: [function(*arguments, **named)], None).wait()
 
     return run  # type: ignore[return-value]
 
@@ -301,7 +315,7 @@ def grouped(party: Callable[[T], int]) -> Callable[[Callable[[list[T]], list[R]]
             if database.in_transaction():
                 return function([item])[0]
             try:
-                result: R = (own if database.is_shared else _writer)().do(function, item)
+                result: R = (own if database.is_shared else _writer)().add(function, item).wait()
             except _DoItAlone:
                 with exclusive(party(item)):
                     (result,) = _by_itself(function, [item])

@@ -1,8 +1,9 @@
-"""The last completed run of each of the service's jobs, so that a job that hangs or died is detected."""
+"""The last run of each of the service's jobs, so that a job that hangs or died is detected."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import wraps
 from typing import Any
 
@@ -11,8 +12,17 @@ from services.platform import clock
 
 SHORT, LONG = 120, 6 * 3_600  # seconds without a completed run after which a job counts as late
 
-# By job: the steady time of the last completed run (the start counts as one), and the limit after which it is late.
-_jobs: Part[dict[str, tuple[float, int]]] = Part(dict)
+
+@dataclass
+class _Heartbeat:
+    """Steady times of a job's last run without an error and of its last run, and the limit after which it is late."""
+
+    completed: float
+    ended: float
+    limit: int
+
+
+_jobs: Part[dict[str, _Heartbeat]] = Part(dict)  # by job; the start counts as a run
 
 
 def forget() -> None:
@@ -22,14 +32,17 @@ def forget() -> None:
 
 def beating(name: str, job: Callable[..., Any], limit: int = SHORT) -> Callable[..., Any]:
     """Return the job with a heartbeat under its name after each run without an error."""
-    _jobs()[name] = clock.steady(), limit
+    now = clock.steady()
+    heartbeat = _jobs()[name] = _Heartbeat(now, now, limit)
 
     @wraps(job)
     def run(*arguments: Any) -> Any:
-        result = job(*arguments)
-        if name in _jobs():
-            _jobs()[name] = clock.steady(), limit
-        return result
+        try:
+            result = job(*arguments)
+            heartbeat.completed = clock.steady()
+            return result
+        finally:
+            heartbeat.ended = clock.steady()
 
     return run
 
@@ -37,10 +50,15 @@ def beating(name: str, job: Callable[..., Any], limit: int = SHORT) -> Callable[
 def ages() -> dict[str, float]:
     """Return the seconds since each job's last run without an error, by name; empty if no jobs were started."""
     now = clock.steady()
-    return {name: now - ended for name, (ended, _) in list(_jobs().items())}
+    return {name: now - heartbeat.completed for name, heartbeat in list(_jobs().items())}
 
 
 def late() -> list[str]:
     """Return the late jobs by name."""
     now = clock.steady()
-    return [name for name, (ended, limit) in list(_jobs().items()) if now - ended > limit]
+    return [name for name, heartbeat in list(_jobs().items()) if now - heartbeat.completed > heartbeat.limit]
+
+
+def all_ran_since(moment: float) -> bool:
+    """Return whether each frequent job ended a run after a steady time, with or without an error."""
+    return all(heartbeat.ended > moment for heartbeat in list(_jobs().values()) if heartbeat.limit == SHORT)

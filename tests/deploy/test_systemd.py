@@ -6,11 +6,13 @@ import subprocess
 
 import pytest
 
+from services.platform import systemd
 from settings import Settings
 from tests.support import ROOT
 
 UNIT = ROOT / "deploy" / "systemd" / "orders.service"
 FOLDER = "/srv/orders/service"
+MONITORING = (ROOT / "docs" / "guides" / "monitoring.md").read_text("utf-8")
 QUICKSTART = (ROOT / "docs" / "quickstart.md").read_text("utf-8")
 
 needs_systemd = pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
@@ -56,6 +58,17 @@ def test_it_may_write_its_instance_and_the_folder_of_backups_only(unit):
     assert unit["ReadWritePaths"].split() == [f"{FOLDER}/{Settings.instance.name}", "-/var/backups/orders"]
     backup = (ROOT / "docs" / "guides" / "backup.md").read_text("utf-8")
     assert "install -d -o orders -m 700 /var/backups/orders" in backup
+
+
+def test_it_is_restarted_if_it_no_longer_says_that_it_works(unit):
+    assert (unit["Type"], unit["NotifyAccess"], unit["Restart"]) == ("notify", "main", "always")
+    assert unit["WatchdogSec"] == "3min"
+    assert f"{3 * 60 // systemd.PER_PERIOD} seconds" in MONITORING
+    assert "three minutes (`WatchdogSec`)" in MONITORING
+
+
+def test_an_end_by_the_watchdog_writes_no_secrets_to_the_disk(unit):
+    assert unit["LimitCORE"] == "0"
 
 
 def test_it_has_room_for_every_thread_and_time_to_finish(unit):

@@ -127,7 +127,13 @@ def listens(host: str, port: int) -> bool:
 
 
 @pytest.fixture
-def serve(slow: None, busy: Busy) -> Iterator[Any]:
+def servers() -> dict[int, Server]:
+    """The servers that `serve` started, by port."""
+    return {}
+
+
+@pytest.fixture
+def serve(slow: None, busy: Busy, servers: dict[int, Server]) -> Iterator[Any]:
     """`serve(threads=2, waiting=3)`: the port of a server with `busy`, or another application."""
     ended: list[tuple[threading.Event, threading.Thread]] = []
 
@@ -138,6 +144,7 @@ def serve(slow: None, busy: Busy) -> Iterator[Any]:
         running.start()
         until(lambda: listens(host, port))
         ended.append((asked, running))
+        servers[port] = made
         return port
 
     yield start

@@ -65,6 +65,7 @@ def _in_one_file(wheel, folder):
 @pytest.mark.parametrize("command_of", [_by_pip, _in_one_file], ids=["wheel", "one file"])
 def test_the_demo_runs_in_an_empty_folder_with_everything_it_serves(tmp_path, wheel, command_of):
     service = Installed(command_of(wheel, tmp_path), tmp_path)
+    assert "Common tasks" in service.run("--help"), "the one file has unpacked itself now"
     service.start()
     try:
         url = service.url

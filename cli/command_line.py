@@ -9,6 +9,7 @@ from flask import Flask
 from flask.cli import FlaskGroup
 
 import cli
+from settings import NAME, VERSION
 
 # By heading: a command without its first word, and what it does.
 COMMON_TASKS = {
@@ -54,6 +55,7 @@ class Orders(FlaskGroup):
             load_dotenv=False,
         )
         self.params = []  # Flask's own, such as --app and --debug
+        click.version_option(VERSION, prog_name=NAME, message="%(prog)s %(version)s")(self)
         self.listed = cli.commands()
 
     def list_commands(self, ctx: click.Context) -> list[str]:

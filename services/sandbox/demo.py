@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import secrets
 import time
 from typing import Any
@@ -14,7 +15,10 @@ from services.security import signing
 from settings import ROOT
 
 ORDER = "HELLO-1"  # the merchant's number of the order
-COMMAND = ".venv/bin/orders" if (ROOT / ".venv").is_dir() else "orders"  # in the project folder, or installed
+# The command `orders`, as it is called in the project folder, from the one file, or if it is installed.
+COMMAND = ".venv/bin/orders" if (ROOT / ".venv").is_dir() else "orders"
+if one_file := os.environ.get("PEX"):
+    COMMAND = f"python3 {one_file}"
 
 
 def _signed_order(end: str = "") -> dict[str, Any]:

@@ -8,7 +8,8 @@ import pytest
 
 import cli
 from cli.command_line import COMMON_TASKS
-from tests.support import ROOT
+from settings import VERSION
+from tests.support import ROOT, Service
 
 CONTEXT = click.Context(click.Command("flask"))
 
@@ -24,7 +25,7 @@ COMMANDS = {name: command for name, command in TOP.items() if name not in GROUPS
     f"{group} {name}": command for group, commands in GROUPS.items() for name, command in commands.items()
 }
 READING = ("list", "show", "balances", "checkpoints", "verify", "reconcile")
-PROMISED = """serve to-do seed reconcile sign
+PROMISED = """serve demo to-do seed reconcile sign
     merchant: add set show list rotate page statement test-callback
     channel: add set link unlink list
     account: add list
@@ -115,3 +116,10 @@ def test_the_command_works_in_any_folder_and_its_help_needs_no_database(tmp_path
 def test_the_list_of_all_commands_truncates_none(flask):
     listed = flask("--help").output.split("Commands:")[1]
     assert [line for line in listed.splitlines() if "..." in line] == []
+
+
+@pytest.mark.sqlite
+def test_the_version_is_shown_without_a_database(tmp_path):
+    service = Service(tmp_path / "nothing")
+    assert service.flask("--version").stdout == f"Tillbook {VERSION}\n"
+    assert not service.instance.exists()

@@ -80,7 +80,12 @@ def test_the_demo_runs_in_an_empty_folder_with_everything_it_serves(tmp_path, wh
         page = requests.get(f"{url}/console/login", timeout=5)
         for path in re.findall(r'(?:href|src)="(/[^"]+\.(?:css|js|svg)[^"]*)"', page.text):
             assert requests.get(url + path, timeout=5).status_code == 200, path
-        assert "orders demo-curl` prints a new one" in service.log.read_text("utf-8")
+        again = re.search(r"`(.+) demo-curl` prints a new one", service.log.read_text("utf-8"))[1]
+        path = f"{tmp_path / 'venv' / 'bin'}:{os.environ['PATH']}"
+        printed = subprocess.run(
+            f"{again} demo-curl", shell=True, env=service.environ | {"PATH": path}, capture_output=True, text=True
+        )
+        assert f"{url}/merchant/createOrder" in printed.stdout
     finally:
         assert service.stop() == 0
     assert list(service.folder.iterdir()) == []

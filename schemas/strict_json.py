@@ -9,8 +9,10 @@ from typing import Any
 from schemas.messages import N_, Message
 
 DEEPEST = 5
+DEEPEST_DECODED = 100  # each version of Python has a limit of its own, and this is below all of them
 MOST_SHOWN = 64  # characters of a name in a message
 _KEY = re.compile(r"[A-Za-z0-9_]+")
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+("?)|[\[\]{}]', re.DOTALL)  # a bracket, or a string with the quote at its end
 _UNSIGNABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
@@ -95,19 +97,42 @@ def _fault(value: Any, path: str = "", depth: int = 1) -> Malformed | None:
     return None
 
 
+def _depth(text: str) -> int:
+    """Return the deepest level of objects and arrays, also of invalid JSON."""
+    level = deepest = 0
+    for token in _TOKEN.finditer(text):
+        level += (token[0] in "[{") - (token[0] in "]}")
+        deepest = max(deepest, level)
+    return deepest
+
+
+def _invalid(text: str, at: int) -> Malformed:
+    """Return why a text is not JSON, by where decoding stopped: the reasons that Python gives depend on its version."""
+    why = N_("invalid JSON at line %(line)s, column %(column)s: unexpected %(found)s")
+    unclosed = next((token.start() for token in _TOKEN.finditer(text) if token[1] == ""), len(text))
+    if unclosed <= at < len(text):
+        at, why = unclosed, N_("invalid JSON at line %(line)s, column %(column)s: this string has no end")
+    elif not text[at:].strip():
+        why = N_("invalid JSON at line %(line)s, column %(column)s: the text ends too early")
+    elif text[at] in "]}" and (before := text[:at].rstrip()).endswith(","):
+        at = len(before) - 1  # before Python 3.13 decoding stopped after such a comma
+    place, char = json.JSONDecodeError("", text, at), text[at : at + 1]
+    found = char if char.isascii() and char.isprintable() else f"U+{ord(char):04X}"
+    return Malformed(why, line=place.lineno, column=place.colno, found=found)
+
+
 def _refused(text: str) -> Malformed:
     """Return why `parse` refuses a text. It is decoded again, leniently, to find the path of the fault."""
     if not text.strip():
         return Malformed(N_("the body is empty"))
     if text.startswith("\ufeff"):
         return Malformed(N_("the body begins with a byte order mark: send UTF-8 without it"))
+    if _depth(text) > DEEPEST_DECODED:
+        return Malformed(N_("nested deeper than %(most)s levels"), most=DEEPEST)
     try:
         value = _lenient.decode(text)
     except json.JSONDecodeError as error:
-        values = {"line": error.lineno, "column": error.colno, "reason": error.msg}
-        return Malformed(N_("invalid JSON at line %(line)s, column %(column)s: %(reason)s"), **values)
-    except RecursionError:
-        return Malformed(N_("nested deeper than %(most)s levels"), most=DEEPEST)
+        return _invalid(text, error.pos)
     return (isinstance(value, _Pairs) and _fault(value)) or Malformed(N_("the body must be a JSON object"))
 
 

@@ -205,7 +205,7 @@ def test_a_character_that_looks_like_another_is_named(char, name, explanation):
         (r'{"a":"\u0007"}', "control characters"),
         ('{"a":{"b":{"c":{"d":{"e":{}}}}}}', "nested deeper than 5"),
         ('{"a-b":1}', "letters, digits and _"),
-        ("{", "Expecting property name"),
+        ("{", "the text ends too early"),
         ("", "the body is empty"),
     ],
 )

@@ -6,6 +6,7 @@ import csv
 import io
 import re
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from decimal import ROUND_HALF_UP, Decimal
@@ -278,8 +279,10 @@ def _fee(text: str) -> int:
 
 
 def _time(text: str) -> int | None:
-    found = _TIME.fullmatch(text)
-    if text and not found:
-        wrong = N_("line %(line)s, column %(column)s: no time such as 2026-05-01 12:00:00: %(value)s")
-        raise _Unreadable(wrong, value=repr(text[:40]))
-    return int(datetime(*(int(part or 0) for part in found.groups()), tzinfo=CHINA).timestamp()) if found else None  # type: ignore[misc,arg-type]
+    if not text:
+        return None
+    if found := _TIME.fullmatch(text):
+        with suppress(ValueError):  # there is no such day, which each version of Python says in other words
+            return int(datetime(*(int(part or 0) for part in found.groups()), tzinfo=CHINA).timestamp())  # type: ignore[misc,arg-type]
+    wrong = N_("line %(line)s, column %(column)s: no time such as 2026-05-01 12:00:00: %(value)s")
+    raise _Unreadable(wrong, value=repr(text[:40]))

@@ -9,7 +9,7 @@ GENERATORS := tests/clients/generated/node_modules/.package-lock.json
 TRANSLATIONS := blueprints/translations/zh/LC_MESSAGES/messages.mo
 ORDERS ?= 1000
 
-.PHONY: help install setup run test test-slow test-postgres test-all test-epay-platform torture check hooks bench bench-peers seed lock messages postgres audit screenshots dist
+.PHONY: help install setup run test test-slow test-postgres test-all test-epay-platform test-newcomer torture check hooks bench bench-peers seed lock messages postgres audit screenshots dist
 .DEFAULT_GOAL := help
 # Let Python store compiled files: otherwise each process of the tests compiles everything again.
 unexport PYTHONDONTWRITEBYTECODE
@@ -35,13 +35,13 @@ $(GENERATORS): tests/clients/generated/package-lock.json
 setup: install $(GENERATORS) ## Install the service, and the packages for tests and checks.
 	$(VENV) requirements-dev.txt
 
-run: ## Serve the seeded demo on 127.0.0.1:8000.
+run: ## Serve the seeded demo on 127.0.0.1:8000 (the first time, 1 to 2 minutes to install).
 	$(VENV) --to-serve
 	@$(MAKE) --silent --no-print-directory install
 	@echo "Starting the demo"
 	@exec $(BIN)/orders demo
 
-test: setup ## Run the fast tests, which need no process, browser or Postgres (3 to 4 minutes).
+test: setup ## Run the fast tests, which need no process, browser or Postgres (4 to 8 minutes).
 	$(PYTEST) -m "not slow" --durations=10 --durations-min=3
 
 test-slow: setup ## Run the other tests on SQLite, with processes, browsers and the HTTP server.
@@ -58,6 +58,10 @@ test-all: test test-slow test-postgres ## Run all tests, on both databases.
 test-epay-platform: setup ## Test the driver epay with the real platform; its code is in FOLDER=... (PHP, MariaDB).
 	@$(BIN)/python -m tests.gateways.live.epay_platform "$(FOLDER)"
 	EPAY_PLATFORM="$(FOLDER)" $(BIN)/python -m pytest --quiet tests/gateways/live
+
+# In a namespace of its own, so that the kernel ends all its processes and mounts with it.
+test-newcomer: ## Follow README.md on bare Debian systems (root, debootstrap; 5 minutes). NEWCOMER=--with-tests: also make test.
+	@unshare --mount --pid --fork --kill-child $(PYTHON) -m tests.newcomer $(NEWCOMER)
 
 check: setup ## Run ruff, mypy, deptry and the check of wording.
 	$(BIN)/ruff check .

@@ -9,7 +9,7 @@ GENERATORS := tests/clients/generated/node_modules/.package-lock.json
 TRANSLATIONS := blueprints/translations/zh/LC_MESSAGES/messages.mo
 ORDERS ?= 1000
 
-.PHONY: help install setup run test test-slow test-postgres test-all test-epay-platform test-newcomer torture check hooks bench bench-peers seed lock messages postgres audit screenshots dist
+.PHONY: help install setup run test test-slow test-postgres test-all test-epay-platform test-newcomer torture check hooks coverage bench bench-peers seed lock messages postgres audit screenshots dist
 .DEFAULT_GOAL := help
 # Let Python store compiled files: otherwise each process of the tests compiles everything again.
 unexport PYTHONDONTWRITEBYTECODE
@@ -73,6 +73,10 @@ check: setup ## Run ruff, mypy, deptry and the check of wording.
 
 hooks: setup ## Run these checks before each commit.
 	$(BIN)/pre-commit install
+
+coverage: setup ## Show by package which lines the fast tests run; each file's are in htmlcov/index.html.
+	$(PYTEST) -m "not slow" --quiet --cov --cov-report=html --cov-report=json:htmlcov/coverage.json
+	@$(BIN)/python -m tests.covered_lines htmlcov/coverage.json
 
 bench: setup ## Measure the speed (needs wrk). BENCH=--quick: a short run. BENCH=--growth: also draw the plot.
 	$(BIN)/python -m bench $(BENCH)

@@ -1,0 +1,182 @@
+"""What GitHub reads: workflows, Dependabot, issue forms; and the notes of a release."""
+
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+
+import pytest
+import yaml
+
+from settings import VERSION
+from tests.covered_lines import by_package
+from tests.support import ROOT
+from tests.test_make import COMMANDS
+
+GITHUB = ROOT / ".github"
+WORKFLOWS = {file.stem: yaml.safe_load(file.read_text("utf-8")) for file in GITHUB.glob("workflows/*.yml")}
+JOBS = [(f"{name}:{key}", job) for name, workflow in WORKFLOWS.items() for key, job in workflow["jobs"].items()]
+FORMS = sorted(GITHUB.glob("ISSUE_TEMPLATE/*.yml"))
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+
+each_job = pytest.mark.parametrize("job", [job for _, job in JOBS], ids=[name for name, _ in JOBS])
+
+
+def _steps(job):
+    return job["steps"]
+
+
+def test_pull_requests_and_main_run_what_must_pass_on_the_oldest_and_the_newest_python():
+    ci = WORKFLOWS["ci"]
+    assert ci[True] == {"pull_request": None, "push": {"branches": ["main"]}}  # YAML reads the key `on` as true
+    test = ci["jobs"]["test"]
+    assert "bash .ci/run" in [step.get("run") for step in _steps(test)]
+    oldest = PROJECT["project"]["requires-python"].removeprefix(">=")
+    named = [line.rpartition(" ")[2] for line in PROJECT["project"]["classifiers"] if " :: Python :: 3." in line]
+    assert test["strategy"]["matrix"]["python"] == [oldest, named[-1]]
+    assert named[0] == oldest
+
+
+@pytest.mark.parametrize("workflow", WORKFLOWS.values(), ids=WORKFLOWS)
+def test_a_workflow_may_only_read_unless_a_job_says_otherwise(workflow):
+    assert workflow["permissions"] == {"contents": "read"}
+    assert "pull_request_target" not in workflow[True]  # it would give a stranger's code the rights of the repository
+
+
+def test_only_the_job_that_publishes_may_write_and_it_runs_no_code_of_the_repository():
+    assert [name for name, job in JOBS if "permissions" in job] == ["release:publish"]
+    steps = _steps(WORKFLOWS["release"]["jobs"]["publish"])
+    assert not any(step.get("uses", "").startswith("actions/checkout") for step in steps)
+
+
+@each_job
+def test_a_job_ends_in_time_and_keeps_no_credentials(job):
+    assert job["timeout-minutes"] <= 90
+    checkouts = [step for step in _steps(job) if step.get("uses", "").startswith("actions/checkout")]
+    assert all(step["with"] == {"persist-credentials": False} for step in checkouts)
+
+
+@each_job
+def test_actions_have_a_version(job):
+    for step in _steps(job):
+        if "uses" in step:
+            assert re.fullmatch(r"[\w-]+/[\w-]+@(v\d+|[0-9a-f]{40})", step["uses"])
+
+
+@each_job
+def test_commands_of_a_job_exist_and_contain_no_expression_that_others_can_write(job):
+    for command in (step["run"] for step in _steps(job) if "run" in step):
+        assert "${{" not in command  # values are passed as environment variables, which no shell executes
+        assert set(re.findall(r"\bmake ([a-z-]+)", command)) <= set(COMMANDS)
+        for file in re.findall(r"(?:bash|python3?) (\.ci/\S+)", command):
+            assert (ROOT / file).is_file()
+
+
+def test_dependencies_are_audited_each_week():
+    audit = WORKFLOWS["audit"]
+    assert [len(each["cron"].split()) for each in audit[True]["schedule"]] == [5]
+    assert "make audit" in [step.get("run") for step in _steps(audit["jobs"]["audit"])]
+
+
+def test_dependabot_watches_every_kind_of_dependency_each_week_in_groups():
+    manifests = {
+        "uv": "requirements.txt",
+        "github-actions": ".github/workflows/ci.yml",
+        "docker": "Dockerfile",
+        "npm": "package-lock.json",
+    }
+    config = yaml.safe_load((GITHUB / "dependabot.yml").read_text("utf-8"))
+    assert config["version"] == 2
+    assert {each["package-ecosystem"] for each in config["updates"]} == set(manifests)
+    for each in config["updates"]:
+        assert (ROOT / each["directory"].strip("/") / manifests[each["package-ecosystem"]]).is_file()
+        assert each["schedule"] == {"interval": "weekly"}
+        assert [group["patterns"] for group in each["groups"].values()] == [["*"]]
+
+
+def test_dependabot_finds_the_version_of_the_base_image():
+    """It does not read an ARG."""
+    lines = (ROOT / "deploy/docker/Dockerfile").read_text("utf-8").splitlines()
+    images = [line.split()[1] for line in lines if line.startswith("FROM ")]
+    assert re.fullmatch(r"python:\d+\.\d+\.\d+-[\w-]+", images[0])
+    assert set(images[1:]) == {"base"}
+
+
+@pytest.mark.parametrize("file", FORMS, ids=[file.stem for file in FORMS])
+def test_an_issue_form_is_complete(file):
+    form = yaml.safe_load(file.read_text("utf-8"))
+    if file.stem == "config":
+        assert form == {"blank_issues_enabled": False}
+        return
+    assert set(form) == {"name", "description", "labels", "body"}
+    fields = [field for field in form["body"] if field["type"] != "markdown"]
+    assert len({field["id"] for field in fields}) == len(fields)
+    assert all(field["attributes"]["label"] for field in fields)
+    assert fields[0]["validations"]["required"]
+
+
+def test_editors_use_the_line_length_that_is_checked():
+    config = (ROOT / ".editorconfig").read_text("utf-8")
+    assert f"[*.py]\nmax_line_length = {PROJECT['tool']['ruff']['line-length']}\n" in config
+
+
+@pytest.fixture
+def release(slow, tmp_path):
+    """`release(tag)`: what `.ci/release.py` prints for a tag, in a copy of the files that it reads."""
+    names = [".ci/release.py", "pyproject.toml", "clients/python/pyproject.toml", "settings.py", "CHANGELOG.md"]
+    for name in [*names, f"tests/data/{VERSION}.sql"]:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+
+    def run(tag):
+        command = [sys.executable, tmp_path / ".ci/release.py", tag, "https://example.com/owner/name"]
+        return subprocess.run(command, capture_output=True, text=True)
+
+    return run
+
+
+def test_a_release_has_the_notes_of_its_version_and_the_address_of_its_repository(release, tmp_path):
+    done = release(f"v{VERSION}")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() in (ROOT / "CHANGELOG.md").read_text("utf-8")
+    assert "\n## " not in done.stdout
+    assert len(done.stdout) > 100
+    for name in ("pyproject.toml", "clients/python/pyproject.toml"):
+        urls = tomllib.loads((tmp_path / name).read_text("utf-8"))["project"]["urls"]
+        assert urls["Source"] == "https://example.com/owner/name"
+        assert urls["Changelog"] == f"https://example.com/owner/name/blob/v{VERSION}/CHANGELOG.md"
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (("pyproject.toml", f'version = "{VERSION}"', 'version = "9.9"'), "pyproject.toml has version 9.9"),
+        (("clients/python/pyproject.toml", f'version = "{VERSION}"', 'version = "9.9"'), "python/pyproject.toml has"),
+        (("settings.py", f'VERSION = "{VERSION}"', 'VERSION = "9.9"'), "settings.py has another VERSION"),
+        (("CHANGELOG.md", f"## [{VERSION}]", "## [9.9]"), f"CHANGELOG.md has no changes of version {VERSION}"),
+    ],
+    ids=lambda value: value[0] if isinstance(value, tuple) else "",
+)
+def test_a_release_whose_versions_differ_is_refused(release, tmp_path, change, words):
+    file, before, after = change
+    text = (tmp_path / file).read_text("utf-8")
+    assert before in text
+    (tmp_path / file).write_text(text.replace(before, after), "utf-8")
+    done = release(f"v{VERSION}")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert words in done.stderr
+    assert "\n[project.urls]\n" not in (tmp_path / "pyproject.toml").read_text("utf-8")
+
+
+def test_a_release_without_its_database_for_later_tests_is_refused(release, tmp_path):
+    (tmp_path / f"tests/data/{VERSION}.sql").unlink()
+    assert "tests.released_database" in release(f"v{VERSION}").stderr
+
+
+def test_coverage_is_summed_by_package():
+    def file(statements, covered):
+        return {"summary": {"num_statements": statements, "covered_lines": covered}}
+
+    files = {"services/orders/a.py": file(10, 5), "services/orders/b/c.py": file(10, 9), "app.py": file(4, 4)}
+    assert by_package({"files": files}) == {"app.py": (4, 4), "services/orders": (20, 14), "total": (24, 18)}

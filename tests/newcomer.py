@@ -226,7 +226,7 @@ class Record:
         began = time.monotonic()
         try:
             yield
-        except BaseException:
+        except Exception:
             self.note(row, "FAILED")
             raise
         self.note(row, f"{time.monotonic() - began:.0f} s")

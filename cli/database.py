@@ -37,7 +37,8 @@ def migrate() -> None:
 
 @db.command("backup")
 @click.argument("target", type=click.Path(path_type=Path))
-def backup(target: Path) -> None:
+@click.option("--empty", is_flag=True, help="Back up a database without merchants too.")
+def backup(target: Path, empty: bool) -> None:
     """Back up the database to the new file TARGET. The service may be running.
 
     Store the key file in another place: together they reveal all secrets.
@@ -45,7 +46,9 @@ def backup(target: Path) -> None:
     if target.exists():
         raise OperatorError(f"{target} already exists: specify a new file")
     with click.progressbar(length=100, label="Copying", file=sys.stderr) as bar:
-        copy_database(target, lambda done, total: bar.update(max(0, done * 100 // max(total, 1) - bar.pos)))
+        copy_database(
+            target, lambda done, total: bar.update(max(0, done * 100 // max(total, 1) - bar.pos)), empty=empty
+        )
     click.echo(f"backup complete and checked: {target}")
 
 

@@ -20,11 +20,12 @@ STEPS_OF_A_CHECK = 1_000_000  # steps of SQLite's virtual machine, a few millise
 Progress = Callable[[int, int], None]
 
 
-def backup(target: Path, progress: Progress = lambda done, total: None) -> None:
+def backup(target: Path, progress: Progress = lambda done, total: None, *, empty: bool = False) -> None:
     """Copy the database into the new file `target`, which gets its name once it is checked and on disk.
 
     Args:
         progress: called with the copied and the total number of pages; an exception in it ends the copy.
+        empty: whether a database without merchants is accepted.
 
     Raises:
         OperatorError: the target exists, can't be written or has no room; the copy fails its check; or the database is
@@ -34,7 +35,7 @@ def backup(target: Path, progress: Progress = lambda done, total: None) -> None:
     if database.is_shared:
         raise OperatorError("the service uses Postgres: back it up with pg_dump (docs/scaling.md)")
     schema.missing()
-    if not Merchant.select().exists():
+    if not empty and not Merchant.select().exists():
         raise OperatorError(
             f"{database.database} has no merchants: check that ORDERS_INSTANCE is the folder of the service"
         )

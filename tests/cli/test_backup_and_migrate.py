@@ -96,12 +96,15 @@ def test_an_existing_file_is_never_overwritten(refuses, tmp_path):
     assert target.read_text() == "precious"
 
 
-def test_a_database_without_a_merchant_is_refused(any_database, tmp_path):
+def test_a_database_without_a_merchant_is_refused_unless_it_is_expected(any_database, tmp_path):
     app = create_app(settings_of(tmp_path / "mistaken"))
-    told = app.test_cli_runner().invoke(args=["db", "backup", str(tmp_path / "copy.sqlite")])
+    command = ["db", "backup", str(tmp_path / "copy.sqlite")]
+    told = app.test_cli_runner().invoke(args=command)
     assert told.exit_code == 1
     assert "ORDERS_INSTANCE" in told.stderr
     assert not (tmp_path / "copy.sqlite").exists()
+    assert app.test_cli_runner().invoke(args=[*command, "--empty"]).exit_code == 0
+    assert _ask(tmp_path / "copy.sqlite", "SELECT COUNT(*) FROM merchant") == [(0,)]
 
 
 def test_a_copy_that_cannot_be_written_leaves_nothing(refuses, tmp_path):

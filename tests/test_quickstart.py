@@ -1,4 +1,4 @@
-"""The quickstart's commands work as they are, from the first console account to the first paid order."""
+"""The quickstart's commands work as they are, from the first merchant to the first paid order."""
 
 import re
 import subprocess
@@ -9,8 +9,7 @@ import pytest
 from tests.support import ROOT, Service
 
 PAGE = (ROOT / "docs" / "quickstart.md").read_text("utf-8")
-SUDO = 'sudo() { shift 2; "$@"; }\n'  # sudo -u orders COMMAND
-PASSWORD = "correct horse battery 77\n" * 2
+SUDO = 'sudo() { shift; .venv/bin/orders "$@"; }\n'  # sudo orders COMMAND
 
 
 @pytest.mark.sqlite
@@ -18,7 +17,7 @@ PASSWORD = "correct horse battery 77\n" * 2
 def test_the_commands_lead_to_a_paid_order(tmp_path):
     commands = PAGE.partition("## Set up the first merchant and channel")[2]
     service = Service(tmp_path / "instance").start()
-    filled = {"https://pay.example.com": service.url}
+    filled = {"https://pay.example.com": service.url, "/opt/tillbook": str(ROOT)}
     printed = ""
     for block in re.findall(r"```sh\n(.*?)```", commands, re.DOTALL):
         script = textwrap.dedent(block)
@@ -28,7 +27,6 @@ def test_the_commands_lead_to_a_paid_order(tmp_path):
             ["bash", "-euc", SUDO + script],
             cwd=ROOT,
             env=service.environ,
-            input=PASSWORD,
             capture_output=True,
             text=True,
         )

@@ -175,7 +175,7 @@ GOOD_VALUES = [
     ("callback_workers", "1", 1),
     ("channel_workers", "1", 1),
     ("backup_every", "24", 24),
-    ("backup_folder", "/var/backups/orders", Path("/var/backups/orders")),
+    ("backup_folder", "/var/backups/tillbook", Path("/var/backups/tillbook")),
     ("backup_keep", "1", 1),
     ("verify_every", "0", 0),
     ("database_url", "postgresql://orders@db.example/orders", "postgresql://orders@db.example/orders"),

@@ -11,7 +11,7 @@ import requests
 
 from tests.support import ROOT, Answer, DemoApi, DemoService, free_port, https_certificate, until
 
-SITE = (ROOT / "deploy" / "nginx" / "orders.conf").read_text("utf-8")
+SITE = (ROOT / "deploy" / "nginx" / "tillbook.conf").read_text("utf-8")
 NGINX = shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
 MAIN = """daemon off;
 worker_processes 1;
@@ -25,7 +25,7 @@ http {{
     fastcgi_temp_path {folder}/fastcgi;
     uwsgi_temp_path {folder}/uwsgi;
     scgi_temp_path {folder}/scgi;
-    include {folder}/orders.conf;
+    include {folder}/tillbook.conf;
 }}
 """
 
@@ -57,7 +57,7 @@ def site(instance, tmp_path):
     folder, certificate = tmp_path / "nginx", https_certificate(tmp_path, "127.0.0.1")
     folder.mkdir()
     ports = SimpleNamespace(http=free_port(), https=free_port(), service=free_port())
-    (folder / "orders.conf").write_text(_for_this_machine(folder, certificate, ports))
+    (folder / "tillbook.conf").write_text(_for_this_machine(folder, certificate, ports))
     as_root = "user root;\n" if os.geteuid() == 0 else ""  # otherwise its worker could not read the test's folder
     (folder / "nginx.conf").write_text(as_root + MAIN.format(folder=folder))
     https = f"https://127.0.0.1:{ports.https}"
@@ -139,7 +139,7 @@ def test_no_log_has_a_query_because_epay_puts_the_key_there(site):
     _up(site)
     for address in (site.https, site.http):
         site.client.get(f"{address}/api.php?act=query&pid=1001&key=secret-key", timeout=20, allow_redirects=False)
-    written = until(lambda: (site.folder / "orders.log").read_text())
+    written = until(lambda: (site.folder / "tillbook.log").read_text())
     assert "GET /api.php" in written
     assert [log.name for log in site.folder.glob("*.log") if "secret-key" in log.read_text()] == []
 

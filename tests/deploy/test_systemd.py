@@ -10,10 +10,9 @@ from services.platform import systemd
 from settings import Settings
 from tests.support import ROOT
 
-UNIT = ROOT / "deploy" / "systemd" / "orders.service"
-FOLDER = "/srv/orders/service"
+UNIT = ROOT / "deploy" / "systemd" / "tillbook.service"
+INSTALL = (ROOT / "docs" / "guides" / "install.md").read_text("utf-8")
 MONITORING = (ROOT / "docs" / "guides" / "monitoring.md").read_text("utf-8")
-QUICKSTART = (ROOT / "docs" / "quickstart.md").read_text("utf-8")
 
 needs_systemd = pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
 
@@ -30,10 +29,10 @@ def unit():
 @needs_systemd
 @pytest.mark.usefixtures("slow")
 def test_systemd_understands_every_line(tmp_path):
-    here = tmp_path / "orders.service"
-    here.write_text(UNIT.read_text("utf-8").replace(f"{FOLDER}/.venv/bin/orders", str(ROOT / "cli" / "orders.sh")))
+    here = tmp_path / "tillbook.service"
+    here.write_text(UNIT.read_text("utf-8").replace("/opt/tillbook/.venv/bin/orders", str(ROOT / "cli" / "orders.sh")))
     done = subprocess.run(["systemd-analyze", "verify", here], capture_output=True, text=True)
-    assert "orders.service" not in done.stdout + done.stderr
+    assert "tillbook.service" not in done.stdout + done.stderr
     assert done.returncode == 0, done.stderr
 
 
@@ -48,16 +47,17 @@ def test_systemd_finds_few_unneeded_rights():
 
 
 def test_it_runs_as_an_ordinary_user_in_the_folder_of_the_documentation(unit):
-    assert unit["User"] == "orders"
-    assert f"git clone REPOSITORY {FOLDER}" in QUICKSTART
-    assert (unit["WorkingDirectory"], unit["ExecStart"]) == (FOLDER, f"{FOLDER}/.venv/bin/orders serve")
+    assert unit["User"] == "tillbook"
+    assert (unit["WorkingDirectory"], unit["ExecStart"]) == ("/opt/tillbook", "/opt/tillbook/.venv/bin/orders serve")
+    assert "\n| `/opt/tillbook` | the program" in INSTALL
 
 
-def test_it_may_write_its_instance_and_the_folder_of_backups_only(unit):
+def test_it_may_write_its_data_and_the_folder_of_backups_only(unit):
     assert unit["ProtectSystem"] == "strict"
-    assert unit["ReadWritePaths"].split() == [f"{FOLDER}/{Settings.instance.name}", "-/var/backups/orders"]
-    backup = (ROOT / "docs" / "guides" / "backup.md").read_text("utf-8")
-    assert "install -d -o orders -m 700 /var/backups/orders" in backup
+    assert unit["Environment"] == "ORDERS_INSTANCE=/var/lib/tillbook"
+    assert unit["ReadWritePaths"].split() == ["/var/lib/tillbook", "-/var/backups/tillbook"]
+    for folder in ("/var/lib/tillbook", "/var/backups/tillbook"):
+        assert f"\n| `{folder}` |" in INSTALL
 
 
 def test_it_is_restarted_if_it_no_longer_says_that_it_works(unit):

@@ -19,7 +19,7 @@ orders merchant add shop --name Shop --buy-rate 0.6 --sell-rate 0.3 > /root/merc
 orders channel add --category gateway_c --driver manual --name Bank --pay-method bank --config payee=Me
 orders channel link 1 shop
 export MERCHANT_URL=https://pay.example.com MERCHANT_KEY=shop SSL_CERT_FILE=/root/certificate.pem
-export MERCHANT_SECRET=$(sed -nE 's/^(api_)?secret +//p' /root/merchant) PYTHONPATH=/opt/tillbook/docs/clients
+export MERCHANT_SECRET=$(sed -nE 's/^api_secret +//p' /root/merchant) PYTHONPATH=/opt/tillbook/docs/clients
 /opt/tillbook/.venv/bin/python -B -c "
 from merchant import call
 order = {'order_type': 1, 'cny_amount': '1.00', 'paychannel_id': 1, 'paychannel_paymethod': 'bank'}

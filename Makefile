@@ -1,12 +1,11 @@
 # `make help` lists the commands.
 PYTHON ?= python3
 BIN := .venv/bin
-# Makes .venv and installs lock files into it. A .venv of another Python is kept, unless PYTHON was given.
+# Makes .venv, and installs lock files into it. A .venv of another Python is kept, unless PYTHON was given.
 VENV = @command -v $(PYTHON) >/dev/null || { echo "error: $(PYTHON) is not installed. On Debian and Ubuntu, run: sudo apt-get install python3-venv"; exit 1; }; \
 	$(PYTHON) deploy/virtualenv.py $(if $(filter file,$(origin PYTHON)),--keep)
 PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
 GENERATORS := tests/clients/generated/node_modules/.package-lock.json
-TRANSLATIONS := blueprints/translations/zh/LC_MESSAGES/messages.mo
 ORDERS ?= 1000
 
 .PHONY: help install setup run test test-slow test-postgres test-all test-epay-platform test-newcomer torture check hooks coverage bench bench-peers seed lock messages postgres audit screenshots dist
@@ -19,12 +18,6 @@ help: ## List the commands.
 
 install: ## Install the service and the command .venv/bin/orders, for production.
 	$(VENV) requirements.txt
-	@ln -sf ../../cli/orders.sh $(BIN)/orders
-	@ln -sf ../../cli/orders.sh $(BIN)/tillbook
-	@$(MAKE) --silent --no-print-directory $(TRANSLATIONS)
-
-$(TRANSLATIONS): $(TRANSLATIONS:.mo=.po)
-	@$(BIN)/pybabel --quiet compile -d blueprints/translations
 
 # The code generators and the linter that the tests run on the OpenAPI document.
 $(GENERATORS): tests/clients/generated/package-lock.json
@@ -36,8 +29,7 @@ setup: install $(GENERATORS) ## Install the service, and the packages for tests 
 	$(VENV) requirements-dev.txt
 
 run: ## Serve the seeded demo on 127.0.0.1:8000 (the first time, 1 to 2 minutes to install).
-	$(VENV) --to-serve
-	@$(MAKE) --silent --no-print-directory install
+	$(VENV) --to-serve requirements.txt
 	@echo "Starting the demo"
 	@exec $(BIN)/orders demo
 

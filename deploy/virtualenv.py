@@ -1,7 +1,13 @@
-"""Makes `.venv` and installs locked packages into it: `python3 deploy/virtualenv.py requirements.txt`.
+"""Makes `.venv`, installs locked packages into it, and compiles the translations.
 
-The Makefile calls this. It needs the standard library only. Python 3.6 can read it, to tell which Python is needed.
+The Makefile calls this: `python3 deploy/virtualenv.py requirements.txt`. It needs the standard library only. Python 3.6
+can read it, to tell which Python is needed.
 """
+
+import signal
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C during the imports ends the process without a traceback
 
 import argparse
 import hashlib
@@ -18,6 +24,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
+TRANSLATIONS = ROOT / "blueprints" / "translations"
 INSTALLING = VENV / ".installing"  # exists while packages are installed, and afterwards if that was interrupted
 OLDEST = (3, 11)
 # By lock file: what it has, and the seconds that its installation takes on a small server.
@@ -34,13 +41,23 @@ def end(*lines: str) -> None:
     sys.exit("\n".join(("error: " + lines[0], *lines[1:])))
 
 
-def run(doing: str, *command: object) -> str:
-    """Run a command and show only what it does; return its output if it failed, otherwise nothing."""
+def run(doing: str, *command: object, making: Path = Path(os.devnull)) -> str:
+    """Run a command and show only what it does; return its output if it failed, otherwise nothing.
+
+    If it fails or is interrupted, nothing is left of the file or folder that it was making.
+    """
     print(doing, flush=True)
-    with tempfile.TemporaryFile("w+", errors="replace") as written:
-        status = subprocess.call([str(each) for each in command], cwd=str(ROOT), stdout=written, stderr=written)
-        written.seek(0)
-        return (written.read().strip() or f"exit status {status}") if status else ""
+    status = 1
+    try:
+        with tempfile.TemporaryFile("w+", errors="replace") as written:
+            status = subprocess.call([str(each) for each in command], cwd=str(ROOT), stdout=written, stderr=written)
+            written.seek(0)
+            return (written.read().strip() or f"exit status {status}") if status else ""
+    finally:
+        if status and making.is_dir():
+            shutil.rmtree(str(making), ignore_errors=True)
+        elif status and making.is_file():
+            making.unlink()
 
 
 def service_settings():
@@ -87,7 +104,7 @@ def version_of_venv():
 
 
 def make_venv() -> None:
-    """Make `.venv`, in place of a broken one. If that fails, nothing of it is left."""
+    """Make `.venv`, in place of a broken one."""
     if sys.version_info < OLDEST:
         end(
             f"Python 3.11 or newer is needed, and {sys.executable} is {sys.version.split()[0]}.",
@@ -97,12 +114,7 @@ def make_venv() -> None:
     if VENV.exists():
         print("Removing .venv, which is incomplete or of another Python", flush=True)
         shutil.rmtree(str(VENV))
-    failed = "interrupted"
-    try:
-        failed = run("Creating .venv (10 s)", sys.executable, "-m", "venv", VENV)
-    finally:
-        if failed:
-            shutil.rmtree(str(VENV), ignore_errors=True)
+    failed = run("Creating .venv (10 s)", sys.executable, "-m", "venv", VENV, making=VENV)
     if failed:
         end(
             "the virtual environment could not be created.",
@@ -141,6 +153,21 @@ def install(lock: Path) -> None:
     mark.write_text(wanted)
 
 
+def finish() -> None:
+    """Add the commands to `.venv/bin`, and compile the translations that changed."""
+    for name in ("orders", "tillbook"):
+        link = VENV / "bin" / name
+        if not os.path.lexists(str(link)):
+            link.symlink_to("../../cli/orders.sh")
+    for source in TRANSLATIONS.rglob("*.po"):
+        made = source.with_suffix(".mo")
+        if not made.exists() or made.stat().st_mtime < source.stat().st_mtime:
+            compiling = ("babel.messages.frontend", "--quiet", "compile", "-d", TRANSLATIONS)
+            failed = run("Compiling the translations", PYTHON, "-m", *compiling, making=made)
+            if failed:
+                end("the translations could not be compiled. The message of pybabel:", failed)
+
+
 def main() -> None:
     """Read the command line, and do what is missing."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -155,9 +182,12 @@ def main() -> None:
         make_venv()
     for name in chosen.locks:
         install(ROOT / name)
+    if chosen.locks:
+        finish()
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         main()
     except KeyboardInterrupt:

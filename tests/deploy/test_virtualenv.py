@@ -52,6 +52,7 @@ class Checkout:
         for name in ("Makefile", "settings.py", "deploy/virtualenv.py"):
             shutil.copy(ROOT / name, folder / name)
         (folder / "instance").mkdir()
+        (folder / "blueprints" / "translations").mkdir(parents=True)
         self.lock(f"segno==1.0 --hash=sha256:{hashlib.sha256(index.wheel).hexdigest()}\n")
         kept = {name: text for name, text in os.environ.items() if not name.startswith(("PIP_", "ORDERS_", "MAKE"))}
         self.environ = kept | {

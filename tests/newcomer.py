@@ -84,7 +84,11 @@ class System:
             shutil.copy(authority, trusted)
         for kind, target in MOUNTS.items():
             _run(["mount", "-t", kind, kind, str(folder / target)])
-        _run(["git", "clone", "--quiet", "--bare", "--no-hardlinks", str(ROOT), str(folder / REPOSITORY)])
+        clone = str(folder / REPOSITORY)
+        _run(["git", "clone", "--quiet", "--bare", "--no-hardlinks", str(ROOT), clone])
+        # Of the clone, because commits may be made during the run.
+        self.revision = _run(["git", "-C", clone, "rev-parse", "--short=8", "HEAD"]).strip()
+        self.readme = _run(["git", "-C", clone, "show", "HEAD:README.md"])
         self.run("root", f"useradd --create-home --shell /bin/bash {USER}\nchown -R {USER}: /{REPOSITORY}")
 
     def command(self, user: str, script: str, **environ: str) -> list[str]:
@@ -233,8 +237,7 @@ class Record:
 
     def table(self, systems: list[str]) -> str:
         """Return the summary as a table for the notes of a release."""
-        revision = _run(["git", "-C", str(ROOT), "rev-parse", "--short=8", "HEAD"]).strip()
-        lines = [[f"{revision}, {time.strftime('%Y-%m-%d')}", *systems], ["---"] * (len(systems) + 1)]
+        lines = [[time.strftime("%Y-%m-%d"), *systems], ["---"] * (len(systems) + 1)]
         lines += [[row, *(results.get(system, "-") for system in systems)] for row, results in self.rows.items()]
         return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
@@ -264,7 +267,8 @@ def _is_open(port: int) -> bool:
 def follow_the_readme(system: System, record: Record, with_tests: bool) -> None:
     """Do on a bare system what the README says. Raises Failed."""
     step, port = record.step, _free_port()
-    readme = Readme(_run(["git", "-C", str(ROOT), "show", "HEAD:README.md"]), port)
+    readme = Readme(system.readme, port)
+    record.note("commit", system.revision)
     with step("install what the README names"):
         # The commands run as root, and a bare system has no sudo.
         system.run("root", 'sudo() { "$@"; }\n' + readme.install_first, DEBIAN_FRONTEND="noninteractive")

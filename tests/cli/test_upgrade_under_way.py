@@ -61,14 +61,15 @@ def instance(tmp_path):
     return folder
 
 
-@pytest.fixture(params=["SQLite", "Postgres"])
+NEEDS_POSTGRES = pytest.mark.skipif(not postgres.IS_INSTALLED, reason="the programs of Postgres are not installed")
+
+
+@pytest.fixture(params=["SQLite", pytest.param("Postgres", marks=NEEDS_POSTGRES)])
 def moved_to(request):
     """The address of the Postgres that the upgraded database is copied to; "" to stay on SQLite."""
     if request.param == "SQLite":
         yield ""
         return
-    if not postgres.IS_INSTALLED:
-        pytest.skip("the programs of Postgres are not installed")
     name = postgres.cluster().create()
     yield postgres.cluster().url(name)
     postgres.cluster().drop(name)

@@ -339,6 +339,7 @@ class Server:
         waiting: int = 512,
         plain: Application = _nothing,
         probe: str = "/healthz",
+        started: Callable[[], None] = lambda: None,
         drain: Callable[[], None] = lambda: None,
     ):
         """Args:
@@ -346,6 +347,7 @@ class Server:
             body_limit, upload_limit: bytes; the second for paths that are uploads.
             plain: makes the server's own responses, by the code in its environ.
             probe: a path that this machine can always request, because it has a thread of its own.
+            started: called once clients can connect, which is some time after `run` is called.
             drain: called in a thread once the server is asked to stop, while requests are still served.
 
         Raises:
@@ -355,6 +357,7 @@ class Server:
         self._address, self._port = _address(host, port), port
         self._requests, self._probes = _Pool(threads, waiting), _Pool(1, 8)
         self._limit, self._probe, self._drain = body_limit, probe, drain
+        self._started = started
         self._upload_limit, self._is_upload, self._uploads = upload_limit, is_upload, 0
         self._in_flight = 0
         self.sent_parts = 0  # of streamed responses
@@ -367,7 +370,7 @@ class Server:
         return min(taken, threads), max(taken - threads, 0)
 
     def is_listening(self) -> bool:
-        """Return whether clients can connect: granian opens its socket some time after `run` is called."""
+        """Return whether clients can connect."""
         try:
             socket.create_connection((self._address, self._port), timeout=1).close()
         except OSError:
@@ -445,6 +448,10 @@ class Server:
             log_enabled=False,
         )
         serving = asyncio.create_task(server.serve())
+        while not (self.is_listening() or asked.is_set() or serving.done()):
+            await asyncio.sleep(0.01)
+        if not serving.done():
+            self._started()
         while not asked.is_set() and not serving.done():
             await asyncio.sleep(LOOK_UP_SECONDS)
         # The jobs end while requests are served, because a callback in progress may be sent to this server.

@@ -110,6 +110,14 @@ def _serve_until_asked(app: Flask, chosen: settings.Settings, asked: threading.E
     envelope.draining().clear()
     stopped: list[Callable[[], None]] = []
 
+    def started() -> None:
+        if chosen.demo and chosen.log_format == "text":
+            click.echo(demo.banner(chosen.public_url, chosen.api_prefix))
+        if chosen.demo and (warning := demo.exposed(chosen.host)):
+            log.warning(warning)
+        _print(f"serving on {chosen.local_url}" + (f", as {chosen.site_url}" if chosen.site_url else ""), chosen)
+        watchdog.start()
+
     def drain() -> None:
         envelope.draining().set()
         for stop in stopped:
@@ -126,6 +134,7 @@ def _serve_until_asked(app: Flask, chosen: settings.Settings, asked: threading.E
             upload_limit=uploads.LIMIT,
             is_upload=uploads.is_upload,
             plain=_entering(app, _logged(envelope.prepared(app), chosen, LoggedRefusals)),
+            started=started,
             drain=current().bound(drain),
         )
     except OSError as error:
@@ -133,16 +142,10 @@ def _serve_until_asked(app: Flask, chosen: settings.Settings, asked: threading.E
         remedy = ". Stop the other program, or set another port: ORDERS_PORT=8001"
         raise OperatorError(text + (remedy if error.errno == errno.EADDRINUSE else "")) from None
     counters().load = server.load
-    watchdog = systemd.Watchdog(server.is_listening, (server.check, writer.check, systemd.frequent_jobs))
+    watchdog = systemd.Watchdog((server.check, writer.check, systemd.frequent_jobs))
     stopped += [watchdog.stop, job_table.start(chosen)]
     if chosen.demo:
         address.keep(chosen)
-    if chosen.demo and chosen.log_format == "text":
-        click.echo(demo.banner(chosen.public_url, chosen.api_prefix))
-    if chosen.demo and (warning := demo.exposed(chosen.host)):
-        log.warning(warning)
-    watchdog.start()
-    _print(f"serving on {chosen.local_url}" + (f", as {chosen.site_url}" if chosen.site_url else ""), chosen)
     # The objects created so far are permanent. Searching them for garbage would delay all requests by about 50 ms each
     # time.
     gc.collect()

@@ -294,6 +294,24 @@ def test_an_uncounted_https_proxy_causes_a_warning_at_start(tmp_path, start, pro
 
 
 @pytest.mark.sqlite
+def test_it_says_that_it_serves_once_clients_can_connect(tmp_path):
+    service = DemoService(tmp_path / "instance")
+    process = subprocess.Popen(
+        [sys.executable, "app.py"],
+        cwd=ROOT,
+        env=service.environ,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    while not process.stdout.readline().startswith("serving on"):
+        assert process.poll() is None
+    socket.create_connection(("127.0.0.1", service.port)).close()
+    process.terminate()
+    assert process.wait(40) == 0
+
+
+@pytest.mark.sqlite
 @pytest.mark.parametrize(
     ("line", "seconds"),
     [("", 0.05), ("", 0.2), ("", 0.5), ("", 1), ("serving on", 0), ("serving on", 0.3), ("serving on", 0.9)],

@@ -44,23 +44,20 @@ def frequent_jobs() -> Callable[[], bool]:
 
 
 class Watchdog(threading.Thread):
-    """Sends READY=1 once the server listens, then WATCHDOG=1 each time that all checks are done.
+    """Sends READY=1, then WATCHDOG=1 each time that all checks are done.
 
     A check that is never done is a hung process: no WATCHDOG=1 follows. Slow work only delays it, and work that fails
     is done, so a locked, full or unreachable database does not restart the service. Neither does one that does not
     respond at all, because a restart would not help.
     """
 
-    def __init__(self, is_listening: Callable[[], bool], checks: Iterable[Check]):
+    def __init__(self, checks: Iterable[Check]):
         super().__init__(name="watchdog", daemon=True, target=current().bound(self._watch))
-        self._is_listening, self._checks, self._ended = is_listening, list(checks), threading.Event()
+        self._checks, self._ended = list(checks), threading.Event()
 
     def _watch(self) -> None:
         if not os.environ.get("NOTIFY_SOCKET"):
             return
-        while not self._is_listening():
-            if self._ended.wait(0.05):
-                return
         notify("READY=1")
         period = int(os.environ.get("WATCHDOG_USEC", 0)) / 1_000_000
         if not period or os.environ.get("WATCHDOG_PID", str(os.getpid())) != str(os.getpid()):

@@ -107,7 +107,7 @@ def watched(listener, monkeypatch, app):
     def begin(*checks):
         received = listener()
         monkeypatch.setenv("NOTIFY_SOCKET", received.socket.getsockname())
-        begun.append(systemd.Watchdog(lambda: True, checks))
+        begun.append(systemd.Watchdog(checks))
         begun[-1].start()
         assert received.next() == "READY=1"
         return received
@@ -153,7 +153,7 @@ def test_the_watchdog_of_another_process_is_not_this_one_s(listener, monkeypatch
     monkeypatch.setenv("NOTIFY_SOCKET", received.socket.getsockname())
     monkeypatch.setenv("WATCHDOG_USEC", "40000")
     monkeypatch.setenv("WATCHDOG_PID", str(os.getpid() + 1))
-    watchdog = systemd.Watchdog(lambda: True, [])
+    watchdog = systemd.Watchdog([])
     watchdog.start()
     watchdog.join(30)
     watchdog.stop()

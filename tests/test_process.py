@@ -293,30 +293,9 @@ def test_an_uncounted_https_proxy_causes_a_warning_at_start(tmp_path, start, pro
     assert ("trusted_proxies is 0" in service.log.read_text()) is is_warned
 
 
-@pytest.mark.sqlite
-def test_it_says_that_it_serves_once_clients_can_connect(tmp_path):
-    service = DemoService(tmp_path / "instance")
-    process = subprocess.Popen(
-        [sys.executable, "app.py"],
-        cwd=ROOT,
-        env=service.environ,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    while not process.stdout.readline().startswith("serving on"):
-        assert process.poll() is None
-    socket.create_connection(("127.0.0.1", service.port)).close()
-    process.terminate()
-    assert process.wait(40) == 0
-
-
-@pytest.mark.sqlite
-@pytest.mark.parametrize(
-    ("line", "seconds"),
-    [("", 0.05), ("", 0.2), ("", 0.5), ("", 1), ("serving on", 0), ("serving on", 0.3), ("serving on", 0.9)],
-)
-def test_ctrl_c_at_any_moment_ends_it_without_an_error(tmp_path, line, seconds):
+@pytest.fixture
+def in_terminal(tmp_path):
+    """The demo's address and process, in a process group of its own as in a terminal."""
     service = DemoService(tmp_path / "instance")
     process = subprocess.Popen(
         [sys.executable, "app.py", "demo"],
@@ -327,10 +306,34 @@ def test_ctrl_c_at_any_moment_ends_it_without_an_error(tmp_path, line, seconds):
         text=True,
         start_new_session=True,
     )
-    while line and not process.stdout.readline().startswith(line):
+    yield ("127.0.0.1", service.port), process
+    process.kill()
+    process.communicate()
+
+
+def _read_until(process, line):
+    while not process.stdout.readline().startswith(line):
         assert process.poll() is None
+
+
+@pytest.mark.sqlite
+def test_it_says_that_it_serves_once_clients_can_connect(in_terminal):
+    address, process = in_terminal
+    _read_until(process, "serving on")
+    socket.create_connection(address).close()
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize(
+    ("line", "seconds"),
+    [("", 0.05), ("", 0.2), ("", 0.5), ("", 1), ("serving on", 0), ("serving on", 0.3), ("serving on", 0.9)],
+)
+def test_ctrl_c_at_any_moment_ends_it_without_an_error(in_terminal, line, seconds):
+    _, process = in_terminal
+    if line:
+        _read_until(process, line)
     time.sleep(seconds)
-    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: the ledger check is a process of its own
+    os.killpg(process.pid, signal.SIGINT)  # the ledger check is a process of its own
     printed = process.communicate(timeout=60)[0]
     assert "Traceback" not in printed
     assert "ERROR" not in printed

@@ -142,6 +142,7 @@ def _serve_until_asked(app: Flask, chosen: settings.Settings, asked: threading.E
         remedy = ". Stop the other program, or set another port: ORDERS_PORT=8001"
         raise OperatorError(text + (remedy if error.errno == errno.EADDRINUSE else "")) from None
     counters().load = server.load
+    faulthandler.enable()  # systemd ends a hung process by SIGABRT: the log then has the stack of each thread
     watchdog = systemd.Watchdog((server.check, writer.check, systemd.frequent_jobs))
     stopped += [watchdog.stop, job_table.start(chosen)]
     if chosen.demo:
@@ -167,7 +168,6 @@ def _seed_or_refuse(chosen: settings.Settings) -> None:
 @click.command("serve")
 def serve() -> None:
     """Run the service until Ctrl-C or SIGTERM."""
-    faulthandler.enable()  # systemd ends a hung process by SIGABRT: the log then has the stack of each thread
     asked = until_asked()  # before anything is begun that would have to be ended
     chosen = current().settings
     # Postgres supports several services.

@@ -203,7 +203,8 @@ def test_a_value_changed_meanwhile_is_not_overwritten(flask, sealed_rows, monkey
 
     def change_first(column, changes):
         if not new:
-            new.append(json.loads(flask("merchant", "rotate", "demo", "--keep-hours", "0", "--json").stdout)["secret"])
+            rotated = flask("merchant", "rotate", "demo", "--keep-hours", "0", "--json").stdout
+            new.append(json.loads(rotated)["api_secret"])
         store(column, changes)
 
     monkeypatch.setattr(key_rotation, "_store", change_first)

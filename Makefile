@@ -114,8 +114,8 @@ audit: .audit/.ready ## Check all locked dependencies for known vulnerabilities.
 	exit $$status
 
 lock: ## Resolve the dependencies again (needs uv).
-	uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes pyproject.toml -o requirements.txt
-	uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes pyproject.toml --group dev -o requirements-dev.txt
-	uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes pyproject.toml --extra postgres -o requirements-postgres.txt
-	uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --group audit -o requirements-audit.txt
-	uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --group build -c requirements-dev.txt -o requirements-build.txt
+	uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes pyproject.toml --output-file requirements.txt
+	uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes pyproject.toml --group dev --output-file requirements-dev.txt
+	uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes pyproject.toml --extra postgres --output-file requirements-postgres.txt
+	uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --group audit --output-file requirements-audit.txt
+	uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --group build -c requirements-dev.txt --output-file requirements-build.txt

@@ -25,7 +25,7 @@ def _refuse(refusal: ApiError) -> Response:
     ):
         refusal.detail = Message(
             N_("this command works once, within five minutes; print a new one with: %(command)s"),
-            command=f"{demo.COMMAND} demo-curl",
+            command=f"{demo.command()} demo-curl",
         )
     return refuse(refusal)
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import socket
 import time
+from pathlib import Path
 from typing import Any
 
 from gateways.ip_addresses import address_of
@@ -15,10 +17,15 @@ from services.security import signing
 from settings import ROOT
 
 ORDER = "HELLO-1"  # the merchant's number of the order
-# The command `orders`, as it is called in the project folder, from the one file, or if it is installed.
-COMMAND = ".venv/bin/orders" if (ROOT / ".venv").is_dir() else "orders"
-if one_file := os.environ.get("PEX"):
-    COMMAND = f"python3 {one_file}"
+
+
+def command(project: Path = ROOT, docker: Path = Path("/.dockerenv")) -> str:
+    """Return how the demo's user runs `orders`: in the project folder, as one file, outside a container, installed."""
+    if (project / ".venv").is_dir():
+        return ".venv/bin/orders"
+    if one_file := os.environ.get("PEX"):
+        return f"python3 {one_file}"
+    return f"docker exec {socket.gethostname()} orders" if docker.exists() else "orders"
 
 
 def _signed_order(end: str = "") -> dict[str, Any]:
@@ -59,13 +66,17 @@ def tour(url: str, api_prefix: str) -> dict[str, str]:
 
 
 def exposed(host: str) -> str:
-    """Return the warning for a demo that listens on this address; "" if only this machine can reach it."""
+    """Return the warning for a demo that listens on this address, "" if only this machine can reach it.
+
+    A container cannot know where its port is published.
+    """
     address = address_of(host)
     if host == "localhost" or (address is not None and address.is_loopback):
         return ""
     return (
-        f"Demo mode listens on {host}, which other machines can reach. The demo's keys and passwords are public: "
-        "anyone who reaches it can sign in and send callbacks to addresses in your network. Set host to 127.0.0.1."
+        f"Demo mode listens on {host}. The demo's keys and passwords are public: anyone who reaches it can sign in and "
+        "send callbacks to addresses in your network. Set host to 127.0.0.1. In a container, publish the port on "
+        "127.0.0.1 only, as compose.yaml does."
     )
 
 
@@ -89,7 +100,7 @@ Tillbook, demo mode: no real money is moved.
 API keys:
 {keys}
 
-Create a deposit. This command works once, within five minutes; `{COMMAND} demo-curl` prints a new one.
+Create a deposit. This command works once, within five minutes; `{command()} demo-curl` prints a new one.
 
 {signed_curl(url, api_prefix)}
 

@@ -1,17 +1,22 @@
 """The image and the compose files: the build sees every file of the wheel, and an ordinary user runs it."""
 
 import json
+import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
 import zipfile
+from itertools import pairwise
 
 import pytest
+import requests
 import yaml
 
+from services.sandbox import demo
 from settings import Settings
-from tests.support import ROOT, free_port
+from tests.support import ROOT, free_port, until
 
 DOCKER = ROOT / "deploy" / "docker"
 # The file's instructions, with continued lines joined.
@@ -30,8 +35,10 @@ OURS = [
     pytest.param(service, id=f"{form}:{name}")
     for form, read in FORMS.items()
     for name, service in read["services"].items()
-    if "build" in service
+    if service["image"].startswith("tillbook")
 ]
+BASE_IMAGE = f"python:{LINES[0][1].partition('=')[2]}"
+GUIDE = (ROOT / "docs" / "guides" / "containers.md").read_text("utf-8").replace("\\\n", " ")
 
 
 def last(word):
@@ -96,6 +103,19 @@ def test_a_container_has_few_rights_and_enough_room_and_time(service):
     assert service["pids_limit"] >= threads * 3 // 2
 
 
+def test_the_documented_docker_run_has_the_same_limits_as_the_demo():
+    (command,) = re.findall(r"docker run (--detach .*)", GUIDE)
+    words, service = shlex.split(command), FORMS["compose.yaml"]["services"]["tillbook"]
+    options = dict(pairwise(words))
+    assert {"--init", "--read-only"} <= set(words)
+    assert options["--tmpfs"] == service["tmpfs"][0]
+    assert options["--cap-drop"] == service["cap_drop"][0]
+    assert options["--security-opt"] == service["security_opt"][0].removesuffix(":true")
+    assert options["--pids-limit"] == str(service["pids_limit"])
+    assert options["--stop-timeout"] == service["stop_grace_period"].removesuffix("s")
+    assert options["--publish"].startswith("127.0.0.1:")
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_ports_are_published_on_loopback_only(form):
     published = [port for service in FORMS[form]["services"].values() for port in service.get("ports", [])]
@@ -118,6 +138,64 @@ def test_the_demo_is_the_same_address_inside_and_outside():
         "ORDERS_PORT": port,
         "ORDERS_SITE_URL": f"http://127.0.0.1:{port}",
     }
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_one_service_builds_the_image_of_all(form):
+    """Docker fails if it builds one image for several services at once. Only a build keeps it from pulling the name."""
+    ours = [service for service in FORMS[form]["services"].values() if service["image"].startswith("tillbook")]
+    assert sorted(service["pull_policy"] for service in ours) == ["build"] + ["never"] * (len(ours) - 1)
+    assert all(("build" in service) == (service["pull_policy"] == "build") for service in ours)
+
+
+def test_the_demo_names_its_command_as_it_is_run_in_the_project_folder_in_docker_and_installed(tmp_path):
+    (tmp_path / "project" / ".venv").mkdir(parents=True)
+    (tmp_path / ".dockerenv").touch()
+    assert demo.command(tmp_path / "project", tmp_path / "none") == ".venv/bin/orders"
+    assert re.fullmatch(r"docker exec \S+ orders", demo.command(tmp_path, tmp_path / ".dockerenv"))
+    assert demo.command(tmp_path, tmp_path / "none") == "orders"
+
+
+def _docker(*arguments, **more):
+    return subprocess.run(["docker", *arguments], capture_output=True, text=True, check=True, **more).stdout
+
+
+@pytest.fixture
+def compose(slow, tmp_path):
+    """Run `docker compose` on the demo's file, with an image, a project and a port that are the test's own."""
+    if shutil.which("docker") is None or any(
+        subprocess.run(["docker", *tried], capture_output=True).returncode
+        for tried in (["compose", "version"], ["image", "inspect", BASE_IMAGE])
+    ):
+        pytest.skip(f"needs Docker with its compose plugin, and the image: docker pull {BASE_IMAGE}")
+    named = tmp_path / "named.yaml"
+    named.write_text("services: {tillbook: {image: tillbook-tested}}", "utf-8")
+    environ = os.environ | {"ORDERS_PORT": str(free_port()), "COMPOSE_PROJECT_NAME": "tillbook-tested"}
+
+    def run(*arguments):
+        files = ["--file", DOCKER / "compose.yaml", "--file", named]
+        return _docker("compose", *files, *arguments, env=environ)
+
+    yield run
+    run("down", "--volumes", "--rmi", "all")
+
+
+@pytest.mark.sqlite
+def test_in_docker_the_demo_becomes_healthy_takes_a_payment_and_stops_cleanly(compose):
+    compose("up", "--detach", "--wait")
+    container = compose("ps", "--quiet").strip()
+    banner = compose("logs", "--no-log-prefix")
+    (command,) = re.findall(r"`(docker exec \S+ orders demo-curl)`", banner)
+    request = json.loads(re.search(r"-d '(.*?)'", _docker(*shlex.split(command)[1:]))[1])
+    url = re.search(r"Tour +(\S+?)/ ", banner)[1]
+    order = requests.post(f"{url}/merchant/createOrder", json=request, timeout=5).json()["data"]["order_no"]
+    requests.post(f"{url}/sandbox/pay", data={"order_no": order, "outcome": "success"}, timeout=5)
+    until(lambda: "order.completed" in requests.get(f"{url}/sandbox/inbox", timeout=5).text)
+    written = {line.split()[1] for line in _docker("diff", container).splitlines()}
+    assert written <= {"/usr", "/usr/sbin", "/usr/sbin/docker-init"}  # by Docker
+    compose("stop")
+    assert _docker("inspect", "--format", "{{.State.ExitCode}}", container).strip() == "0"
+    assert compose("logs", "--no-log-prefix").rstrip().endswith("stopped")
 
 
 def test_on_postgres_the_database_is_upgraded_once_before_any_service_starts():

@@ -25,7 +25,7 @@ ZH = ROOT / "docs" / "zh"
 PLAIN = [page for page in PAGES if page.name != "CHANGELOG.md" and not page.is_relative_to(ZH)]
 IN_BOTH_LANGUAGES = (
     *("README", "quickstart", "integrating", "signing", "callbacks", "payment-page", "returning", "errors"),
-    *("console", "drivers", "epay", "epay-inbound", "wechatpay", "alipay"),
+    *("console", "drivers", "epay", "epay-inbound", "wechatpay", "alipay", "guides/containers"),
 )
 
 

@@ -148,6 +148,14 @@ def test_one_service_builds_the_image_of_all(form):
     assert all(("build" in service) == (service["pull_policy"] == "build") for service in ours)
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_a_build_uses_the_package_index_of_the_environment(form):
+    (build,) = [service["build"] for service in FORMS[form]["services"].values() if "build" in service]
+    assert build["args"]["PIP_INDEX_URL"] is None  # compose then takes it from the environment
+    words = [word if word != "ARG" else f"ARG {arguments}" for word, arguments in LINES]
+    assert words.index("ARG PIP_INDEX_URL") < words.index("RUN")
+
+
 def test_the_demo_names_its_command_as_it_is_run_in_the_project_folder_in_docker_and_installed(tmp_path):
     (tmp_path / "project" / ".venv").mkdir(parents=True)
     (tmp_path / ".dockerenv").touch()

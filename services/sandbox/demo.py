@@ -6,6 +6,7 @@ import json
 import os
 import secrets
 import socket
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -16,16 +17,18 @@ from services.sandbox.seeding import MERCHANTS, OPERATORS
 from services.security import signing
 from settings import ROOT
 
+PREFIX = Path(sys.prefix)
 ORDER = "HELLO-1"  # the merchant's number of the order
 
 
-def command(project: Path = ROOT, docker: Path = Path("/.dockerenv")) -> str:
+def command(project: Path = ROOT, prefix: Path = PREFIX) -> str:
     """Return how the demo's user runs `orders`: in the project folder, as one file, outside a container, installed."""
     if (project / ".venv").is_dir():
         return ".venv/bin/orders"
     if one_file := os.environ.get("PEX"):
         return f"python3 {one_file}"
-    return f"docker exec {socket.gethostname()} orders" if docker.exists() else "orders"
+    is_image = (prefix / "healthy.py").exists()  # of the image only
+    return f"docker exec {socket.gethostname()} orders" if is_image else "orders"
 
 
 def _signed_order(end: str = "") -> dict[str, Any]:

@@ -158,10 +158,11 @@ def test_a_build_uses_the_package_index_of_the_environment(form):
 
 def test_the_demo_names_its_command_as_it_is_run_in_the_project_folder_in_docker_and_installed(tmp_path):
     (tmp_path / "project" / ".venv").mkdir(parents=True)
-    (tmp_path / ".dockerenv").touch()
-    assert demo.command(tmp_path / "project", tmp_path / "none") == ".venv/bin/orders"
-    assert re.fullmatch(r"docker exec \S+ orders", demo.command(tmp_path, tmp_path / ".dockerenv"))
-    assert demo.command(tmp_path, tmp_path / "none") == "orders"
+    (tmp_path / "image").mkdir()
+    (tmp_path / "image" / "healthy.py").touch()
+    assert demo.command(tmp_path / "project", tmp_path / "image") == ".venv/bin/orders"
+    assert re.fullmatch(r"docker exec \S+ orders", demo.command(tmp_path, tmp_path / "image"))
+    assert demo.command(tmp_path, tmp_path) == "orders"
 
 
 def _docker(*arguments, **more):

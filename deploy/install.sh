@@ -23,7 +23,6 @@ usage: sudo deploy/install.sh DOMAIN [options]        install or upgrade Tillboo
 
   --certificate FILE      use this certificate, with its intermediate certificates, instead of Let's Encrypt
   --certificate-key FILE  its private key
-  --email ADDRESS         your address at Let's Encrypt, for its warnings
   --dry-run               show what would be done, and stop
   --yes                   do not ask
   --delete-data           with --uninstall: delete data, key, backups and user too
@@ -31,7 +30,7 @@ TEXT
 }
 
 die() {
-    printf 'error: %s\n' "$@" >&2
+    printf '%s\n' "error: $1" "${@:2}" >&2
     exit 1
 }
 
@@ -43,16 +42,12 @@ wrong_usage() {
 
 # ---- The options.
 
-domain='' certificate='' certificate_key='' email='' yes='' dry_run='' uninstall='' delete_data=''
+domain='' certificate='' certificate_key='' yes='' dry_run='' uninstall='' delete_data=''
 while [ $# -gt 0 ]; do
     case $1 in
-    --certificate | --certificate-key | --email)
-        [ $# -gt 1 ] || wrong_usage "$1 needs a value"
-        case $1 in
-        --certificate) certificate=$2 ;;
-        --certificate-key) certificate_key=$2 ;;
-        --email) email=$2 ;;
-        esac
+    --certificate | --certificate-key)
+        [ $# -gt 1 ] || wrong_usage "$1 needs a file"
+        if [ "$1" = --certificate ]; then certificate=$2; else certificate_key=$2; fi
         shift
         ;;
     --yes) yes=1 ;;
@@ -79,11 +74,9 @@ done
 certificate=${certificate:+$(readlink -f "$certificate")}
 certificate_key=${certificate_key:+$(readlink -f "$certificate_key")}
 [ "$(id -u)" = 0 ] || die "only root can install: run it with sudo"
+[ -d /run/systemd/system ] || die "systemd is not running here. For containers, see docs/guides/containers.md"
 
 # ---- What is on this machine.
-
-systemd=''
-[ ! -d /run/systemd/system ] || systemd=1
 
 setting() { # NAME DEFAULT: a setting in config.toml
     local value=''
@@ -94,25 +87,6 @@ setting() { # NAME DEFAULT: a setting in config.toml
 
 version_in() { # FOLDER
     sed -n 's/^VERSION = "\(.*\)"/\1/p' "$1/settings.py"
-}
-
-is_running() { # The service locks its data, so this is also true if it was started manually.
-    if [ -n "$systemd" ]; then systemctl is-active --quiet tillbook; else
-        [ -e "$data/service.lock" ] && ! flock --nonblock "$data/service.lock" true
-    fi
-}
-
-nginx_is_running() {
-    [ -s /run/nginx.pid ] && kill -0 "$(cat /run/nginx.pid)" 2>/dev/null
-}
-
-reload_nginx() {
-    if [ -n "$systemd" ]; then
-        systemctl enable --quiet nginx
-        systemctl reload-or-restart nginx
-    elif nginx_is_running; then
-        nginx -s reload
-    fi
 }
 
 is_open() { # HOST PORT: whether something listens there
@@ -159,16 +133,12 @@ if [ -n "$uninstall" ]; then
         echo "The data and the key ($data), the backups ($backups), the user tillbook, packages and certificates stay."
         confirm "Continue? [y/N]" "y|yes"
     fi
-    if [ -n "$systemd" ]; then
-        [ ! -e "$unit" ] || systemctl disable --quiet --now tillbook
-    elif is_running; then
-        die "the service is running as process $(cat $data/service.lock): stop it first"
-    fi
-    rm -rf "$unit" "$unit.d" /etc/systemd/system/multi-user.target.wants/tillbook.service
-    [ -z "$systemd" ] || systemctl daemon-reload
+    [ ! -e "$unit" ] || systemctl disable --quiet --now tillbook
+    rm -rf "$unit" "$unit.d"
+    systemctl daemon-reload
     if [ -e "$site" ]; then
         rm "$site"
-        reload_nginx
+        systemctl try-reload-or-restart nginx || echo "Note: nginx could not reload its configuration: see nginx -t"
     fi
     rm -rf "$program" "$new" "$old" "${commands[@]}"
     if [ -n "$delete_data" ]; then
@@ -204,12 +174,11 @@ fi
 
 host=$(setting host 127.0.0.1) port=$(setting port 8000) site_url=$(setting site_url "https://$domain")
 database_url=$(setting database_url "")
-running=''
-! is_running || running=1
-[ -n "$running" ] || ! is_open "$host" "$port" ||
+state=$(systemctl is-active tillbook || true)    # "activating" also between two failing starts
+[ "$state" = active ] || ! is_open "$host" "$port" ||
     die "another program uses port $port of $host. To see which: ss -ltnp 'sport = :$port'"
 for public in 80 443; do
-    nginx_is_running || ! is_open 127.0.0.1 $public ||
+    systemctl is-active --quiet nginx || ! is_open 127.0.0.1 $public ||
         die "another program than nginx uses port $public. To see which: ss -ltnp 'sport = :$public'"
 done
 
@@ -230,12 +199,10 @@ same=''
 [ "$(cat $program/.installed 2>/dev/null)" != "$checksum" ] || same=1
 [ -z "$installed" ] || ! dpkg --compare-versions "$version" lt "$installed" ||
     die "$installed is installed, and this is $version. To return to an earlier version, see docs/guides/upgrade.md"
-[ -z "$running" ] || [ -n "$systemd$same" ] ||
-    die "the service is running as process $(cat $data/service.lock), and not by systemd: stop it first"
 
 packages=()
-for each in "make make" "nginx nginx" "curl curl" "sudo sudo"; do
-    command -v "${each% *}" >/dev/null || packages+=("${each#* }")
+for each in make nginx curl sudo; do
+    command -v "$each" >/dev/null || packages+=("$each")
 done
 "$python" -c 'import ensurepip, venv' 2>/dev/null || packages+=(python3-venv)
 
@@ -265,7 +232,7 @@ if [ -d $data ]; then plan+=("Keep the data in $data."); else plan+=("Create $da
 [ -e $data/config.toml ] || plan+=("Write the settings, $data/config.toml.")
 backup=''
 if [ -n "$same" ]; then
-    [ -n "$running" ] || plan+=("Migrate the database if necessary${systemd:+, and start the service}.")
+    [ "$state" = active ] || plan+=("Migrate the database if necessary, and start the service.")
 else
     plan+=("Prepare the program in $new and download its Python packages (about a minute).")
     if [ -n "$database_url" ]; then
@@ -276,10 +243,9 @@ else
     fi
     if [ -n "$installed" ]; then plan+=("Replace the program in $program, and keep the previous one in $old.")
     else plan+=("Move the program to $program."); fi
-    plan+=("Install ${commands[*]}, and $unit." "Migrate the database${systemd:+, and start the service}.")
+    plan+=("Install ${commands[*]}, and $unit." "Migrate the database, and start the service.")
 fi
-[ -z "$systemd" ] || plan+=("Check the health of the service, http://$host:$port/healthz.")
-plan+=("Publish https://$domain by the nginx site $site.")
+plan+=("Check the health of the service, http://$host:$port/healthz." "Publish https://$domain by the nginx site $site.")
 [ -z "$from_lets_encrypt" ] ||
     plan+=("Get a certificate for $domain from Let's Encrypt with certbot. This accepts Let's Encrypt's terms of service.")
 
@@ -288,14 +254,13 @@ elif [ "$installed" = "$version" ]; then heading="Replace Tillbook $version by o
 elif [ -n "$installed" ]; then heading="Upgrade Tillbook from $installed to $version for $domain:"
 else heading="Install Tillbook $version for $domain:"; fi
 say_plan "$heading" "${plan[@]}"
-[ -n "$systemd" ] || echo "systemd is not running here: the service will not be started."
 [ "$site_url" = "https://$domain" ] ||
     echo "Note: site_url in $data/config.toml is $site_url. It stays: if https://$domain is right, change it and restart."
 confirm "Continue? [y/N]" "y|yes"
 
 # ---- Do it. `step` names the running step for the message of a failure.
 
-step='' stopped='' swapped='' resumable=''
+step='' stopped='' swapped=''
 
 begin() {
     step=$1
@@ -317,7 +282,7 @@ ended() {
             systemctl start tillbook && echo "Nothing was changed. Version $installed is running again." >&2
         elif [ -e $old ] && [ -e $program ] && [ ! -e $program/.worked ]; then
             say_way_back >&2
-        elif [ -n "$running" ] && [ -z "$same" ]; then
+        elif [ "$state" = active ] && [ -z "$same" ]; then
             echo "Version $installed keeps running." >&2
         fi
         echo "When the cause is removed, run the same command again: it continues." >&2
@@ -331,7 +296,10 @@ say_way_back() {
     previous=$(version_in $old)
     backup=$(cat $old/.backup)
     restore="# restore your backup of Postgres: docs/scaling.md"
-    [ -z "$backup" ] || restore="orders db restore --yes $backup${resumable:+ && orders db resume}"
+    if [ -n "$backup" ]; then
+        restore="orders db restore --yes $backup"
+        [ -e $program/.started ] || restore+=" && orders db resume"
+    fi
     cat <<TEXT
 
 Version $(version_in $program) is in $program, and the service may not be running. Version $previous is in $old.
@@ -345,7 +313,7 @@ ${backup:+The database before the upgrade is in $backup
   systemctl start tillbook
 
 TEXT
-    [ -n "$resumable" ] || echo "A restore loses orders that the new version may have recorded since the backup:" \
+    [ ! -e $program/.started ] || echo "A restore loses orders that the new version may have recorded since the backup:" \
         "follow docs/guides/backup.md, section \"After a restore\", to the end."
 }
 
@@ -384,9 +352,10 @@ if [ -z "$same" ]; then
     grep -rlIF $new/ $new/.venv/bin $new/.venv/pyvenv.cfg | xargs sed -i "s|$new/|$program/|g"
     echo "$checksum" >$new/.installed
 
-    if [ -n "$running" ]; then
+    # Also if it is just starting: it could record orders after the backup, and go on with the replaced program.
+    if [ -e $unit ]; then
         begin "Stop the service"
-        stopped=1
+        [[ $state != activ* ]] || stopped=1
         systemctl stop tillbook
     fi
     if [ -n "$backup" ]; then
@@ -396,12 +365,13 @@ if [ -z "$same" ]; then
 
     begin "Put the program into $program"
     if [ -e $program ] && [ -e $old ] && [ ! -e $program/.worked ]; then
-        rm -rf $program    # it never worked, so the one before it remains the way back
+        # It never worked, so the one before it remains the way back.
+        [ ! -e $program/.started ] || touch $new/.started
+        rm -rf $program
     elif [ -e $program ]; then
         rm -rf $old
         echo "$backup" >$program/.backup
         mv $program $old
-        resumable=1
     fi
     mv $new $program
     swapped=1
@@ -411,26 +381,21 @@ begin "Install the unit and the commands"
 install -m 644 $program/deploy/systemd/tillbook.service $unit
 install -m 755 $program/deploy/orders.sh "${commands[0]}"
 ln -sfn "${commands[0]##*/}" "${commands[1]}"
-[ -z "$systemd" ] || systemctl daemon-reload
-! command -v systemctl >/dev/null || systemctl enable --quiet tillbook
+systemctl daemon-reload
+systemctl enable --quiet tillbook
 
-if ! is_running; then
+if ! systemctl is-active --quiet tillbook; then
     begin "Migrate the database"
-    [ -z "$systemd" ] || systemctl stop tillbook    # it may be between two failing starts
+    systemctl stop tillbook    # it may be between two failing starts
     as_service $program/.venv/bin/orders db migrate
+    touch $program/.started
 fi
-
-if [ -n "$systemd" ]; then
-    begin "Start the service"
-    resumable=''
-    systemctl start tillbook
-    begin "Check the health of the service, http://$host:$port/healthz"
-    if ! curl --noproxy '*' --silent --show-error --fail --output /dev/null --max-time 5 \
-        --retry 60 --retry-delay 1 --retry-max-time 60 --retry-all-errors "http://$host:$port/healthz" 2>"$work/output"; then
-        tail -n 1 "$work/output" >&2
-        journalctl --unit tillbook --lines 20 --no-pager >&2 || true
-        die "the service is not healthy. Its log: journalctl -u tillbook"
-    fi
+begin "Start the service and check its health, http://$host:$port/healthz"
+if ! systemctl start tillbook 2>/dev/null ||
+    ! curl --noproxy '*' --silent --fail --output /dev/null --max-time 5 \
+        --retry 30 --retry-delay 1 --retry-all-errors "http://$host:$port/healthz"; then
+    journalctl --unit tillbook --lines 20 --no-pager >&2 || true
+    die "the service is not healthy. Its log: journalctl -u tillbook"
 fi
 touch $program/.worked
 
@@ -445,8 +410,7 @@ publish() {
     [ ! -e $site ] || present=$(cat $site)
     wanted=$(rendered $program "$domain" "$certificate" "$certificate_key")
     [ -e "$certificate" ] || wanted=$(awk '/^server \{/ && ++servers == 2 { exit } { print }' <<<"$wanted")
-    [ "$present" != "$wanted" ] || return 0
-    if [[ $present == *"listen 443"* ]]; then
+    if [ "$present" != "$wanted" ] && [[ $present == *"listen 443"* ]]; then
         # Replace the site only if it is as a version of the program has it.
         for folder in $program $old ''; do
             [ -n "$folder" ] || { echo "Note: $site was changed on this machine, so it stays as it is."; return 0; }
@@ -460,18 +424,18 @@ publish() {
         if [ -n "$present" ]; then echo "$present" >$site; else rm $site; fi
         die "nginx refuses the site, so it was not installed"
     fi
-    reload_nginx
+    systemctl enable --quiet nginx
+    systemctl reload-or-restart nginx
 }
 
 begin "Publish https://$domain by the nginx site $site"
 mkdir -p /var/www/html
 publish
-if [ -n "$from_lets_encrypt" ] && nginx_is_running; then
+if [ -n "$from_lets_encrypt" ]; then
     begin "Get a certificate from Let's Encrypt"
-    contact=(--register-unsafely-without-email)
-    [ -z "$email" ] || contact=(--email "$email")
-    certbot certonly --non-interactive --agree-tos "${contact[@]}" --webroot --webroot-path /var/www/html \
-        --cert-name "$domain" --domain "$domain" --deploy-hook "systemctl reload nginx" || true
+    certbot certonly --non-interactive --agree-tos --register-unsafely-without-email --webroot \
+        --webroot-path /var/www/html --cert-name "$domain" --domain "$domain" \
+        --deploy-hook "systemctl reload nginx" || true
     publish
 fi
 step=''
@@ -479,12 +443,7 @@ step=''
 # ---- What is left for the operator.
 
 echo
-if [ -n "$systemd" ]; then
-    echo "Tillbook $version is running. Its commands: sudo orders --help. Its log: journalctl -u tillbook"
-else
-    echo "Tillbook $version is installed. systemd is not running here, so start the service manually:"
-    echo "  sudo orders serve"
-fi
+echo "Tillbook $version is running. Its commands: sudo orders --help. Its log: journalctl -u tillbook"
 echo "Copy the key to a safe place, other than that of the backups: $data/vault.key"
 
 if [ "$(as_service $program/.venv/bin/orders operator list --json)" = "[]" ]; then
@@ -499,16 +458,11 @@ fi
 if [ ! -e "$certificate" ]; then
     echo
     echo "One thing is missing: the certificate for $domain. Then run the same command again: it continues."
-    nginx_is_running || echo "  Start nginx first."
     echo "  $domain must point to this machine, and port 80 must be open for everyone, also in the cloud's firewall."
     echo "  Or name a certificate that you have: --certificate FILE --certificate-key FILE"
     exit 1
 fi
-if nginx_is_running; then
-    curl --noproxy '*' --silent --show-error --output /dev/null --max-time 10 --retry 5 --retry-connrefused \
-        --resolve "$domain:443:127.0.0.1" "https://$domain/openapi.json" ||
-        echo "Note: browsers will refuse https://$domain for this reason. Check the certificate $certificate"
-    echo "Open https://$domain/console. If it does not open from elsewhere, allow ports 80 and 443 in the cloud's firewall."
-else
-    echo "nginx is not running: start it, then open https://$domain/console"
-fi
+curl --noproxy '*' --silent --show-error --output /dev/null --max-time 10 --retry 5 --retry-connrefused \
+    --resolve "$domain:443:127.0.0.1" "https://$domain/openapi.json" ||
+    echo "Note: browsers will refuse https://$domain for this reason. Check the certificate $certificate"
+echo "Open https://$domain/console. If it does not open from elsewhere, allow ports 80 and 443 in the cloud's firewall."

@@ -154,7 +154,7 @@ def test_without_a_certificate_only_port_80_is_published_and_the_same_command_co
 
 
 @private
-def test_a_failed_download_leaves_the_service_running_and_a_failed_migration_shows_the_way_back(machine):
+def test_a_failed_download_changes_nothing_and_a_failed_migration_shows_the_way_back(machine):
     machine.run(OWN)
     machine.run(FIRST_ORDER)
     release(machine, "99.0.0")
@@ -166,14 +166,35 @@ def test_a_failed_download_leaves_the_service_running_and_a_failed_migration_sho
     assert machine.run("ls -d /opt/tillbook*") == "/opt/tillbook\n"
 
     machine.run("rm /network-is-down; echo 'def up(migrator, database): 1 / 0' > models/migrations/9999_broken.py")
-    failed = machine.tried(INSTALL)
-    assert failed.returncode == 1
-    assert "this step failed or was interrupted: Migrate the database" in failed.stderr
+    for _ in range(2):
+        failed = machine.tried(INSTALL)
+        assert failed.returncode == 1
+        assert "this step failed or was interrupted: Migrate the database" in failed.stderr
     way_back = re.search(r"run as root:\n\n(.*?)\n\n", failed.stderr, re.DOTALL)[1]
     machine.run(f"set -e\n{way_back}\nuntil curl -sf http://127.0.0.1:8000/healthz; do sleep 0.1; done")
     assert version(machine) == VERSION
     assert orders(machine) == [("FIRST-1", "pending")]
     assert machine.run("orders to-do") == "nothing needs attention\n"
+
+
+@private
+def test_a_version_that_does_not_start_shows_its_log_and_a_repaired_one_replaces_it(machine):
+    machine.run(OWN)
+    release(machine, "99.0.0")
+    machine.run('cp web.py web.works; echo \'import sys; assert "serve" not in sys.argv, "cannot serve"\' >> web.py')
+    failed = machine.tried(INSTALL)
+    assert "AssertionError: cannot serve" in failed.stderr
+    assert "Version 99.0.0 is in /opt/tillbook, and the service may not be running." in failed.stderr
+    machine.run("echo 'def up(migrator, database): 1 / 0' > models/migrations/9999_broken.py")
+    again = machine.tried(INSTALL)
+    assert "this step failed or was interrupted: Migrate the database" in again.stderr
+    for each in failed, again:
+        assert "A restore loses orders that the new version may have recorded" in each.stderr
+        assert "orders db resume" not in each.stderr
+    machine.run("mv web.works web.py; rm models/migrations/9999_broken.py")
+    machine.run("touch /run/tillbook.starting; sleep 999 >/dev/null 2>&1 & echo $! > /run/tillbook.pid")
+    assert "==> Stop the service\n==> Back up the database" in machine.run(INSTALL)
+    assert version(machine) == "99.0.0"
 
 
 @private
@@ -183,8 +204,9 @@ def test_a_failed_download_leaves_the_service_running_and_a_failed_migration_sho
         ("python3 -m http.server 8000 >/dev/null 2>&1 & sleep 1", "another program uses port 8000 of 127.0.0.1"),
         ("mkdir -p /srv/orders/service", "docs/guides/upgrade.md"),
         ("echo other > /usr/local/bin/orders", "/usr/local/bin/orders is another program's command"),
+        ("rmdir /run/systemd/system", "systemd is not running here"),
     ],
-    ids=["port", "old-layout", "command"],
+    ids=["port", "old-layout", "command", "no-systemd"],
 )
 def test_what_is_in_the_way_is_named_before_anything_is_changed(machine, there, said):
     done = machine.tried(f"{there}; {OWN}")

@@ -407,6 +407,8 @@ rendered() { # FOLDER DOMAIN CERTIFICATE KEY
 
 publish() {
     local present='' wanted folder
+    # A site with HTTPS, such as that of the previous domain, stays until the new certificate is there.
+    [ -e "$certificate" ] || [ ! -e "$(in_site ssl_certificate)" ] || return 0
     [ ! -e $site ] || present=$(cat $site)
     wanted=$(rendered $program "$domain" "$certificate" "$certificate_key")
     [ -e "$certificate" ] || wanted=$(awk '/^server \{/ && ++servers == 2 { exit } { print }' <<<"$wanted")

@@ -148,6 +148,9 @@ def test_without_a_certificate_only_port_80_is_published_and_the_same_command_co
     machine.run(INSTALL)
     reached = machine.run("curl -s --cacert /root/certificate.pem https://pay.example.com/openapi.json")
     assert json.loads(reached)["openapi"].startswith("3.1")
+    moved = machine.tried("deploy/install.sh other.example.com --yes")
+    assert "One thing is missing: the certificate for other.example.com." in moved.stdout
+    machine.run("curl -sf --cacert /root/certificate.pem https://pay.example.com/openapi.json")
     machine.run("echo '# mine' >> /etc/nginx/conf.d/tillbook.conf")
     assert "was changed on this machine, so it stays as it is" in machine.run(INSTALL)
     assert machine.run("tail -n 1 /etc/nginx/conf.d/tillbook.conf") == "# mine\n"

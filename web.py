@@ -139,7 +139,7 @@ def _serve_until_asked(app: Flask, chosen: settings.Settings, asked: threading.E
         )
     except OSError as error:
         text = f"cannot listen on {chosen.host}:{chosen.port}: {error.strerror}"
-        remedy = ". Stop the other program, or set another port: ORDERS_PORT=8001"
+        remedy = ". Stop the other program, or choose another port: ORDERS_PORT=8001, or port in config.toml"
         raise OperatorError(text + (remedy if error.errno == errno.EADDRINUSE else "")) from None
     counters().load = server.load
     faulthandler.enable()  # systemd ends a hung process by SIGABRT: the log then has the stack of each thread

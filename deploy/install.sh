@@ -74,7 +74,6 @@ done
 certificate=${certificate:+$(readlink -f "$certificate")}
 certificate_key=${certificate_key:+$(readlink -f "$certificate_key")}
 [ "$(id -u)" = 0 ] || die "only root can install: run it with sudo"
-[ -d /run/systemd/system ] || die "systemd is not running here. For containers, see docs/guides/containers.md"
 
 # ---- What is on this machine.
 
@@ -92,6 +91,23 @@ version_in() { # FOLDER
 is_open() { # HOST PORT: whether something listens there
     (exec 3<>"/dev/tcp/$1/$2") 2>/dev/null
 }
+
+# Without systemd, as in a container or a chroot, everything else is done. Service and nginx are started manually.
+manual=''
+if [ ! -d /run/systemd/system ]; then
+    manual=1
+    systemctl() {
+        case $* in
+        is-active*nginx) [ -s /run/nginx.pid ] && kill -0 "$(cat /run/nginx.pid)" 2>/dev/null ;;
+        *reload*nginx) ! systemctl is-active nginx || nginx -s reload ;;
+        is-active*tillbook) # it locks its data
+            [ -e $data/service.lock ] && ! flock --nonblock $data/service.lock true && { [ "$2" = --quiet ] || echo active; } ;;
+        stop*tillbook | disable*tillbook)
+            ! systemctl is-active --quiet tillbook ||
+                die "the service is running as process $(cat $data/service.lock): stop it first" ;;
+        esac
+    }
+fi
 
 as_service() {
     (cd / && exec setpriv --reuid tillbook --regid tillbook --init-groups -- \
@@ -254,6 +270,7 @@ elif [ "$installed" = "$version" ]; then heading="Replace Tillbook $version by o
 elif [ -n "$installed" ]; then heading="Upgrade Tillbook from $installed to $version for $domain:"
 else heading="Install Tillbook $version for $domain:"; fi
 say_plan "$heading" "${plan[@]}"
+[ -z "$manual" ] || echo "Note: systemd is not running here, so neither the service nor nginx will be started."
 [ "$site_url" = "https://$domain" ] ||
     echo "Note: site_url in $data/config.toml is $site_url. It stays: if https://$domain is right, change it and restart."
 confirm "Continue? [y/N]" "y|yes"
@@ -391,9 +408,9 @@ if ! systemctl is-active --quiet tillbook; then
     touch $program/.started
 fi
 begin "Start the service and check its health, http://$host:$port/healthz"
-if ! systemctl start tillbook 2>/dev/null ||
+if [ -z "$manual" ] && { ! systemctl start tillbook 2>/dev/null ||
     ! curl --noproxy '*' --silent --fail --output /dev/null --max-time 5 \
-        --retry 30 --retry-delay 1 --retry-all-errors "http://$host:$port/healthz"; then
+        --retry 30 --retry-delay 1 --retry-all-errors "http://$host:$port/healthz"; }; then
     journalctl --unit tillbook --lines 20 --no-pager >&2 || true
     die "the service is not healthy. Its log: journalctl -u tillbook"
 fi
@@ -433,7 +450,7 @@ publish() {
 begin "Publish https://$domain by the nginx site $site"
 mkdir -p /var/www/html
 publish
-if [ -n "$from_lets_encrypt" ]; then
+if [ -n "$from_lets_encrypt" ] && systemctl is-active --quiet nginx; then
     begin "Get a certificate from Let's Encrypt"
     certbot certonly --non-interactive --agree-tos --register-unsafely-without-email --webroot \
         --webroot-path /var/www/html --cert-name "$domain" --domain "$domain" \
@@ -445,7 +462,11 @@ step=''
 # ---- What is left for the operator.
 
 echo
-echo "Tillbook $version is running. Its commands: sudo orders --help. Its log: journalctl -u tillbook"
+if [ -z "$manual" ]; then
+    echo "Tillbook $version is running. Its commands: sudo orders --help. Its log: journalctl -u tillbook"
+else
+    echo "Tillbook $version is installed. Now start nginx, and the service: sudo orders serve"
+fi
 echo "Copy the key to a safe place, other than that of the backups: $data/vault.key"
 
 if [ "$(as_service $program/.venv/bin/orders operator list --json)" = "[]" ]; then
@@ -464,7 +485,7 @@ if [ ! -e "$certificate" ]; then
     echo "  Or name a certificate that you have: --certificate FILE --certificate-key FILE"
     exit 1
 fi
-curl --noproxy '*' --silent --show-error --output /dev/null --max-time 10 --retry 5 --retry-connrefused \
+[ -n "$manual" ] || curl --noproxy '*' --silent --show-error --output /dev/null --max-time 10 --retry 5 --retry-connrefused \
     --resolve "$domain:443:127.0.0.1" "https://$domain/openapi.json" ||
     echo "Note: browsers will refuse https://$domain for this reason. Check the certificate $certificate"
 echo "Open https://$domain/console. If it does not open from elsewhere, allow ports 80 and 443 in the cloud's firewall."

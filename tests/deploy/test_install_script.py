@@ -201,15 +201,37 @@ def test_a_version_that_does_not_start_shows_its_log_and_a_repaired_one_replaces
 
 
 @private
+def test_without_systemd_everything_else_is_done_and_a_service_started_manually_is_not_replaced(machine):
+    machine.run("rm -r /run/systemd /stand_ins/systemctl")
+    said = machine.run(OWN)
+    assert "systemd is not running here" in said
+    assert "Now start nginx, and the service: sudo orders serve" in said
+    machine.run(
+        "nginx; setsid orders serve >/dev/null 2>&1 & until curl -sf http://127.0.0.1:8000/healthz; do sleep 0.1; done"
+    )
+    machine.run("curl -sf --cacert /root/certificate.pem https://pay.example.com/openapi.json")
+    machine.run(OWN)
+    release(machine, "9.9.9")
+    refused = machine.tried(OWN)
+    assert refused.returncode == 1
+    assert re.search(r"error: the service is running as process \d+: stop it first", refused.stderr)
+    assert version(machine) == VERSION
+    machine.run(
+        "kill $(cat /var/lib/tillbook/service.lock); while orders db migrate 2>&1 | grep running; do sleep 0.1; done"
+    )
+    machine.run(OWN)
+    assert "9.9.9" in machine.run("orders --version")
+
+
+@private
 @pytest.mark.parametrize(
     ("there", "said"),
     [
         ("python3 -m http.server 8000 >/dev/null 2>&1 & sleep 1", "another program uses port 8000 of 127.0.0.1"),
         ("mkdir -p /srv/orders/service", "docs/guides/upgrade.md"),
         ("echo other > /usr/local/bin/orders", "/usr/local/bin/orders is another program's command"),
-        ("rmdir /run/systemd/system", "systemd is not running here"),
     ],
-    ids=["port", "old-layout", "command", "no-systemd"],
+    ids=["port", "old-layout", "command"],
 )
 def test_what_is_in_the_way_is_named_before_anything_is_changed(machine, there, said):
     done = machine.tried(f"{there}; {OWN}")

@@ -36,13 +36,13 @@ run: ## Serve the seeded demo on 127.0.0.1:8000 (the first time, 1 to 2 minutes 
 test: setup ## Run the fast tests, which need no process, browser or Postgres (4 to 8 minutes).
 	$(PYTEST) -m "not slow" --durations=10 --durations-min=3
 
-test-slow: setup ## Run the other tests on SQLite, with processes, browsers and the HTTP server.
+test-slow: setup ## Run the other tests on SQLite, with processes, browsers and the HTTP server (10 to 20 minutes).
 	$(PYTEST) -m slow
 
 torture: setup ## Kill the service 50 times under load (2 to 4 minutes). TORTURE=--postgres: two services on Postgres.
 	$(BIN)/python -m tests.torture $(TORTURE)
 
-test-postgres: setup ## Run all tests with a database on a temporary Postgres (Debian package postgresql).
+test-postgres: setup ## Run all tests with a database on a temporary Postgres (Debian package postgresql; 20 to 30 minutes).
 	TEST_DATABASE=postgres $(PYTEST)
 
 test-all: test test-slow test-postgres ## Run all tests, on both databases.

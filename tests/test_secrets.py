@@ -118,11 +118,11 @@ def walked(tmp_path_factory, _web_server):
     command = _command(folder)
     shop = _set_up(command, receiver)
     service.start()
-    service.api = api = Api(service.api.send, "shop", shop["secret"])
+    service.api = api = Api(service.api.send, "shop", shop["api_secret"])
     deposit, payout = _walk(command, api)
     until(lambda: len(receiver.got) >= 3)
     rotated = [command("merchant", "rotate", "shop", *more, "--json") for more in ((), ("--callback",))]
-    renewed = Api(api.send, "shop", rotated[0]["secret"])
+    renewed = Api(api.send, "shop", rotated[0]["api_secret"])
     assert (api.listed().code, renewed.listed().code) == (1, 1)
     errors = _errors(renewed, deposit)
     assert service.stop() == 0
@@ -130,8 +130,8 @@ def walked(tmp_path_factory, _web_server):
     database.close()
     with closing(sqlite3.connect(folder / "orders.sqlite")) as raw:
         raw.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    secrets = {"secret": shop["secret"], "callback secret": shop["callback_secret"]}
-    secrets |= {"new secret": rotated[0]["secret"], "new callback secret": rotated[1]["callback_secret"]}
+    secrets = {"secret": shop["api_secret"], "callback secret": shop["callback_secret"]}
+    secrets |= {"new secret": rotated[0]["api_secret"], "new callback secret": rotated[1]["callback_secret"]}
     key = (folder / "vault.key").read_text().strip()
     return SimpleNamespace(
         folder=folder,

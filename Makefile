@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 # Makes .venv, and installs lock files into it. A .venv of another Python is kept, unless PYTHON was given.
-VENV = @command -v $(PYTHON) >/dev/null || { echo "error: $(PYTHON) is not installed. On Debian and Ubuntu, run: sudo apt-get install python3-venv"; exit 1; }; \
+VENV = @command -v "$(PYTHON)" >/dev/null || { echo "error: $(PYTHON) is not installed. Leave out PYTHON to use python3 (on Debian and Ubuntu: sudo apt-get install python3-venv)"; exit 1; }; \
 	$(PYTHON) deploy/virtualenv.py $(if $(filter file,$(origin PYTHON)),--keep)
 PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
 GENERATORS := tests/clients/generated/node_modules/.package-lock.json
@@ -82,7 +82,7 @@ postgres: install ## Add the Postgres driver to .venv.
 dist: install ## Build dist/tillbook-VERSION-py3-none-any.whl, and .pyz: one file with all dependencies (1 minute).
 	$(VENV) requirements-build.txt
 	@rm -rf dist
-	@$(BIN)/hatchling build --target wheel --directory dist >/dev/null
+	@$(BIN)/python -m hatchling build --target wheel --directory dist >/dev/null
 	@echo "Adding the dependencies (30 s)"
 	@$(BIN)/python deploy/wheel/one_file.py dist/tillbook-*.whl
 	@ls -sh1 dist

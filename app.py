@@ -103,7 +103,8 @@ def create_app(chosen: settings.Settings | None = None) -> Flask:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command `orders` with these arguments, or with those of the process."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # commands clean up
+    if cli.SERVING.keys().isdisjoint(sys.argv[1:2] or ["serve"]):  # the service sets its own handler
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # other commands clean up
     Orders(create_app).main(args=arguments, prog_name="orders")
 
 

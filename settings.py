@@ -32,13 +32,15 @@ def denied(path: Path) -> str:
     found = next(each for each in (path, *path.parents) if os.path.exists(each))
     owner, user = (pwd.getpwuid(number).pw_name for number in (found.stat().st_uid, os.geteuid()))
     folder = found if found.is_dir() else found.parent
-    if owner == user:
+    is_ours = found == path or (found == path.parent and not os.access(found, os.X_OK))  # not a folder above it
+    if owner == user and is_ours:
         return f"{path}: permission denied. Run: chmod -R u+rwX {folder}"
-    return (
-        f"{path}: permission denied. {found if found != path else 'It'} belongs to the user {owner}, "
-        f"and this is the user {user}. "
-        f"Run the command as {owner}, or take the folder over: sudo chown -R {user} {folder}"
-    )
+    why = f"{path}: permission denied. {found if found != path else 'It'} belongs to the user {owner}"
+    if is_ours:
+        return f"{why}, and this is the user {user}. Run the command as {owner}, or take the folder over: " + (
+            f"sudo chown -R {user} {folder}"
+        )
+    return f"{why}, and this is the user {user}. Choose a folder of {user} for the data: ORDERS_INSTANCE=FOLDER"
 
 
 def _flag(text: str) -> bool:
@@ -229,12 +231,18 @@ def _read(name: str, source: str, text: str) -> Any:
 def _config_file(path: Path) -> dict[str, str]:
     """Return the texts in config.toml by setting name; unknown names are refused."""
     try:
-        table = tomllib.loads(path.read_text("utf-8"))
+        table = tomllib.loads(path.read_text("utf-8-sig"))  # Windows' Notepad writes a byte order mark
     except FileNotFoundError:
+        if path.is_symlink():
+            raise WrongSetting(f"{path}: the link leads to {path.readlink()}, which does not exist") from None
         return {}
     except PermissionError:
         raise WrongSetting(denied(path)) from None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except OSError as error:
+        raise WrongSetting(f"{path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise WrongSetting(f"{path}: save this file as UTF-8") from None
+    except tomllib.TOMLDecodeError as error:
         raise WrongSetting(f"{path}: {error}") from None
     names = [f.name for f in fields(Settings) if f.name != "instance"]
     for name in table:

@@ -144,4 +144,6 @@ def seed(orders: int) -> None:
 def demo_curl() -> None:
     """Print a signed curl command that creates an order in the demo."""
     chosen = current().settings
+    if not chosen.demo:
+        raise click.ClickException(f"there is no demo in {chosen.instance}. Start it with `orders demo` first")
     click.echo(demo.signed_curl(chosen.public_url, chosen.api_prefix))

@@ -10,9 +10,11 @@ if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C during the imports ends the process without a traceback
 
 import argparse
+import errno
 import hashlib
 import io
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -27,6 +29,7 @@ PYTHON = VENV / "bin" / "python"
 TRANSLATIONS = ROOT / "blueprints" / "translations"
 INSTALLING = VENV / ".installing"  # exists while packages are installed, and afterwards if that was interrupted
 OLDEST = (3, 11)
+NEEDED = 300  # MB, for .venv with the packages of the service
 # By lock file: what it has, and the seconds that its installation takes on a small server.
 PACKAGES = {
     "requirements.txt": ("the service's packages", 40),
@@ -87,9 +90,10 @@ def check_port() -> None:
     except settings.WrongSetting as error:
         end(str(error))
     except OSError as error:
+        running = f"If the demo is already running, open {chosen.local_url}. "
         end(
             f"cannot listen on {chosen.host}:{chosen.port}: {error.strerror}.",
-            f"If the demo is already running, open {chosen.local_url}. For another port: ORDERS_PORT=8001 make run",
+            (running if error.errno == errno.EADDRINUSE else "") + "For another port: ORDERS_PORT=8001 make run",
         )
 
 
@@ -98,9 +102,10 @@ def version_of_venv():
     if os.path.exists(str(INSTALLING)) or not os.access(str(PYTHON), os.X_OK):
         return None
     # After an upgrade of the system, .venv may lead to another Python, which does not find the packages.
-    code = "import pip, sys; print(*sys.version_info[:2])"
-    done = subprocess.run([str(PYTHON), "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-    return tuple(map(int, done.stdout.split())) if done.returncode == 0 else None
+    pip = [str(PYTHON), "-m", "pip", "--version"]
+    done = subprocess.run(pip, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    version = re.search(r"\(python ([0-9]+)\.([0-9]+)\)", done.stdout.decode())
+    return (int(version.group(1)), int(version.group(2))) if version else None
 
 
 def make_venv() -> None:
@@ -111,9 +116,15 @@ def make_venv() -> None:
             "Install a newer one, and give its name: make run PYTHON=python3.12",
         )
     check_owner(VENV if VENV.exists() else ROOT)
-    if VENV.exists():
+    if os.path.lexists(str(VENV)):
         print("Removing .venv, which is incomplete or of another Python", flush=True)
-        shutil.rmtree(str(VENV))
+        if VENV.is_symlink() or VENV.is_file():
+            VENV.unlink()
+        else:
+            shutil.rmtree(str(VENV))
+    free = shutil.disk_usage(str(ROOT)).free // 1_000_000
+    if free < NEEDED:
+        end(f"not enough disk space in {ROOT}: {NEEDED} MB are needed, and {free} MB are free.")
     failed = run("Creating .venv (10 s)", sys.executable, "-m", "venv", VENV, making=VENV)
     if failed:
         end(
@@ -135,13 +146,17 @@ def install(lock: Path) -> None:
     # Without a connection, pip would try for minutes. One small package tells.
     with tempfile.TemporaryDirectory() as folder:
         once = ("--retries", "1", "--timeout", "15", "download", "--no-deps", "--dest", folder, "segno")
-        failed = run("Connecting to the package index", *pip, *once)
+        failed = run("Connecting to the package index (up to 30 s)", *pip, *once)
     if failed:
+        index = os.environ.get("PIP_INDEX_URL")
+        lines = [line for line in failed.splitlines() if line.startswith(("WARNING:", "ERROR:"))]
         end(
             "the package index cannot be reached. Check the internet connection and the proxy.",
-            "To use a mirror: PIP_INDEX_URL=https://MIRROR/simple make run",
+            f"PIP_INDEX_URL is {index}. The address of a mirror usually ends in /simple."
+            if index
+            else "To use a mirror: PIP_INDEX_URL=https://MIRROR/simple make run",
             "The message of pip:",
-            failed,
+            *(lines or failed.splitlines()[-1:]),
         )
     packages, seconds = PACKAGES[lock.name]
     INSTALLING.touch()

@@ -280,3 +280,14 @@ def test_messages_are_in_the_set_language_unless_the_caller_names_one(api):
     assert not api.detail(order_no="1").json["msg"].isascii()
     english = api.call("orderQueryDetail", {"order_no": "1"}, {"Accept-Language": "en"})
     assert english.json["msg"] == "order not found"
+
+
+def test_a_byte_order_mark_at_the_start_of_the_file_is_accepted(tmp_path):
+    (tmp_path / "config.toml").write_text("port = 81\n", "utf-8-sig")
+    assert settings.load({"ORDERS_INSTANCE": str(tmp_path)}).port == 81
+
+
+def test_a_link_to_a_missing_file_is_refused_because_its_settings_would_be_missing(tmp_path):
+    (tmp_path / "config.toml").symlink_to(tmp_path / "elsewhere.toml")
+    with pytest.raises(WrongSetting, match=r"the link leads to .*elsewhere.toml, which does not exist"):
+        settings.load({"ORDERS_INSTANCE": str(tmp_path)})

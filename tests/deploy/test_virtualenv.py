@@ -167,7 +167,7 @@ def test_the_packages_are_installed_once(checkout):
     assert checkout.works()
     assert first.stdout.splitlines() == [
         "Creating .venv (10 s)",
-        "Connecting to the package index",
+        "Connecting to the package index (up to 30 s)",
         "Installing the service's packages into .venv (40 s)",
     ]
     assert (second.stdout, second.stderr) == ("", "")
@@ -185,11 +185,13 @@ def test_without_python3_venv_the_package_is_named_and_no_broken_environment_is_
     assert not checkout.venv.exists()
 
 
-@pytest.mark.parametrize("damage", ["no pip", "no Python", "interrupted", "another Python's packages"])
+@pytest.mark.parametrize("damage", ["no pip", "half of pip", "no Python", "interrupted", "another Python's packages"])
 def test_a_broken_environment_is_made_again(installed, damage):
     packages = next(installed.venv.glob("lib/python*/site-packages"))
     if damage == "no pip":
         shutil.rmtree(packages / "pip")
+    elif damage == "half of pip":
+        shutil.rmtree(packages / "pip" / "_internal")
     elif damage == "no Python":
         (installed.venv / "bin" / "python").unlink()
         (installed.venv / "bin" / "python").symlink_to("/nowhere/python3")
@@ -203,11 +205,20 @@ def test_a_broken_environment_is_made_again(installed, damage):
     assert installed.works()
 
 
+@pytest.mark.parametrize(
+    "make", [Path.touch, lambda path: path.symlink_to("/nowhere")], ids=["a file", "a dangling link"]
+)
+def test_something_else_in_place_of_the_environment_is_replaced(checkout, make):
+    make(checkout.venv)
+    assert checkout.install().returncode == 0
+    assert checkout.works()
+
+
 @pytest.mark.parametrize(("options", "is_kept"), [(("--keep",), True), ((), False)], ids=["default", "PYTHON is given"])
 def test_an_environment_of_another_python_is_kept_unless_a_python_is_given(installed, options, is_kept):
     python = installed.venv / "bin" / "python"
     python.unlink()
-    python.write_text("#!/bin/sh\necho 3 99\n", "utf-8")
+    python.write_text("#!/bin/sh\necho 'pip 1 from here (python 3.99)'\n", "utf-8")
     python.chmod(0o755)
     assert ("Creating .venv" not in installed.install(*options).stdout) is is_kept
 
@@ -229,9 +240,14 @@ def test_a_missing_python_is_named(checkout):
 
 def test_without_internet_the_setting_of_a_mirror_is_named(installed):
     installed.lock("# another one, to be installed\n")
-    told = installed.make_run(PIP_INDEX_URL=f"http://127.0.0.1:{free_port()}/simple")
+    nowhere = f"http://127.0.0.1:{free_port()}/simple"
+    config = installed.folder / "pip.conf"
+    config.write_text(f"[global]\nindex-url = {nowhere}\n", "utf-8")
+    told = installed.make_run(PIP_CONFIG_FILE=str(config), PIP_INDEX_URL="")
     assert "the package index cannot be reached" in told
-    assert "PIP_INDEX_URL=https://MIRROR/simple make run" in told
+    assert "To use a mirror: PIP_INDEX_URL=https://MIRROR/simple make run" in told
+    told = installed.make_run(PIP_INDEX_URL=nowhere)
+    assert f"PIP_INDEX_URL is {nowhere}. The address of a mirror usually ends in /simple." in told
     done = installed.install()
     assert done.returncode == 0, "it continues with a connection"
     assert "Removing" not in done.stdout
@@ -251,6 +267,12 @@ def test_a_taken_port_is_reported_before_anything_is_installed(checkout):
     assert "Address already in use" in told
     assert "ORDERS_PORT=8001 make run" in told
     assert not checkout.venv.exists()
+
+
+def test_an_address_of_another_machine_is_not_called_taken(checkout):
+    told = checkout.make_run(ORDERS_HOST="192.0.2.1")
+    assert "cannot listen on 192.0.2.1" in told
+    assert "already running" not in told
 
 
 def test_an_invalid_setting_is_reported_before_anything_is_installed(checkout):
@@ -289,6 +311,31 @@ def test_files_of_another_user_are_named_with_their_owner_and_the_remedy(index, 
     assert f"belongs to the user {pwd.getpwuid(0).pw_name}, and this is the user nobody" in done.stderr
     remedy = f"sudo chown -R nobody {folder / foreign.removesuffix('/config.toml')}"
     assert done.stderr.rstrip().endswith(remedy)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can run a command as another user")
+@pytest.mark.skipif(not os.access(SYSTEM_PYTHON, os.X_OK), reason=f"{SYSTEM_PYTHON} is missing")
+def test_no_command_takes_over_a_folder_above_the_data():
+    nobody = pwd.getpwnam("nobody")
+    with tempfile.TemporaryDirectory() as above:  # for root only
+        # The checkout may be in a folder that only root can read, so the module comes from standard input.
+        code = (
+            "import pathlib, sys, types; settings = sys.modules['settings'] = types.ModuleType('settings'); "
+            "settings.__file__ = '/settings.py'; exec(sys.stdin.read(), settings.__dict__); "
+            f"print(settings.denied(pathlib.Path('{above}/data/config.toml')))"
+        )
+        done = subprocess.run(
+            [SYSTEM_PYTHON, "-B", "-c", code],
+            input=(ROOT / "settings.py").read_text("utf-8"),
+            user=nobody.pw_uid,
+            group=nobody.pw_gid,
+            extra_groups=[],
+            capture_output=True,
+            text=True,
+        )
+    assert f"{above} belongs to the user root" in done.stdout, done.stderr
+    assert "ORDERS_INSTANCE=FOLDER" in done.stdout
+    assert "chown" not in done.stdout
 
 
 @pytest.mark.parametrize("phase", ["Creating", "Connecting", "Installing"])

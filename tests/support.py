@@ -376,10 +376,11 @@ class Service:
             )
 
     def start(self) -> Service:
-        """Start it and wait until it responds; if it does not, stop it."""
+        """Start it and wait until it responds and says so; if it does not, stop it."""
         self.launch()
         try:
             until(self._answers)
+            until(lambda: "serving on" in self.log.read_text("utf-8"))
         except BaseException:
             self.kill()
             raise

@@ -148,7 +148,7 @@ def install(lock: Path) -> None:
         once = ("--retries", "1", "--timeout", "15", "download", "--no-deps", "--dest", folder, "segno")
         failed = run("Connecting to the package index (up to 30 s)", *pip, *once)
     if failed:
-        index = os.environ.get("PIP_INDEX_URL")
+        index = re.sub("//[^/@]*@", "//****@", os.environ.get("PIP_INDEX_URL", ""))  # it may have a password
         lines = [line for line in failed.splitlines() if line.startswith(("WARNING:", "ERROR:"))]
         end(
             "the package index cannot be reached. Check the internet connection and the proxy.",

@@ -376,7 +376,7 @@ class Service:
             )
 
     def start(self) -> Service:
-        """Start it and wait until it responds and says so; if it does not, stop it."""
+        """Start it and wait until it responds and reports that it serves; if it does not, stop it."""
         self.launch()
         try:
             until(self._answers)

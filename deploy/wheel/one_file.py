@@ -26,12 +26,12 @@ def build(wheel: Path, target: Path) -> None:
     """Write `target`. Raises CalledProcessError if a dependency has no wheel for a Python, or a wrong hash."""
     with tempfile.TemporaryDirectory() as folder:
         targets = []
+        hashed = ["--require-hashes", "--only-binary", ":all:", "--requirement", REQUIREMENTS]
+        platforms = list(platform_tags())
         for python in PYTHONS:
             version = ".".join(map(str, python))
-            hashed = ["--require-hashes", "--only-binary", ":all:", "--requirement", REQUIREMENTS]
             subprocess.run([*PIP, *hashed, "--python-version", version, "--dest", f"{folder}/wheels"], check=True)
             # pex's description of an interpreter that is not on this machine.
-            platforms = list(platform_tags())
             tags = [*cpython_tags(python, platforms=platforms)]
             tags += compatible_tags(python, f"cp{python[0]}{python[1]}", platforms)
             markers = default_environment() | {"python_version": version, "python_full_version": f"{version}.0"}

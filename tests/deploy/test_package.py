@@ -1,4 +1,4 @@
-"""The wheel and the one file, installed and run in an empty folder by a user who has nothing else of the project."""
+"""The wheel and the one file, installed and run in an empty folder without any other file of the project."""
 
 import os
 import re

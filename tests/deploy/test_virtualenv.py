@@ -248,6 +248,9 @@ def test_without_internet_the_setting_of_a_mirror_is_named(installed):
     assert "To use a mirror: PIP_INDEX_URL=https://MIRROR/simple make run" in told
     told = installed.make_run(PIP_INDEX_URL=nowhere)
     assert f"PIP_INDEX_URL is {nowhere}. The address of a mirror usually ends in /simple." in told
+    told = installed.make_run(PIP_INDEX_URL=nowhere.replace("//", "//user:my-secret@"))
+    assert "//****@127.0.0.1" in told
+    assert "my-secret" not in told
     done = installed.install()
     assert done.returncode == 0, "it continues with a connection"
     assert "Removing" not in done.stdout

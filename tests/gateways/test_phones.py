@@ -395,9 +395,9 @@ def test_on_a_phone_a_link_opens_wechat_and_returns_to_the_page(wechat, wechat_c
 def test_a_link_that_is_too_old_is_replaced_by_a_new_attempt(wechat, wechat_channel, placed, phone, ahead):
     order_no, payer = placed(wechat_channel), phone("mobile")
     payer.opens(order_no)
-    ahead(239)
+    ahead(200)
     assert payer.goes(order_no)[0].startswith("https://wx.tenpay.com")
-    ahead(1)
+    ahead(40)
     assert 'id="open"' in payer.goes(order_no)[0], "the page opens the payment again"
     payer.opens(order_no)
     assert payer.goes(order_no)[0].startswith("https://wx.tenpay.com")

@@ -12,7 +12,7 @@ from cli.orders import TYPES
 from cli.output import PERCENT, ROW_ID, Command, facts, json_option, show, table
 from schemas.views import hundredths
 from services.channels import channel_setup
-from services.statements import compare_file, parse
+from services.statements import compare_file, tables
 from services.statements.compare_file import Choices, Result
 from services.statements.reconcile import Difference
 
@@ -130,6 +130,6 @@ def reconcile(
         fee_rate=fee_rate,
         columns=_given(pairs),
     )
-    result = compare_file.compare(channel, statement.read(parse.MOST_BYTES + 1), chosen)
+    result = compare_file.compare(channel, statement.read(tables.MOST_BYTES + 1), chosen)
     show(_view(channel_id, result), as_json, _tell)
     sys.exit(DIFFERENT if result.comparison.differences else 0)

@@ -37,6 +37,7 @@ from models.tables.payout_batch import PayoutBatch, PayoutBatchLine
 from models.tables.reconciliation import Reconciliation
 from models.tables.replay import IdempotencyKey, Nonce
 from models.tables.setup_version import OF_TABLES, REVISED, SetupVersion
+from models.tables.statement_layout import StatementLayout
 from models.tables.unknown_notice import UnknownNotice
 
 TABLES = [
@@ -85,6 +86,7 @@ TABLES = [
     EpayAccount,
     EpayOrder,
     PaymentPage,
+    StatementLayout,
 ]
 # Conditions that find a row that must not change or be deleted, not even by REPLACE, which fires no DELETE trigger.
 APPEND_ONLY = {

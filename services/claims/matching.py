@@ -14,7 +14,7 @@ from models.tables.order import BUY, PAID, PENDING, Order, PaymentException
 from services.console.bulk import MOST
 from services.errors import N_
 from services.orders.exceptions import open_exceptions
-from services.statements.received import Received
+from services.statements.received import Kind, Movement
 
 AT_ONCE = 500  # values of one query
 _TOKEN = re.compile(r"[A-Za-z0-9_\-]{6,64}", re.ASCII)
@@ -36,7 +36,7 @@ TOO_MANY = N_("More payments match than can be confirmed at once. Confirm these,
 class Match:
     """A payment with its order, found by a number in the note or by the amount."""
 
-    line: Received
+    line: Movement
     order: Order
     by_number: bool
 
@@ -45,7 +45,7 @@ class Match:
 class Unmatched:
     """A payment that is not matched: why, and the orders that it may be for."""
 
-    line: Received
+    line: Movement
     why: str
     orders: list[Order] = field(default_factory=list)
 
@@ -57,20 +57,20 @@ class Matches:
     matched: list[Match] = field(default_factory=list)
     ambiguous: list[Unmatched] = field(default_factory=list)
     unmatched: list[Unmatched] = field(default_factory=list)
-    recorded: list[Received] = field(default_factory=list)
+    recorded: list[Movement] = field(default_factory=list)
 
 
-def match(channel: Channel, lines: list[Received]) -> Matches:
+def match(channel: Channel, lines: list[Movement]) -> Matches:
     """Match payments by an order number in the note, otherwise by an amount that only one claim and one payment has.
 
     An order's number is its own or the merchant's. A payment whose transaction ID the channel has on record counts as
     recorded. Deposits that are not claimed are matched by number only.
     """
-    found, known = Matches(), _recorded(channel, {line.reference for line in lines if not line.problem})
+    found, known = Matches(), _recorded(channel, {line.reference for line in lines if line.kind is Kind.RECEIVED})
     fresh, seen = [], set[str]()
     for line in lines:
-        if line.problem or line.reference in seen:
-            found.unmatched.append(Unmatched(line, line.problem or REPEATED))
+        if line.why is not None or line.reference in seen:
+            found.unmatched.append(Unmatched(line, str(line.why or REPEATED)))
         elif line.reference in known:
             found.recorded.append(line)
         else:
@@ -83,13 +83,13 @@ def match(channel: Channel, lines: list[Received]) -> Matches:
 class _Matching:
     """One run of the matching."""
 
-    def __init__(self, channel: Channel, lines: list[Received], found: Matches):
+    def __init__(self, channel: Channel, lines: list[Movement], found: Matches):
         self.found, self.lines, self.taken = found, lines, set[int]()
         self.tokens = {line.at: set(_TOKEN.findall(line.note)) for line in lines}
         every = {token for tokens in self.tokens.values() for token in tokens}
         self.by_number: dict[str, list[Order]] = defaultdict(list)
         self.by_amount: dict[int, list[Order]] = defaultdict(list)
-        for order in _open_deposits(channel, {line.amount for line in lines}, every):
+        for order in _open_deposits(channel, {line.amount or 0 for line in lines}, every):
             self.by_amount[order.amount].append(order)
             for number in {order.order_no, order.merchant_order_no}:
                 self.by_number[number].append(order)
@@ -103,7 +103,7 @@ class _Matching:
         for line in rest:
             self._by_amount(line, alone=payments[line.amount] == 1)
 
-    def _by_number(self, line: Received) -> bool:
+    def _by_number(self, line: Movement) -> bool:
         """Match a payment whose note names an order; False if it names none."""
         tokens = self.tokens[line.at]
         named = list({order.id: order for token in tokens for order in self.by_number.get(token, ())}.values())
@@ -119,8 +119,8 @@ class _Matching:
             self.found.ambiguous.append(Unmatched(line, SEVERAL if fitting else OTHER_AMOUNT, fitting or named))
         return True
 
-    def _by_amount(self, line: Received, alone: bool) -> None:
-        orders = self.by_amount[line.amount]
+    def _by_amount(self, line: Movement, alone: bool) -> None:
+        orders = self.by_amount[line.amount or 0]
         if not orders:
             self.found.unmatched.append(Unmatched(line, NOTHING))
         elif len(orders) > 1:
@@ -130,7 +130,7 @@ class _Matching:
         else:
             self._take(Match(line, orders[0], by_number=False))
 
-    def _doubt(self, line: Received, order: Order, alone: bool) -> str:
+    def _doubt(self, line: Movement, order: Order, alone: bool) -> str:
         if not alone:
             return SAME_AMOUNT
         if order.status != PAID:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections import Counter
 from dataclasses import dataclass
@@ -22,7 +20,7 @@ from services.errors import N_, OperatorError
 from services.payouts import batches, decisions
 from services.security import audit, masking
 from services.security.audit import Actor
-from services.statements import parse
+from services.statements import tables
 
 MOST_LINES = 5_000
 LONGEST = 60  # characters of a reason, and of the name of a column
@@ -73,20 +71,8 @@ def _header(text: str) -> str:
 
 
 def read(content: bytes) -> list[Reported]:
-    """Return the rows of a bank's file. Raises OperatorError if it is not a CSV file with a column for the result."""
-    if content.startswith((b"PK", b"\xd0\xcf\x11\xe0")):
-        raise OperatorError(N_("This is an Excel workbook. Save it as CSV and try again."))
-    text = parse.text_of(content)
-    if text is None:
-        raise OperatorError(
-            N_("The file is not a CSV file in UTF-8 or GBK. Save the bank's file as CSV and try again.")
-        )
-    delimiter = "\t" if text.count("\t") > text.count(",") else ","
-    reader = csv.reader(io.StringIO(text), delimiter=delimiter)
-    try:
-        rows = [[cell.strip().strip("'`") for cell in row] for row in islice(filter(None, reader), MOST_LINES)]
-    except csv.Error as error:
-        raise OperatorError(N_("line %(line)s: %(why)s"), line=str(reader.line_num), why=str(error)) from None
+    """Return the rows of a bank's file. Raises OperatorError if it is no table with a column for the result."""
+    rows = [[cell.strip("'`") for cell in cells] for _, cells in islice(tables.rows(content), MOST_LINES)]
     for at, row in enumerate(rows):
         headers = [_header(cell) for cell in row]
         if set(headers) & set(STATUS):

@@ -2,55 +2,27 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections.abc import Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
-from datetime import datetime
 from decimal import ROUND_HALF_UP, Decimal
 from itertools import islice
 from typing import Any
 
-from gateways import money
-from gateways.base import CHINA
 from gateways.statement import Layout
 from services.errors import N_, OperatorError
+from services.statements import tables, values
+from services.statements.values import Unreadable
 
-MOST_BYTES = 64 * 2**20
 HEADER_WITHIN = 200  # rows of a file, without empty lines, that are searched for the names of the columns
 PAID, FAILED, REFUNDED, FROZEN = STATES = ("paid", "failed", "refunded", "frozen")
 COLUMNS = (
     *("number", "reference", "amount", "refund", "refunded_of", "payer_paid", "fee", "status", "time", "created"),
     "text",
 )
-ENCODINGS = ("utf-8-sig", "gb18030")
-# Characters that surround values so that spreadsheets do not shorten long numbers.
-PADDING = " \t\u3000\xa0`'=\""
 SUMMARY = ("总", "合计", "汇总", "小计")
-NO_TEXT = {
-    b"PK\x03\x04": N_(
-        "the statement is not a text file: it is a ZIP archive or an Excel workbook: unpack it, or save it as CSV"
-    ),
-    b"\x1f\x8b": N_("the statement is not a text file: it is compressed: unpack it"),
-    b"\xd0\xcf\x11\xe0": N_("the statement is not a text file: it is an Excel workbook: save it as CSV"),
-}
-
-_AMOUNT = re.compile(r"([+-]?)([0-9]{1,13}|[0-9]{1,3}(?:,[0-9]{3}){1,3})(\.[0-9]{1,8})?", re.ASCII)
-_TIME = re.compile(r"([12]\d{3})[-/](\d{1,2})[-/](\d{1,2})(?:[ T]+(\d{1,2}):(\d{2})(?::(\d{2}))?)?", re.ASCII)
-SHORTENED = re.compile(r"[0-9](\.[0-9]+)?E\+[0-9]+", re.ASCII | re.IGNORECASE)
-
-
-class _Unreadable(ValueError):
-    """A value that can't be read: the text of the refusal and its values, without the line and the column."""
-
-    def __init__(self, text: str, /, **values: str):
-        super().__init__(text)
-        self.text, self.values = text, values
-
-
-Row = tuple[int, list[str]]  # the file's line on which the row ends, and the row's values
+_FEE = re.compile(r"[+-]?([0-9]{1,13}|[0-9]{1,3}(?:,[0-9]{3}){1,3})(\.[0-9]{1,8})?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +63,7 @@ def read(raw: bytes, layout: Layout, needed: Collection[str] = ()) -> list[Line]
     Raises:
         OperatorError: it can't be read; the text names the line and the column.
     """
-    if len(raw) > MOST_BYTES:
-        raise OperatorError(N_("the statement is larger than 64 MiB: compare fewer days at a time"))
-    rows = rows_of(decoded(raw))
+    rows = tables.rows(raw)
     header = _header(rows, layout)
     names = {name: next((each for each in getattr(layout, name) if each in header), None) for name in COLUMNS}
     for name in needed:
@@ -104,40 +74,7 @@ def read(raw: bytes, layout: Layout, needed: Collection[str] = ()) -> list[Line]
     return [line for row in _data(rows, header, header.index(str(names["number"]))) for line in reader.lines(*row)]
 
 
-def decoded(raw: bytes) -> str:
-    """Return a file's text, from UTF-8 or GBK. Raises OperatorError for other files."""
-    for beginning, meaning in NO_TEXT.items():
-        if raw.startswith(beginning):
-            raise OperatorError(meaning)
-    text = text_of(raw)
-    if text is not None:
-        return text
-    raise OperatorError(N_("the statement is neither UTF-8 nor GBK: save it as CSV in one of these encodings"))
-
-
-def text_of(raw: bytes) -> str | None:
-    """Return a text in UTF-8 or GBK; None for other bytes."""
-    for encoding in ENCODINGS:
-        try:
-            return raw.decode(encoding)
-        except UnicodeDecodeError:
-            continue
-    return None
-
-
-def rows_of(text: str) -> Iterator[Row]:
-    """Yield the rows of a CSV text, without blanks and quotes around values. Raises OperatorError."""
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-    try:
-        for cells in filter(None, reader):
-            if all(cell.startswith("`") for cell in cells[:2]):  # a backtick before each value allows commas in it
-                cells = re.split(r",\s*`", ",".join(cells))
-            yield reader.line_num, [cell.strip(PADDING) for cell in cells]
-    except csv.Error as error:
-        raise OperatorError(N_("line %(line)s: %(why)s"), line=str(reader.line_num), why=str(error)) from None
-
-
-def _header(rows: Iterator[Row], layout: Layout) -> list[str]:
+def _header(rows: Iterator[tables.Row], layout: Layout) -> list[str]:
     for _, cells in islice(rows, HEADER_WITHIN):
         if set(layout.number) & set(cells) and set(layout.amount) & set(cells):
             return cells
@@ -152,7 +89,7 @@ def _header(rows: Iterator[Row], layout: Layout) -> list[str]:
     )
 
 
-def _data(rows: Iterator[Row], header: list[str], number: int) -> Iterator[Row]:
+def _data(rows: Iterator[tables.Row], header: list[str], number: int) -> Iterator[tables.Row]:
     """Yield the rows between the header and the totals."""
     for at, cells in rows:
         first = cells[0] if cells else ""
@@ -177,7 +114,7 @@ class _Reader:
         self._states = {text.casefold(): state for state in STATES for text in getattr(layout, state)}
         self._reads: dict[str, Any] = {
             "number": _number,
-            "reference": str,
+            "reference": values.transaction_id,
             "amount": _fen,
             "refund": _fen,
             "refunded_of": _fen_if_any,
@@ -222,17 +159,15 @@ class _Reader:
         try:
             return self._reads[name](cells[self._places[name]])
         except IndexError:
-            text, values = N_("line %(line)s, column %(column)s: the line ends before it"), {}
-        except _Unreadable as error:
-            text, values = error.text, error.values
-        except ValueError as error:
-            text, values = "line %(line)s, column %(column)s: %(why)s", {"why": str(error)}
-        raise OperatorError(text, line=str(at), column=self._names[name], **values)
+            wrong = Unreadable(N_("line %(line)s, column %(column)s: the line ends before it"))
+        except Unreadable as error:
+            wrong = error
+        raise OperatorError(wrong.text, line=str(at), column=self._names[name], **wrong.values)
 
     def _state(self, text: str) -> str:
         if text.casefold() not in self._states:
             known = ", ".join(sorted(self._states))
-            raise _Unreadable(
+            raise Unreadable(
                 N_(
                     "line %(line)s, column %(column)s: %(value)s is none of %(known)s: "
                     "say what it is by --column paid=..."
@@ -244,8 +179,10 @@ class _Reader:
 
 
 def _number(text: str) -> str:
-    if SHORTENED.fullmatch(text):
-        raise _Unreadable(
+    if values.is_damaged(text):
+        raise Unreadable(N_("line %(line)s, column %(column)s: damaged characters: %(value)s"), value=text[:40])
+    if values.is_shortened(text):
+        raise Unreadable(
             N_(
                 "line %(line)s, column %(column)s: a spreadsheet shortened it to %(value)s: "
                 "use the file as you downloaded it"
@@ -255,18 +192,10 @@ def _number(text: str) -> str:
     return text
 
 
-def _split(text: str) -> tuple[bool, str]:
-    """Return whether it is negative, and the text without sign and separators."""
-    found = _AMOUNT.fullmatch(text)
-    if not found:
-        wrong = N_("line %(line)s, column %(column)s: not an amount in yuan: %(value)s")
-        raise _Unreadable(wrong, value=repr(text[:40]))
-    return found[1] == "-", found[2].replace(",", "") + (found[3] or "")
-
-
 def _fen(text: str) -> int:
-    negative, bare = _split(text)
-    return -money.fen(bare) if negative else money.fen(bare)
+    with suppress(Unreadable):
+        return values.amount(text)
+    raise Unreadable(N_("line %(line)s, column %(column)s: not an amount in yuan: %(value)s"), value=repr(text[:40]))
 
 
 def _fen_if_any(text: str) -> int:
@@ -275,14 +204,16 @@ def _fen_if_any(text: str) -> int:
 
 def _fee(text: str) -> int:
     """Parse a fee without its sign, which differs between upstreams. Empty is 0; fractions of a fen round half up."""
-    return int((Decimal(_split(text or "0")[1]) * 100).quantize(Decimal(1), ROUND_HALF_UP))
+    found = _FEE.fullmatch(text or "0")
+    if not found:
+        return abs(_fen(text))
+    return int((Decimal(found[1].replace(",", "") + (found[2] or "")) * 100).quantize(Decimal(1), ROUND_HALF_UP))
 
 
 def _time(text: str) -> int | None:
     if not text:
         return None
-    if found := _TIME.fullmatch(text):
-        with suppress(ValueError):  # there is no such day, which each version of Python says in other words
-            return int(datetime(*(int(part or 0) for part in found.groups()), tzinfo=CHINA).timestamp())  # type: ignore[misc,arg-type]
+    with suppress(Unreadable):
+        return values.moment(text)[0]
     wrong = N_("line %(line)s, column %(column)s: no time such as 2026-05-01 12:00:00: %(value)s")
-    raise _Unreadable(wrong, value=repr(text[:40]))
+    raise Unreadable(wrong, value=repr(text[:40]))

@@ -1,196 +1,267 @@
-"""Read the received payments of a bank's, Alipay's or WeChat's statement, whatever its columns are called."""
+"""Read an account statement of a bank, Alipay or WeChat: what each row says about received money."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-from dataclasses import dataclass
-from datetime import datetime, timedelta
-from itertools import islice
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from enum import Enum
+from itertools import chain, islice
+from typing import TypeVar
 
-from gateways import money
-from gateways.base import CHINA
 from services.errors import N_, OperatorError
-from services.statements import parse
+from services.statements import layouts, tables, values
+from services.statements.layouts import HEADER_WITHIN, Columns, Layout, Role
+from services.statements.tables import Row
+from services.statements.values import Direction, Meaning, Unreadable
 
-MOST_LINES = 5_000  # received payments of one file
-LONGEST = 64  # characters of a transaction ID
+T = TypeVar("T")
+
+MOST_ROWS = 20_000  # of one file
 LONGEST_NOTE = 300  # characters of a note that are read
+TAKEN_BACK = N_("Line %(line)s takes this payment back.")
+MAYBE_TAKEN_BACK = N_("Line %(line)s may take this payment back.")
+TAKES_BACK = N_("The row takes back the payment of line %(line)s.")
+RETURNED = N_("The payment was returned: %(status)s.")
+SUMMARY = ("总", "合计", "汇总", "小计", "共", "total")
+NOTHING = ("", "/", "-", "--", "---")  # what banks write into an empty cell
 
-# The names of columns, without blanks and units such as （元）, in lower case.
-REFERENCE = (
-    *("交易流水号", "银行流水号", "业务流水号", "账务流水号", "核心流水号", "流水号", "交易单号", "支付宝交易号"),
-    *("交易订单号", "交易号", "回单编号", "凭证号", "transactionid", "transaction_id", "reference", "trade_no"),
-)
-INCOME = (
-    *("收入金额", "收入", "贷方发生额", "贷方金额", "贷方", "存入金额", "转入金额"),
-    *("creditamount", "credit", "moneyin", "paidin"),
-)
-AMOUNT = ("交易金额", "金额", "发生额", "amount")
-DIRECTION = ("收/支", "收支", "收支类型", "借贷标志", "借贷方向", "借贷", "借/贷", "资金方向", "direction")
-STATUS = ("当前状态", "交易状态", "状态", "status")
-# Dates come first, because a bank may list the time of the day in a column of its own.
-TIME = ("交易日期", "记账日期", "日期", "date", "交易时间", "入账时间", "付款时间", "记账时间", "time")
-NOTES = {
-    *("备注", "附言", "摘要", "用途", "商品说明", "商品", "商品名称", "交易说明", "交易附言", "客户附言", "对方附言"),
-    *("商户单号", "商家订单号", "商户订单号", "remark", "remarks", "note", "memo", "description", "purpose"),
-}
-IS_INCOME = {"收入", "收", "贷", "贷方", "转入", "存入", "c", "cr", "credit", "in"}
-IS_RECEIVED = {
-    *(
-        "交易成功",
-        "支付成功",
-        "收款成功",
-        "转账成功",
-        "已收钱",
-        "已收款",
-        "已存入零钱",
-        "已入账",
-        "成功",
-        "已完成",
-        "完成",
-    ),
-    *("success", "successful", "completed", "paid", "settled"),
-}
-NO_NOTE = ("", "/")  # WeChat writes a slash
 
-_UNIT = re.compile(r"[（(][+-]?(元|人民币|cny|rmb|¥)?[)）]", re.IGNORECASE)
-_AMOUNT = re.compile(r"([+-]?)[¥￥]?([0-9]{1,13}|[0-9]{1,3}(?:,[0-9]{3}){1,3})(\.[0-9]{1,2})?元?", re.ASCII)
-_TIME = re.compile(r"([12]\d{3})[-/年.]?(\d{2})[-/月.]?(\d{2})日?(?:[ T]*(\d{2}):?(\d{2}))?", re.ASCII)
+class Kind(Enum):
+    """What a row says: money was received, money was taken back, no money came in, or it is unclear."""
+
+    RECEIVED, TAKEN_BACK, NOT_MONEY_IN, UNCLEAR = "received", "taken back", "not money in", "unclear"
 
 
 @dataclass(frozen=True, slots=True)
-class Received:
-    """A received payment: the file's line, the bank's transaction ID, fen, the payer's notes.
+class Movement:
+    """One row of a statement.
 
-    `until` is the last second of its time or day (Unix), None if the file has no time. `problem` is a reason not to
-    match it, or "".
+    `amount` is in fen, negative if money left the account, None if unreadable or not stated. `reference` is the bank's
+    transaction ID or "", `original` that of the payment which the row takes back. `since` and `until` are the first and
+    last second of its time or day (Unix). `why` is the reason why it is no received payment, with its values.
     """
 
     at: int
-    reference: str
-    amount: int
-    note: str
-    until: int | None
-    problem: str = ""
+    kind: Kind
+    amount: int | None = None
+    reference: str = ""
+    note: str = ""
+    since: int | None = None
+    until: int | None = None
+    payer: str = ""
+    account: str = ""
+    original: str = ""
+    why: OperatorError | None = None
 
 
 @dataclass(frozen=True)
-class _Columns:
-    """The places of the columns in a row."""
+class Statement:
+    """A statement: the layout by which it was read, and all rows below its header."""
 
-    reference: int
-    amount: int
-    direction: int | None
-    status: int | None
-    time: int | None
-    notes: list[int]
+    layout: Layout
+    rows: list[Movement]
 
 
-def read(raw: bytes) -> list[Received]:
-    """Return the received payments of a CSV file, in its order; payments that were sent are left out.
+def read(raw: bytes, kept: Iterable[Layout] = ()) -> Statement:
+    """Return the rows of a statement, each as what it says.
+
+    Args:
+        kept: the layouts that operators confirmed for the channel.
 
     Raises:
-        OperatorError: the file can't be read, has none of the known columns, or has too many lines.
+        UnknownLayout: neither these nor the shipped layouts have its columns.
+        OperatorError: it can't be read, or has too many rows.
     """
-    rows = parse.rows_of(parse.decoded(raw))
-    columns = _header(rows)
-    found: list[Received] = []
-    for at, cells in rows:
-        if len(cells) <= max(columns.reference, columns.amount):
-            continue  # remarks after the table
-        if cells[0].startswith(parse.SUMMARY) and not cells[columns.reference]:
-            continue  # totals
-        line = _line(at, cells, columns)
-        if line is None:
-            continue
-        if len(found) == MOST_LINES:
-            raise OperatorError(
-                N_("The file has more than %(most)s received payments. Upload fewer days at a time."),
-                most=str(MOST_LINES),
-            )
-        found.append(line)
-    return found
+    rows = tables.rows(raw)
+    head = _head(rows)
+    header, columns = layouts.find(head, [*kept, *layouts.SHIPPED])
+    body = list(islice(chain(head[header + 1 :], rows), MOST_ROWS + 1))
+    if len(body) > MOST_ROWS:
+        text = N_("The file has more than %(most)s rows. Upload fewer days at a time.")
+        raise OperatorError(text, most=str(MOST_ROWS))
+    layouts.refuse_unread(columns, head, body)
+    return Statement(columns.layout, _cancelled([_movement(row, columns) for row in body]))
 
 
-def _bare(name: str) -> str:
-    return _UNIT.sub("", name.replace(" ", "").replace("\u3000", "")).casefold()
+def head_of(raw: bytes) -> list[Row]:
+    """Return the first rows of a file. Raises OperatorError if it can't be read."""
+    return _head(tables.rows(raw))
 
 
-def _header(rows: Iterator[parse.Row]) -> _Columns:
-    for _, cells in islice(rows, parse.HEADER_WITHIN):
-        names = [_bare(cell) for cell in cells]
+def _head(rows: Iterator[Row]) -> list[Row]:
+    head = list(islice(rows, HEADER_WITHIN))
+    if not head:
+        raise OperatorError(N_("The file has no rows. Choose another file."))
+    return head
 
-        def place(wanted: tuple[str, ...], names: list[str] = names) -> int | None:
-            return next((names.index(name) for name in wanted if name in names), None)
 
-        reference, income, amount = place(REFERENCE), place(INCOME), place(AMOUNT)
-        if reference is not None and (income is not None or amount is not None):
-            return _Columns(
-                reference,
-                income if income is not None else amount or 0,
-                place(DIRECTION) if income is None else None,
-                place(STATUS),
-                place(TIME),
-                [index for index, name in enumerate(names) if name in NOTES],
-            )
-    raise OperatorError(
-        N_(
-            "No line of the file names columns for the transaction ID and the amount. "
-            "Upload the CSV file as you downloaded it from the bank, Alipay or WeChat."
-        )
+class _Not(Exception):
+    """The row is no received payment."""
+
+    def __init__(self, kind: Kind, text: str, /, **of_text: str):
+        super().__init__(text)
+        self.kind, self.why = kind, OperatorError(text, **of_text)
+
+
+def _movement(row: Row, columns: Columns) -> Movement:
+    """Return what a row says: it was received only if nothing in the row is unclear or speaks against it."""
+    at, cells = row
+    read = _Cells(columns, cells)
+    facts = Movement(
+        at,
+        Kind.RECEIVED,
+        reference=values.transaction_id(read.one(Role.REFERENCE)),
+        original=values.transaction_id(read.one(Role.ORIGINAL)),
+        note=" ".join(text for text in read.all(Role.NOTE) if text not in NOTHING)[:LONGEST_NOTE],
+        payer=" ".join(read.all(Role.PAYER))[:LONGEST_NOTE],
+        account=" ".join(read.all(Role.ACCOUNT))[:LONGEST_NOTE],
     )
-
-
-def _line(at: int, cells: list[str], columns: _Columns) -> Received | None:
-    """Return the received payment of a row; None if it is none. Raises OperatorError for a shortened number."""
-    amount = _fen(cells[columns.amount])
-    if amount is None or amount <= 0:
-        return None
-    if columns.direction is not None and _cell(cells, columns.direction).casefold() not in IS_INCOME:
-        return None
-    reference = cells[columns.reference]
-    if parse.SHORTENED.fullmatch(reference):
-        text = N_(
-            "Line %(line)s: a spreadsheet shortened the transaction ID. Upload the file as you downloaded it, "
-            "without opening it in a spreadsheet."
-        )
-        raise OperatorError(text, line=str(at))
-    note = " ".join(text for text in (_cell(cells, place) for place in columns.notes) if text not in NO_NOTE)
-    note = note[:LONGEST_NOTE]
-    problem = _problem(reference, _cell(cells, columns.status) if columns.status is not None else "")
-    until = _until(_cell(cells, columns.time)) if columns.time is not None else None
-    return Received(at, reference, amount, note, until, problem)
-
-
-def _problem(reference: str, status: str) -> str:
-    if status and status.casefold() not in IS_RECEIVED:
-        return N_("The status in the file does not mean that the money was received.")
-    if not reference or len(reference) > LONGEST or not (reference.isascii() and reference.isprintable()):
-        return N_("The line has no usable transaction ID.")
-    return ""
-
-
-def _cell(cells: list[str], place: int) -> str:
-    return cells[place] if place < len(cells) else ""
-
-
-def _fen(text: str) -> int | None:
-    found = _AMOUNT.fullmatch(text.replace(" ", ""))
-    if not found:
-        return None
-    fen = money.fen(found[2].replace(",", "") + (found[3] or ""))
-    return -fen if found[1] == "-" else fen
-
-
-def _until(text: str) -> int | None:
-    """Return the last second of a time in China; None if it is not a time."""
-    found = _TIME.match(text)
-    if not found:
-        return None
     try:
-        start = datetime(*(int(part or 0) for part in found.groups()), tzinfo=CHINA)  # type: ignore[misc,arg-type]
-    except ValueError:
-        return None
-    length = timedelta(minutes=1) if found[4] else timedelta(days=1)
-    return int((start + length).timestamp()) - 1
+        read.refuse_other_rows()
+        read.refuse_other_currencies()
+        amount, is_in = read.amount()
+        facts = replace(facts, amount=amount if is_in else -abs(amount))
+        is_in = read.is_in(is_in)
+        facts = replace(facts, amount=amount if is_in else -abs(amount))
+        takes_back = any(map(values.speaks_of_return, (*read.all(Role.KIND), *read.all(Role.NOTE))))
+        if amount < 0 if is_in else takes_back:
+            raise _Not(Kind.TAKEN_BACK, N_("The row takes money back."))
+        if not is_in:
+            raise _Not(Kind.NOT_MONEY_IN, N_("Money was sent."))
+        read.refuse_other_statuses()
+        if takes_back or any(mark.casefold() not in (*NOTHING, "0", "n", "否") for mark in read.all(Role.REVERSED)):
+            raise _Not(Kind.UNCLEAR, N_("The row speaks of a return of money."))
+        if columns.places.get(Role.TIME):
+            since, until = read.readable(Role.TIME, values.moment, read.time())
+            facts = replace(facts, since=since, until=until)
+        if not facts.reference:
+            raise _Not(Kind.UNCLEAR, N_("The row has no usable transaction ID."))
+    except _Not as refusal:
+        return replace(facts, kind=refusal.kind, why=refusal.why)
+    return facts
+
+
+class _Cells:
+    """The cells of one row."""
+
+    def __init__(self, columns: Columns, cells: list[str]):
+        self._columns, self._cells = columns, cells
+
+    def all(self, role: Role) -> list[str]:
+        return self._columns.all(role, self._cells)
+
+    def one(self, role: Role) -> str:
+        return self._columns.one(role, self._cells)
+
+    def has(self, role: Role) -> bool:
+        return role in self._columns.places
+
+    def readable(self, role: Role, parse: Callable[[str], T], text: str) -> T:
+        """Return the parsed value of a cell."""
+        try:
+            return parse(text)
+        except Unreadable as error:
+            raise _Not(Kind.UNCLEAR, error.text, **error.values) from None
+
+    def time(self) -> str:
+        """Return the time, which some files divide into a day and the time of the day."""
+        day, clock = self.one(Role.TIME), self.one(Role.CLOCK)
+        return f"{day.removesuffix(' 00:00:00')} {clock}" if clock not in NOTHING else day
+
+    def _has_time(self) -> bool:
+        try:
+            return bool(values.moment(self.time()))
+        except Unreadable:
+            return False
+
+    def refuse_other_rows(self) -> None:
+        """Refuse remarks, totals, further headers, and rows whose values are not below their columns."""
+        cells, width = self._cells, len(self._columns.header)
+        if layouts.header_of(cells) == self._columns.header:
+            raise _Not(Kind.NOT_MONEY_IN, N_("The row names the columns."))
+        amounts = (Role.SIGNED, Role.AMOUNT, Role.INCOME, Role.EXPENSE)
+        without_amount = all(self.one(role) in NOTHING for role in amounts)
+        is_told = self.one(Role.REFERENCE) not in NOTHING or self._has_time()
+        if not is_told and (without_amount or cells[0].startswith(SUMMARY)):
+            raise _Not(Kind.NOT_MONEY_IN, N_("The row is a remark or a total."))
+        if any(cells[width:]):
+            raise _Not(Kind.UNCLEAR, N_("The row has more values than the file has columns."))
+        if any(map(values.is_damaged, cells[:width])):
+            damaged = {name for name, cell in zip(self._columns.header, cells, strict=False) if values.is_damaged(cell)}
+            used = {self._columns.header[place] for role, places in self._columns.places.items() for place in places
+                    if role not in (Role.IGNORED, Role.NOTE, Role.PAYER, Role.ACCOUNT)}  # fmt: skip
+            if damaged & used:
+                raise _Not(Kind.UNCLEAR, N_("Damaged characters in column %(name)s."), name=min(damaged & used))
+
+    def refuse_other_currencies(self) -> None:
+        for currency in self.all(Role.CURRENCY):
+            if currency in NOTHING:
+                raise _Not(Kind.UNCLEAR, N_("The row has no currency."))
+            if not values.is_yuan(currency):
+                raise _Not(Kind.NOT_MONEY_IN, N_("Another currency: %(currency)s."), currency=currency[:20])
+
+    def amount(self) -> tuple[int, bool]:
+        """Return the amount in fen with its sign, and whether its column is not one of sent money."""
+        stated = [
+            (self.readable(role, values.amount, text), role is not Role.EXPENSE)
+            for role in (Role.SIGNED, Role.AMOUNT, Role.INCOME, Role.EXPENSE)
+            if (text := self.one(role)) not in NOTHING
+        ]
+        moved = [(fen, is_in) for fen, is_in in stated if fen]
+        if stated and not moved:
+            raise _Not(Kind.NOT_MONEY_IN, N_("The amount is 0."))
+        if len(moved) != 1:
+            raise _Not(Kind.UNCLEAR, N_("The row has no single amount."))
+        [(fen, is_in)] = moved
+        return (-fen, False) if self.has(Role.SIGNED) and fen < 0 else (fen, is_in)
+
+    def is_in(self, by_column: bool) -> bool:
+        """Return whether money was received, by the column of the amount and the columns of the direction."""
+        directions = {values.direction(text) for text in self.all(Role.DIRECTION)}
+        if Direction.UNKNOWN in directions or len(directions) > 1:
+            shown = ", ".join(self.all(Role.DIRECTION))[:40]
+            raise _Not(Kind.UNCLEAR, N_("Unknown direction: %(direction)s."), direction=shown)
+        if directions == {Direction.NEUTRAL}:
+            raise _Not(Kind.NOT_MONEY_IN, N_("The row is neither income nor expense."))
+        if not directions or self.has(Role.AMOUNT):
+            return directions == {Direction.IN} if directions else by_column
+        if by_column != (directions == {Direction.IN}):
+            raise _Not(Kind.UNCLEAR, N_("The direction does not match the column of the amount."))
+        return by_column
+
+    def refuse_other_statuses(self) -> None:
+        for text in self.all(Role.STATUS):
+            meaning = values.status(text)
+            if meaning is Meaning.RETURNED:
+                raise _Not(Kind.TAKEN_BACK, RETURNED, status=text[:40])
+            if meaning is Meaning.UNCLEAR:
+                raise _Not(Kind.UNCLEAR, N_("Unknown status: %(status)s."), status=text[:40])
+            if meaning is not Meaning.PAID:
+                raise _Not(Kind.NOT_MONEY_IN, N_("The money was not received: %(status)s."), status=text[:40])
+
+
+def _cancelled(rows: list[Movement]) -> list[Movement]:
+    """Return the rows, of which those that take money back cancel the payments that they reverse.
+
+    A payment is identified by its transaction ID. Without one, every payment of the amount may be the reversed one.
+    """
+    by_id: dict[str, list[int]] = defaultdict(list)
+    by_amount: dict[int, list[int]] = defaultdict(list)
+    for place, row in enumerate(rows):
+        if row.kind is Kind.RECEIVED:
+            by_id[row.reference].append(place)
+            by_amount[row.amount or 0].append(place)
+    for place, row in enumerate(rows):
+        named = [each for number in (row.original, row.reference) if number for each in by_id[number]]
+        whole = [each for each in named if row.amount == -(rows[each].amount or 0)]
+        if row.kind is Kind.TAKEN_BACK or (row.kind is Kind.NOT_MONEY_IN and whole):
+            is_of_itself = row.why is not None and row.why.text == RETURNED
+            for each in named or ([] if is_of_itself else by_amount[abs(row.amount or 0)]):
+                kind = Kind.NOT_MONEY_IN if each in whole else Kind.UNCLEAR
+                text = TAKEN_BACK if each in whole else MAYBE_TAKEN_BACK
+                rows[each] = replace(rows[each], kind=kind, why=OperatorError(text, line=str(row.at)))
+            if whole:
+                why = OperatorError(TAKES_BACK, line=str(rows[whole[0]].at))
+                rows[place] = replace(row, kind=Kind.NOT_MONEY_IN, why=why)
+    return rows

@@ -21,9 +21,31 @@ from services.console import bulk, order_list, to_do
 from services.console.perform import Given
 from services.errors import N_, OperatorError
 from services.security import audit
-from services.statements import received
+from services.statements import kept_layouts, layouts, received, tables
+from services.statements.layouts import Role, UnknownLayout
 
 MOST_SHOWN = 5  # refusals that a message names
+EXAMPLES = 3  # rows below the header of an unknown file that are shown
+MOST_HEADERS = 40  # rows of an unknown file that can be chosen as the header
+ROLES = {
+    Role.IGNORED: lazy_gettext("Not needed"),
+    Role.TIME: lazy_gettext("Time, or day"),
+    Role.CLOCK: lazy_gettext("Time of day, next to a column with the day"),
+    Role.REFERENCE: lazy_gettext("Transaction ID"),
+    Role.ORIGINAL: lazy_gettext("Transaction ID of the payment that the row takes back"),
+    Role.INCOME: lazy_gettext("Amount received"),
+    Role.EXPENSE: lazy_gettext("Amount sent"),
+    Role.SIGNED: lazy_gettext("Amount, with a minus if it was sent"),
+    Role.AMOUNT: lazy_gettext("Amount, with the direction in another column"),
+    Role.DIRECTION: lazy_gettext("Direction: received or sent"),
+    Role.STATUS: lazy_gettext("Status"),
+    Role.CURRENCY: lazy_gettext("Currency"),
+    Role.KIND: lazy_gettext("Type of transaction"),
+    Role.REVERSED: lazy_gettext("Mark of a reversal"),
+    Role.NOTE: lazy_gettext("Note, or order number"),
+    Role.PAYER: lazy_gettext("Name of the payer"),
+    Role.ACCOUNT: lazy_gettext("Account of the payer"),
+}
 
 CLAIMS = ListPage(
     "claims",
@@ -172,13 +194,56 @@ def match() -> Any:
     try:
         channel = _chosen_channel()
         _, content = uploads.received("file")
-        lines = received.read(content)
-        found = matching.match(channel, lines)
+        statement = tables.alone(_read, channel, content)
+        found = matching.match(channel, statement.rows)
+    except UnknownLayout as unknown:
+        return _columns_page(channel, unknown)
     except OperatorError as refusal:
         return _upload_page(message_of(refusal))
-    detail = f"{len(lines)} payments, {len(found.matched)} matched"
+    detail = f"{len(statement.rows)} rows, {len(found.matched)} matched"
     audit.record(access.actor(), "match statement", "channel", str(channel.id), detail)
     return _matches_page(channel, found)
+
+
+def _read(channel: Channel, content: bytes) -> received.Statement:
+    """Read the statement by a known layout, or by the roles that the form has for its columns, which are then kept.
+
+    Raises:
+        UnknownLayout: its columns are not known, or the form is about other columns.
+    """
+    kept, roles = kept_layouts.of(channel), request.form.getlist("role")
+    if not roles:
+        return received.read(content, kept)
+    head = received.head_of(content)
+    header = next((layouts.header_of(cells) for at, cells in head if str(at) == request.form.get("header")), [])
+    if not header or header != request.form.getlist("name"):
+        raise UnknownLayout(head)
+    try:
+        chosen = layouts.confirmed(header, [Role(role) for role in roles])
+        layouts.check(chosen)
+    except (OperatorError, ValueError) as refusal:
+        known = refusal if isinstance(refusal, OperatorError) else OperatorError(N_("Choose what each column has."))
+        raise UnknownLayout(head, known.text, **known.values) from None
+    statement = received.read(content, [chosen, *kept])
+    kept_layouts.keep(channel, chosen, access.actor())
+    return statement
+
+
+def _columns_page(channel: Channel, unknown: UnknownLayout) -> tuple[str, int]:
+    """Show the first rows of a file, and ask what each of its columns has."""
+    chosen = next((at for at, (line, _) in enumerate(unknown.rows) if str(line) == request.form.get("header")), None)
+    line, cells = unknown.rows[unknown.header if chosen is None else chosen]
+    names = layouts.header_of(cells)
+    given = request.form.getlist("role") if names == request.form.getlist("name") else []
+    below = [row for at, row in unknown.rows if at > line][:EXAMPLES]
+    return render_template(
+        "console/claims/columns.html",
+        **{"channel": channel, "problem": message_of(unknown), "line": line, "names": names, "roles": ROLES},
+        titles=cells,
+        chosen=given or [role.value for role in layouts.suggested(names)],
+        examples=[[row[place] for row in below if place < len(row) and row[place]] for place in range(len(names))],
+        headers=[(at, " | ".join(filter(None, row))[:80]) for at, row in unknown.rows[:MOST_HEADERS]],
+    ), 422
 
 
 def _chosen_channel() -> Channel:

@@ -1,12 +1,17 @@
 """The list of claims, deciding on many of them at once, and matching them with an uploaded statement."""
 
 import io
+import re
+from datetime import datetime
 
 import pytest
 
+from gateways.base import CHINA
+from models.tables.channel import Channel
 from models.tables.ledger import Posting
 from models.tables.operator import AuditEntry
 from models.tables.order import Order
+from models.tables.statement_layout import StatementLayout
 from services.console import bulk
 from tests.blueprints.console import acting
 from tests.blueprints.console.acting import Forms, main_form
@@ -41,12 +46,18 @@ def upload(console, page):
     """`upload(text, channel=3)`: the response to an uploaded statement."""
 
     def sent(content, channel=MANUAL, client=console):
-        raw = content if isinstance(content, bytes) else content.encode()
+        raw = content if isinstance(content, bytes) else timed(content).encode()
         token = page(client=client).fields["csrf_token"]
         data = {"csrf_token": token, "channel": str(channel), "file": (io.BytesIO(raw), "bills.csv")}
         return client.post("/console/claims/upload", data=data, content_type="multipart/form-data")
 
     return sent
+
+
+def timed(text):
+    """The statement with the present time on lines that end before their time."""
+    now = f"{datetime.now(CHINA):%Y-%m-%d %H:%M:%S}"
+    return "".join(f"{line},{now}\n" if line.count(",") == 2 else f"{line}\n" for line in text.splitlines())
 
 
 def status(order_no):
@@ -180,7 +191,7 @@ def test_a_slow_bulk_action_leaves_the_rest_as_it_was(console, ask, claimed, mon
     assert [status(each) for each in numbers] == ["paid", "paid"]
 
 
-HEAD = "流水号,收入金额,附言\n"
+HEAD = "流水号,收入金额,附言,交易时间\n"
 
 
 def test_a_statement_confirms_its_matches_with_their_transaction_ids(console, upload, claimed):
@@ -207,12 +218,13 @@ def test_a_statement_confirms_its_matches_with_their_transaction_ids(console, up
 
 def test_a_statement_leaves_no_payer_behind(upload, claimed, rows, caplog):
     claimed("88.00")
-    text = "流水号,收入金额,附言,对方户名\nB1,88.00,,张三丰\nB2,5.00,张三丰付款,张三丰\n"
+    now = f"{datetime.now(CHINA):%Y-%m-%d %H:%M:%S}"
+    text = f"流水号,收入金额,附言,对方户名,交易时间\nB1,88.00,,张三丰,{now}\nB2,5.00,张三丰付款,张三丰,{now}\n"
     assert "张三丰付款" in upload(text).text
     assert not any("张三丰" in str(found) for found in rows().values())
     assert "张三丰" not in caplog.text
     entry = AuditEntry.get(AuditEntry.action == "match statement")
-    assert (entry.about, entry.key, entry.detail) == ("channel", "3", "2 payments, 1 matched")
+    assert (entry.about, entry.key, entry.detail) == ("channel", "3", "2 rows, 1 matched")
 
 
 @pytest.mark.parametrize(
@@ -221,12 +233,10 @@ def test_a_statement_leaves_no_payer_behind(upload, claimed, rows, caplog):
         (HEAD + "B1,1.00,x\n", 2, "Choose the channel whose account the statement is for."),
         (HEAD + "B1,1.00,x\n", "", "Choose the channel whose account the statement is for."),
         (b"", MANUAL, "The file is empty."),
-        (b"PK\x03\x04 workbook", MANUAL, "Excel workbook"),
-        (b"\xff\xfe" + bytes(9), MANUAL, "neither UTF-8 nor GBK"),
-        (b"\x00" * 4_000, MANUAL, "No line of the file names columns"),
-        ("姓名,金额\n<script>,1.00\n", MANUAL, "No line of the file names columns"),
+        (b"PK\x03\x04 workbook", MANUAL, "The Excel workbook is damaged."),
+        (b"\x00" * 4_000, MANUAL, "neither a CSV file"),
     ],
-    ids=["sandbox channel", "no channel", "empty", "workbook", "utf-16", "zeros", "no columns"],
+    ids=["sandbox channel", "no channel", "empty", "workbook", "zeros"],
 )
 def test_a_file_that_can_not_be_used_is_refused_with_the_remedy(upload, content, channel, words):
     answer = upload(content, channel)
@@ -240,6 +250,70 @@ def test_hostile_cells_are_shown_as_text(upload, claimed):
     assert answer.status_code == 200
     assert "<script>alert" not in answer.text
     assert "\u202e" not in answer.text
+
+
+OTHER = "某某银行,,,\n日期,凭证,金额,收/支,说明\n"
+
+
+def of_columns(page):
+    """The form that asks for the columns: its hidden names, and the roles that it suggests."""
+    names = re.findall(r'name="name" value="([^"]*)"', page)
+    return {"name": names, "role": re.findall(r'<option value="(\w+)" selected>(?!\d)', page), "header": "2"}
+
+
+def test_the_columns_of_another_bank_are_asked_for_once_and_kept(console, page, upload, claimed):
+    order_no = claimed("88.00")
+    today = f"{datetime.now(CHINA):%Y年%m月%d日 %H:%M:%S}"
+    text = f"{OTHER}{today},N1,88.00,收入,{order_no}\n{today},N2,5.00,支出,手续费\n"
+    asked = upload(text)
+    assert asked.status_code == 422
+    assert "Choose what each one has." in asked.text
+    form = of_columns(asked.text)
+    assert form["name"] == ["日期", "凭证", "金额", "收/支", "说明"]
+    assert form["role"] == ["time", "ignored", "amount", "direction", "ignored"]
+
+    def answered(roles):
+        token = page().fields["csrf_token"]
+        data = {
+            "csrf_token": token,
+            "channel": "3",
+            "file": (io.BytesIO(text.encode()), "x.csv"),
+            **form,
+            "role": roles,
+        }
+        return console.post("/console/claims/upload", data=data, content_type="multipart/form-data")
+
+    refused = answered(["time", "ignored", "amount", "direction", "note"])
+    assert refused.status_code == 422
+    assert "Choose the columns of the transaction ID and of the time." in refused.text
+    assert of_columns(refused.text)["role"][4] == "note", "the choices stay"
+    assert "looks like a direction" in answered(["time", "reference", "signed", "ignored", "note"]).text
+
+    matched = answered(["time", "reference", "amount", "direction", "note"])
+    assert matched.status_code == 200
+    assert order_no in matched.text
+    assert upload(text).status_code == 200, "the columns are known now"
+    entry = AuditEntry.get(AuditEntry.action == "confirm columns")
+    assert (entry.key, entry.detail) == ("3", "日期=time, 凭证=reference, 金额=amount, 收/支=direction, 说明=note")
+
+
+def test_columns_of_one_channel_are_asked_for_again_on_another(upload, flask):
+    flask("channel", "add", "--category", "gateway_c", "--driver", "manual", "--name", "Second bank")
+    row = StatementLayout.insert(
+        channel=MANUAL, header='["a", "b", "c"]', roles='["time", "reference", "signed"]', who="anna", createtime=1
+    )
+    row.execute()
+    text = b"a,b,c\n2026-11-25,N1,1.00\n"
+    assert upload(text).status_code == 200
+    other = Channel.get(Channel.name == "Second bank").id
+    assert upload(text, other).status_code == 422
+
+
+def test_a_viewer_can_not_state_columns(viewer, page):
+    token = page("claims/", client=viewer).fields.get("csrf_token", "")
+    answer = viewer.post("/console/claims/upload", data={"csrf_token": token, "role": ["time"]})
+    assert answer.status_code in (400, 403)
+    assert StatementLayout.select().count() == 0
 
 
 def test_exceptions_are_found_by_amount_transaction_id_and_order_number(page, world):

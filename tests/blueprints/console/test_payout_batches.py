@@ -240,8 +240,8 @@ def test_a_status_that_is_not_clearly_a_success_is_unclear(accepted, create, res
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"PK\x03\x04", "This is an Excel workbook."),
-        (b"\xff\xff", "The file is not a CSV file in UTF-8 or GBK."),
+        (b"PK\x03\x04", "The Excel workbook is damaged."),
+        (bytes(99), "neither a CSV file"),
         ("编号,金额\r\nP1-1,10.00".encode(), "The file has no column with the result of each payout"),
         (b"", "The file is empty."),
     ],

@@ -153,7 +153,12 @@ def test_bulk_actions_and_uploads_read_nothing_that_grows(raw, app, api, flask):
             client.post("/console/batch/1/result/upload", data={"csrf_token": token, "row": "1:paid:R-1"}).status_code
             == 200
         )
-        assert upload("claims", f"流水号,金额,备注\nR-2,12.00,{deposit} SHOP-1\n", channel=3).status_code == 200
+        assert (
+            upload(
+                "claims", f"交易时间,流水号,收入金额,附言\n2026-11-25,R-2,12.00,{deposit} SHOP-1\n", channel=3
+            ).status_code
+            == 200
+        )
     nothing(findings(raw, heard.statements))
 
 

@@ -1,5 +1,8 @@
 """Matching a statement's payments with open deposits: by number, otherwise by an amount that only one claim has."""
 
+from datetime import datetime
+
+from gateways.base import CHINA
 from models.tables.channel import Channel
 from services.claims import matching
 from services.statements import received
@@ -10,7 +13,9 @@ MANUAL = 3
 
 def matched(*lines, head="流水号,收入金额,附言,交易时间"):
     """The result of a statement with these lines."""
-    return matching.match(Channel.get_by_id(MANUAL), received.read("\n".join([head, *lines]).encode()))
+    now = f"{datetime.now(CHINA):%Y-%m-%d %H:%M:%S}"
+    timed = [line if line.count(",") == 3 else f"{line},{now}" for line in lines]
+    return matching.match(Channel.get_by_id(MANUAL), received.read("\n".join([head, *timed]).encode()).rows)
 
 
 def pairs(found):

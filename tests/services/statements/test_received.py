@@ -1,12 +1,16 @@
-"""The received payments of statements as banks, Alipay and WeChat write them."""
+"""What each row of an account statement says, in the layouts of Alipay, WeChat and banks."""
 
-import time
+import io
 
 import pytest
+from openpyxl import Workbook
 
 from services.errors import OperatorError
-from services.statements import received
+from services.statements import layouts, received
+from services.statements.layouts import Role, UnknownLayout
+from services.statements.received import Kind
 
+RECEIVED, TAKEN_BACK, NOT_MONEY_IN, UNCLEAR = Kind.RECEIVED, Kind.TAKEN_BACK, Kind.NOT_MONEY_IN, Kind.UNCLEAR
 ALIPAY = """支付宝（中国）网络技术有限公司  电子客户回单
 起始时间：[2026-11-25 00:00:00]
 ------------------------
@@ -15,100 +19,219 @@ ALIPAY = """支付宝（中国）网络技术有限公司  电子客户回单
 2026-11-25 10:05:00,日用百货,超市,s***@x.com,购物,支出,88.00,余额,交易成功,20261125220012\t,\t,,
 2026-11-25 10:06:00,转账红包,李四,b***@x.com,转账,收入,50.00,余额,交易关闭,20261125220013\t,\t,,
 2026-11-25 10:07:00,投资理财,余额宝,,收益,不计收支,0.10,余额宝,交易成功,20261125220014\t,\t,,
+2026-11-25 10:08:00,转账红包,王五,c***@x.com,转账,收入,60.00,余额,交易成功,20261125220015\t,\t,退款,
 """
 WECHAT = """微信支付账单明细,,,,,,,,
 微信昵称：[shop],,,,,,,,
 交易时间,交易类型,交易对方,商品,收/支,金额(元),支付方式,当前状态,交易单号,商户单号,备注
 2026-11-25 11:00:00,二维码收款,王五,"收款方备注:1002",收入,¥256.50,/,已收钱,`1000050001`,/,"/"
 2026-11-25 11:01:00,转账,赵六,/,支出,¥10.00,零钱,对方已收钱,1000050002,/,/
+2026-11-25 11:02:00,二维码收款,钱七,/,收入,¥20.00,/,已全额退款,1000050003,/,/
+2026-11-25 11:03:00,商户消费-退款,超市,/,收入,¥30.00,/,支付成功,1000050004,/,/
 """
-BANK = """户名,测试商户,,,,,,
-交易日期,交易时间,收入金额（元）,支出金额（元）,账户余额,对方户名,交易流水号,附言
-20261125,101233,"1,288.00",,"10,000.00",李四,CMB0001,SHOP-1004
-20261125,101500,,5.00,"9,995.00",银行,CMB0002,手续费
-合计,,"1,288.00",5.00,,,,
+CMB = """账号,12345
+账号,账号名称,币种,交易日,交易时间,起息日,交易类型,借方金额,贷方金额,余额,摘要,流水号,用途,业务摘要,其它摘要,收/付方名称,收/付方帐号,冲帐标志
+1,商户,人民币,20261125,101233,20261125,转账,,"1,288.00","10,000.00",SHOP-1004,CMB0001,,,,李四,6222,
+1,商户,人民币,20261125,101500,20261125,费用,5.00,,"9,995.00",手续费,CMB0002,,,,银行,,
+1,商户,美元,20261125,101600,20261125,转账,,60.00,60.00,,CMB0003,,,,李四,6222,
+1,商户,人民币,20261125,101700,20261125,转账,,-70.00,60.00,,CMB0004,,,,李四,6222,
+1,商户,人民币,20261125,101800,20261125,转账,,80.00,60.00,,CMB0005,,,,李四,6222,Y
+1,商户,,20261125,101900,20261125,转账,,90.00,60.00,,CMB0006,,,,李四,6222,
+合计,,,,,,,5.00,"1,288.00",,,,,,,,,
+共7笔
 """
-ENGLISH = "Date,Description,Amount,Transaction ID\n2026-11-25,INV 7,+12.50,T1\n2026-11-25,fee,-1.00,T2\n"
+ICBC = """凭证号,本方账号,对方账号,交易时间,借/贷,借方发生额,贷方发生额,对方行号,摘要,用途,对方单位名称,余额,个性化信息
+7001,1,2,2026-11-25 10:00:00,贷,,100.00,3,转账,货款,张三,100.00,
+0,1,2,2026-11-25 10:01:00,贷,,50.00,3,转账,货款,张三,150.00,
+7003,1,2,2026-11-25 10:02:00,贷,40.00,,3,转账,货款,张三,150.00,
+7004,1,2,2026-11-25 10:03:00,往,,40.00,3,转账,货款,张三,150.00,
+"""
+PLAIN = "交易时间,流水号,收入金额,附言\n"
 
 
-def brief(lines):
-    return [(line.reference, line.amount, line.note, bool(line.problem)) for line in lines]
+def brief(text, encoding="utf-8"):
+    rows = received.read(text.encode(encoding)).rows
+    return [(row.at, row.kind, row.amount) for row in rows]
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "gbk"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "gb18030", "utf-16"])
 @pytest.mark.parametrize(
-    ("text", "lines"),
+    ("text", "rows"),
     [
-        (ALIPAY, [("20261125220011", 10_000, "收钱码收款 订单 1001", False), ("20261125220013", 5_000, "转账", True)]),
-        (WECHAT, [("1000050001", 25_650, "收款方备注:1002", False)]),
-        (BANK, [("CMB0001", 128_800, "SHOP-1004", False)]),
-        (ENGLISH, [("T1", 1_250, "INV 7", False)]),
+        (
+            ALIPAY,
+            [
+                (5, RECEIVED, 10_000),
+                (6, NOT_MONEY_IN, -8_800),
+                (7, NOT_MONEY_IN, 5_000),
+                (8, NOT_MONEY_IN, 10),
+                (9, UNCLEAR, 6_000),
+            ],
+        ),
+        (WECHAT, [(4, RECEIVED, 25_650), (5, NOT_MONEY_IN, -1_000), (6, TAKEN_BACK, 2_000), (7, UNCLEAR, 3_000)]),
+        (
+            CMB,
+            [
+                (3, RECEIVED, 128_800),
+                (4, NOT_MONEY_IN, -500),
+                (5, NOT_MONEY_IN, None),
+                (6, TAKEN_BACK, -7_000),
+                (7, UNCLEAR, 8_000),
+                (8, UNCLEAR, None),
+                (9, NOT_MONEY_IN, None),
+                (10, NOT_MONEY_IN, None),
+            ],
+        ),
+        (ICBC, [(2, RECEIVED, 10_000), (3, UNCLEAR, 5_000), (4, UNCLEAR, -4_000), (5, UNCLEAR, 4_000)]),
     ],
-    ids=["alipay", "wechat", "bank", "english"],
+    ids=["alipay", "wechat", "cmb", "icbc"],
 )
-def test_received_payments_are_read(text, lines, encoding):
-    if encoding == "gbk":
-        text = text.replace("¥", "￥")
-    assert brief(received.read(text.encode(encoding))) == lines
+def test_each_row_of_a_known_layout_says_one_thing(text, rows, encoding):
+    assert brief(text, encoding) == rows
 
 
-def test_a_bank_says_debit_or_credit_in_a_column():
-    text = "流水号,借贷标志,交易金额,摘要\nA,贷,10.00,x\nB,借,20.00,y\n"
-    assert brief(received.read(text.encode())) == [("A", 1_000, "x", False)]
+def test_a_payment_has_its_facts():
+    row = received.read(CMB.encode()).rows[0]
+    assert (row.reference, row.note, row.payer, row.account) == ("CMB0001", "SHOP-1004", "李四", "6222")
+    assert (row.since, row.until) == (1_795_572_753, 1_795_572_753)
 
 
-def test_a_day_ends_with_its_last_second_in_china():
-    (line,) = received.read("日期,流水号,金额\n2026-11-25,A,1.00\n".encode())
-    assert line.until == 1_795_622_399
-    (line,) = received.read("日期,流水号,金额\n2026-13-99,A,1.00\n".encode())
-    assert line.until is None
+def test_a_workbook_is_read_like_its_csv_file():
+    book = Workbook()
+    for line in WECHAT.replace("¥", "").splitlines()[2:4]:
+        book.active.append([cell.strip('`"') for cell in line.split(",")])
+    raw = io.BytesIO()
+    book.save(raw)
+    [row] = received.read(raw.getvalue()).rows
+    assert (row.kind, row.amount, row.reference, row.note) == (RECEIVED, 25_650, "1000050001", "收款方备注:1002")
 
 
-def test_a_line_without_a_transaction_id_can_not_be_matched():
-    first, second = received.read(f"流水号,金额\n,1.00\n{'9' * 201},2.00\n".encode())
-    assert first.problem
-    assert second.problem
+@pytest.mark.parametrize("amount", [".50", "６０.０８", "60.090", '"1，060.14"', "CNY60.11", "¥60.11"])
+def test_a_payment_counts_in_every_spelling_of_its_amount(amount):
+    [(_, kind, fen)] = brief(f"{PLAIN}2026-11-25,B1,{amount},x\n")
+    assert kind is RECEIVED
+    assert fen > 0
 
 
 @pytest.mark.parametrize(
-    ("raw", "words"),
+    ("row", "kind"),
     [
-        (b"PK\x03\x04" + bytes(100), "Excel workbook"),
-        (b"\x1f\x8b" + bytes(100), "compressed"),
-        (b"\xff\xfeA\x00", "neither UTF-8 nor GBK"),
-        (b"\x89PNG\r\n\x1a\n" + bytes(range(256)), "neither UTF-8 nor GBK"),
-        (bytes(5_000), "No line of the file names columns"),
-        ("姓名,金额\n张三,1.00\n".encode(), "No line of the file names columns"),
-        ('流水号,金额\n"A,1.00\n'.encode(), "line 2"),
-        ("流水号,金额\n2.0261E+27,1.00\n".encode(), "a spreadsheet shortened"),
-        (f"流水号,金额\n{'x' * 200_000},1.00\n".encode(), "line 2"),
+        *[(f"2026-11-25,B1,{amount},x", UNCLEAR) for amount in ("1e5", "12.345", "USD60", "x", "", "6\ufffd")],
+        *[(f"2026-11-25,B1,{amount},x", TAKEN_BACK) for amount in ("60.25-", "-60.25", "(60.25)")],
+        ("2026-11-25,B1,0.00,x", NOT_MONEY_IN),
+        *[(f"{time},B1,1.00,x", UNCLEAR) for time in ("2026-13-99", "", "11/25/2026", "2026-11-2\ufffd")],
+        *[
+            (f"2026-11-25,{number},1.00,x", UNCLEAR)
+            for number in ("", "0", "-", "/", "00000000", "2.02611E+27", "9" * 65)
+        ],
+        *[(f"2026-11-25,B1,1.00,{note}", UNCLEAR) for note in ("冲正", "退款 1001", "跨行退汇")],
+        ("2026-11-25,B1,1.00,a,b", UNCLEAR),
+        ("2026-11-25,B1,1.00,\ufffd", RECEIVED),
+        ("2026-11-25,B1,1.00", RECEIVED),
+        ("交易时间,流水号,收入金额,附言", NOT_MONEY_IN),
+        ("合计,,1.00,", NOT_MONEY_IN),
+        ("导出人：张三", NOT_MONEY_IN),
     ],
-    ids=["xlsx", "gzip", "utf-16", "image", "zeros", "no columns", "open quote", "shortened", "huge cell"],
 )
-def test_a_file_that_is_no_statement_is_refused(raw, words):
+def test_a_row_that_is_not_understood_is_never_a_payment(row, kind):
+    assert [each[1] for each in brief(PLAIN + row + "\n")] == [kind]
+
+
+def test_a_damaged_note_is_kept_as_such():
+    [row] = received.read(f"{PLAIN}2026-11-25,B1,1.00,10\ufffd1\n".encode()).rows
+    assert "\ufffd" in row.note
+
+
+@pytest.mark.parametrize(
+    ("reversal", "kinds"),
+    [
+        ("2026-11-25,B1,-60.25,", [NOT_MONEY_IN, RECEIVED, NOT_MONEY_IN]),
+        ("2026-11-25,B9,-60.25,冲正", [UNCLEAR, UNCLEAR, TAKEN_BACK]),
+        ("2026-11-25,B1,-10.00,", [UNCLEAR, RECEIVED, TAKEN_BACK]),
+        ("2026-11-25,B9,-9.00,冲正", [RECEIVED, RECEIVED, TAKEN_BACK]),
+    ],
+)
+def test_a_reversal_cancels_the_payment_that_it_names_or_makes_its_amount_unclear(reversal, kinds):
+    text = f"{PLAIN}2026-11-25,B1,60.25,\n2026-11-25,B2,60.25,\n{reversal}\n"
+    assert [each[1] for each in brief(text)] == kinds
+
+
+HEADER = ["日期", "凭证", "金额", "收/支", "币种", "结果", "说明"]
+ROLES = [Role.TIME, Role.REFERENCE, Role.AMOUNT, Role.DIRECTION, Role.CURRENCY, Role.STATUS, Role.NOTE]
+ROW = "2026-11-25,A1,1.00,收入,CNY,成功,x"
+
+
+def other(text, header=tuple(HEADER), roles=ROLES):
+    return received.read(text.encode(), [layouts.confirmed([layouts.bare(each) for each in header], roles)]).rows
+
+
+def test_an_unknown_header_asks_for_its_columns():
+    with pytest.raises(UnknownLayout) as asked:
+        received.read(f"银行,,\n{','.join(HEADER)}\n{ROW}\n".encode())
+    assert asked.value.header == 1
+
+
+def test_confirmed_columns_read_files_with_the_same_header_only():
+    text = f"{','.join(HEADER)}\n{ROW}\n2026-11-25,A2,1.00,支出,CNY,成功,x\n"
+    assert [row.kind for row in other(text)] == [RECEIVED, NOT_MONEY_IN]
+    with pytest.raises(UnknownLayout):
+        other(text.replace("说明", "备注"))
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "what"),
+    [(3, "收入", "a direction"), (4, "CNY", "a currency"), (5, "成功", "a status")],
+)
+@pytest.mark.parametrize("is_named", [True, False])
+def test_a_column_that_may_change_the_meaning_of_a_row_is_not_ignored(place, value, what, is_named):
+    header = [*HEADER[:place], HEADER[place] if is_named else "x", *HEADER[place + 1 :]]
+    roles = [*ROLES[:place], Role.IGNORED, *ROLES[place + 1 :]]
+    if place == 3:
+        roles[2] = Role.SIGNED
+    with pytest.raises(UnknownLayout, match=f"Column {header[place]} looks like {what}"):
+        other(f"{','.join(header)}\n{ROW}\n", header, roles)
+
+
+def test_a_further_column_of_a_known_layout_may_not_be_a_currency():
+    with pytest.raises(UnknownLayout, match="looks like a currency"):
+        received.read("交易时间,流水号,收入金额,附言,交易币种\n2026-11-25,B1,1.00,x,USD\n".encode())
+    [row] = received.read("交易时间,流水号,收入金额,附言,网点\n2026-11-25,B1,1.00,x,7\n".encode()).rows
+    assert row.kind is RECEIVED
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({3: Role.NOTE}, "received or sent"),
+        ({2: Role.NOTE}, "one column of amounts"),
+        ({2: Role.SIGNED, 6: Role.INCOME}, "one column of amounts"),
+        ({2: Role.EXPENSE}, "one column of amounts"),
+        ({0: Role.NOTE}, "of the transaction ID and of the time"),
+        ({1: Role.NOTE}, "of the transaction ID and of the time"),
+        ({6: Role.TIME}, "same meaning"),
+    ],
+)
+def test_roles_that_leave_money_or_time_open_are_refused(change, words):
+    roles = [change.get(place, role) for place, role in enumerate(ROLES)]
     with pytest.raises(OperatorError, match=words):
-        received.read(raw)
+        layouts.check(layouts.confirmed(HEADER, roles))
 
 
-def test_too_many_payments_are_refused(monkeypatch):
-    monkeypatch.setattr(received, "MOST_LINES", 2)
-    with pytest.raises(OperatorError, match="more than 2 received payments"):
-        received.read("流水号,金额\nA,1.00\nB,1.00\nC,1.00\n".encode())
+def test_the_suggested_roles_of_a_bank_are_those_of_its_names():
+    header = [
+        layouts.bare(each)
+        for each in ("交易日期", "交易时间", "收入金额（元）", "支出金额（元）", "流水号", "附言", "余额")
+    ]
+    suggested = [Role.TIME, Role.CLOCK, Role.INCOME, Role.EXPENSE, Role.REFERENCE, Role.NOTE, Role.IGNORED]
+    assert layouts.suggested(header) == suggested
 
 
-@pytest.mark.parametrize("amount", ["1e5", "１２", "12.345", "9" * 14, "NaN", "--1", ""])
-def test_a_text_that_is_no_amount_is_no_payment(amount):
-    assert received.read(f"流水号,金额\nA,{amount}\n".encode()) == []
-
-
-@pytest.mark.parametrize("above", ["\n" * 3_000_000, "x\n" * 1_000_000], ids=["empty lines", "short lines"])
-def test_a_long_file_without_a_header_is_refused_soon(above):
-    begun = time.process_time()
-    with pytest.raises(OperatorError, match="No line of the file names columns"):
-        received.read(above.encode())
-    assert time.process_time() - begun < 1
+def test_too_many_rows_are_refused(monkeypatch):
+    monkeypatch.setattr(received, "MOST_ROWS", 2)
+    with pytest.raises(OperatorError, match="more than 2 rows"):
+        received.read((PLAIN + "2026-11-25,B1,1.00,\n" * 3).encode())
 
 
 def test_only_the_beginning_of_a_long_note_is_read():
-    (line,) = received.read(f"流水号,金额,备注\nA,1.00,{'x' * 10_000}\n".encode())
-    assert len(line.note) == received.LONGEST_NOTE
+    [row] = received.read(f"{PLAIN}2026-11-25,A,1.00,{'x' * 10_000}\n".encode()).rows
+    assert len(row.note) == received.LONGEST_NOTE

@@ -1,0 +1,370 @@
+"""The layouts of statements: which column has which role. The columns of an unknown file are never guessed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from services.errors import N_, OperatorError
+from services.statements import values
+from services.statements.tables import Row
+from services.statements.values import Direction, Meaning
+
+HEADER_WITHIN = 200  # rows of a file that are searched for the names of the columns
+
+
+class Role(StrEnum):
+    """What a column has.
+
+    A negative SIGNED amount is money that was sent. The direction of an AMOUNT is in a column of role DIRECTION. A mark
+    in a column of role REVERSED tells that the row reverses another one, or was reversed.
+    """
+
+    TIME = "time"
+    CLOCK = "clock"
+    REFERENCE = "reference"
+    ORIGINAL = "original"
+    SIGNED = "signed"
+    INCOME = "income"
+    EXPENSE = "expense"
+    AMOUNT = "amount"
+    DIRECTION = "direction"
+    STATUS = "status"
+    CURRENCY = "currency"
+    KIND = "kind"
+    REVERSED = "reversed"
+    NOTE = "note"
+    PAYER = "payer"
+    ACCOUNT = "account"
+    IGNORED = "ignored"
+
+
+OPTIONAL = {Role.PAYER, Role.ACCOUNT, Role.IGNORED}  # a file may lack these columns of its layout
+ONCE = {Role.TIME, Role.CLOCK, Role.REFERENCE, Role.ORIGINAL, Role.SIGNED, Role.INCOME, Role.EXPENSE, Role.AMOUNT}
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A layout: the columns with their roles.
+
+    `header` is None for a layout that ships with the service: a file with these columns may have others. An operator
+    confirmed a layout for the files with exactly this header, a name for each column.
+    """
+
+    title: str
+    columns: tuple[tuple[str, Role], ...]
+    header: tuple[str, ...] | None = None
+
+    def roles_of(self, names: list[str]) -> list[Role] | None:
+        """Return the role of each column of a header; None if the layout is not its."""
+        if self.header is not None:
+            return [role for _, role in self.columns] if self.header == tuple(names) else None
+        roles = {bare(name): role for name, role in self.columns}
+        needed = {name for name, role in roles.items() if role not in OPTIONAL}
+        if needed <= set(names) and all(names.count(name) == 1 for name in needed):
+            return [roles.get(name, Role.IGNORED) for name in names]
+        return None
+
+
+def confirmed(header: list[str], roles: list[Role]) -> Layout:
+    """Return the layout that an operator confirmed for a header."""
+    return Layout(N_("Confirmed columns"), tuple(zip(header, roles, strict=True)), tuple(header))
+
+
+class UnknownLayout(OperatorError):
+    """An operator must state what the columns of a file have. `rows` are its first rows."""
+
+    def __init__(self, rows: list[Row], text: str = "", /, **of_text: str):
+        super().__init__(text or N_("The columns of the file are not known. Choose what each one has."), **of_text)
+        self.rows = rows
+
+    @property
+    def header(self) -> int:
+        """The index of the row that most likely names the columns."""
+        named = [sum(role is not Role.IGNORED for role in suggested(header_of(cells))) for _, cells in self.rows]
+        return named.index(max(named)) if named else 0
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of one file: its header, and the places of each role."""
+
+    layout: Layout
+    header: list[str]
+    places: Mapping[Role, tuple[int, ...]]
+
+    def all(self, role: Role, cells: list[str]) -> list[str]:
+        """Return a row's cells in the columns of a role; "" for a row that ends before."""
+        return [cells[place] if place < len(cells) else "" for place in self.places.get(role, ())]
+
+    def one(self, role: Role, cells: list[str]) -> str:
+        """Return a row's cell in the column of a role; "" if there is none."""
+        return next(iter(self.all(role, cells)), "")
+
+
+_UNIT = re.compile(r"\([+-]?(元|人民币|人民币元|cny|rmb|¥)?\)|[*:]")
+
+
+def bare(name: str) -> str:
+    """Return a column's name in lower case and half width, without blanks and units such as (元)."""
+    return _UNIT.sub("", values.plain(name))
+
+
+def header_of(cells: list[str]) -> list[str]:
+    """Return the bare names of a header, without empty ones at its end."""
+    names = [bare(cell) for cell in cells]
+    while names and not names[-1]:
+        names.pop()
+    return names
+
+
+def find(head: list[Row], known: Sequence[Layout]) -> tuple[int, Columns]:
+    """Return the index of the header among the first rows of a file, and its columns.
+
+    Raises:
+        UnknownLayout: no row names the columns of a layout.
+    """
+    for index, (_, cells) in enumerate(head):
+        names = header_of(cells)
+        for layout in known:
+            if names and (roles := layout.roles_of(names)) is not None:
+                return index, of_roles(layout, names, roles)
+    raise UnknownLayout(head)
+
+
+def of_roles(layout: Layout, names: list[str], roles: list[Role]) -> Columns:
+    """Return the columns of a header with the role of each."""
+    places: dict[Role, tuple[int, ...]] = {}
+    for place, role in enumerate(roles):
+        places[role] = (*places.get(role, ()), place)
+    return Columns(layout, names, places)
+
+
+def check(layout: Layout) -> None:
+    """Raise OperatorError unless the roles say how much money each row has, and in which direction."""
+    roles = [role for _, role in layout.columns]
+    for role in ONCE:
+        if roles.count(role) > 1:
+            raise OperatorError(N_("Two columns have the same meaning: %(role)s."), role=role.value)
+    has = set(roles)
+    ways = [Role.SIGNED in has, Role.INCOME in has, Role.AMOUNT in has]
+    if sum(ways) != 1 or (Role.EXPENSE in has and Role.INCOME not in has):
+        raise OperatorError(
+            N_("Choose one column of amounts: with a sign, of income (and one of expenses), or with a direction.")
+        )
+    if Role.AMOUNT in has and Role.DIRECTION not in has:
+        raise OperatorError(N_("Choose the column that states whether money was received or sent."))
+    if Role.REFERENCE not in has or Role.TIME not in has:
+        raise OperatorError(N_("Choose the columns of the transaction ID and of the time."))
+
+
+# --- columns without a role that would change what a row means
+
+_LOOKS = (
+    (
+        re.compile("收/?支|收/?付|借/?贷|方向|往来标志|dr/cr|debit/credit|direction"),
+        N_("Column %(name)s looks like a direction, and nothing reads it. Choose what it has."),
+    ),
+    (
+        re.compile("币种|币别|货币|currency"),
+        N_("Column %(name)s looks like a currency, and nothing reads it. Choose what it has."),
+    ),
+    (
+        re.compile("状态|处理结果|交易结果|status|result"),
+        N_("Column %(name)s looks like a status, and nothing reads it. Choose what it has."),
+    ),
+)
+_CURRENCIES = {"usd", "hkd", "eur", "jpy", "gbp", "美元", "美金", "港币", "港元", "欧元", "日元", "英镑", "840", "344"}
+
+
+def refuse_unread(columns: Columns, head: list[Row], body: list[Row]) -> None:
+    """Raise UnknownLayout if a column without a role looks like a direction, a currency or a status."""
+    of_layout = {bare(name) for name, _ in columns.layout.columns} if columns.layout.header is None else set()
+    for place in columns.places.get(Role.IGNORED, ()):
+        name = columns.header[place]
+        what = looks_like(name, (cells[place] for _, cells in body if place < len(cells)))
+        if what and name not in of_layout:
+            raise UnknownLayout(head, what, name=name[:40] or str(place + 1))
+
+
+def looks_like(name: str, cells: Iterable[str]) -> str:
+    """Return the reason not to ignore a column, by its name or by all its values; or ""."""
+    for pattern, what in _LOOKS:
+        if pattern.search(name):
+            return what
+    found = {values.plain(cell) for cell in cells} - {"", "/", "-", "--"}
+    if found and all(values.direction(cell) is not Direction.UNKNOWN for cell in found):
+        return _LOOKS[0][1]
+    if found and all(cell in _CURRENCIES or values.is_yuan(cell) for cell in found):
+        return _LOOKS[1][1]
+    if found and all(values.status(cell) is not Meaning.UNCLEAR for cell in found):
+        return _LOOKS[2][1]
+    return ""
+
+
+# --- what a column's name suggests; an operator confirms it
+
+_SUGGESTED = {
+    Role.REFERENCE: (
+        *("交易流水号", "银行流水号", "业务流水号", "账务流水号", "核心流水号", "流水号", "交易单号", "支付宝交易号"),
+        *("交易订单号", "交易号", "回单编号", "transactionid", "transaction_id", "reference", "trade_no"),
+    ),
+    Role.ORIGINAL: ("原交易流水号", "原流水号", "原交易单号", "originaltransactionid"),
+    Role.INCOME: (
+        *("收入金额", "收入", "贷方发生额", "贷方金额", "贷方", "存入金额", "转入金额", "交易金额(收入)"),
+        *("creditamount", "credit", "moneyin", "paidin"),
+    ),
+    Role.EXPENSE: (
+        *("支出金额", "支出", "借方发生额", "借方金额", "借方", "支取金额", "转出金额", "交易金额(支出)"),
+        *("debitamount", "debit", "moneyout", "paidout"),
+    ),
+    Role.AMOUNT: ("交易金额", "金额", "发生额", "amount"),
+    Role.DIRECTION: (
+        *("收/支", "收支", "收支类型", "借贷标志", "借贷方向", "借贷", "借/贷", "资金方向", "方向", "来往账标志"),
+        "direction",
+    ),
+    Role.STATUS: ("当前状态", "交易状态", "状态", "status"),
+    Role.CURRENCY: ("币种", "币别", "货币", "交易币种", "currency"),
+    Role.TIME: ("交易日期", "记账日期", "日期", "date", "交易时间", "入账时间", "付款时间", "记账时间", "time"),
+    Role.KIND: ("交易类型", "业务类型", "交易分类", "类型", "type"),
+    Role.REVERSED: ("冲账标志", "冲帐标志", "冲正标志", "红字标志"),
+    Role.PAYER: ("交易对方", "对方户名", "对方名称", "付款人", "付款方", "对方单位名称", "payer", "counterparty"),
+    Role.ACCOUNT: ("对方账号", "对方账户", "付款账号", "counteraccount"),
+    Role.NOTE: (
+        *("摘要", "备注", "附言", "用途", "商品说明", "商品", "商品名称", "交易说明", "交易附言"),
+        *(
+            "客户附言",
+            "对方附言",
+            "商户单号",
+            "商家订单号",
+            "商户订单号",
+            "remark",
+            "remarks",
+            "note",
+            "memo",
+            "description",
+            "purpose",
+        ),
+    ),
+}
+
+
+def suggested(header: list[str]) -> list[Role]:
+    """Return the roles that the names of a header suggest, for an operator to confirm."""
+    roles = [Role.IGNORED] * len(header)
+    for role, names in _SUGGESTED.items():
+        at = [header.index(name) for name in names if name in header]
+        for place in at[:1] if role in ONCE else at:
+            roles[place] = role
+    if Role.TIME in roles and "交易时间" in header and roles[header.index("交易时间")] is Role.IGNORED:
+        roles[header.index("交易时间")] = Role.CLOCK
+    if Role.AMOUNT in roles and Role.INCOME in roles:
+        roles[roles.index(Role.AMOUNT)] = Role.IGNORED
+    if Role.AMOUNT in roles and Role.DIRECTION not in roles:
+        roles[roles.index(Role.AMOUNT)] = Role.SIGNED
+    return roles
+
+
+# --- layouts that ship with the service: the account statements of banks and wallets
+# Sources: files of Alipay and WeChat Pay as downloaded, and public converters of bank statements
+# (mayswind/ezbookkeeping, deb-sig/double-entry-generator, jiegec/china_bean_importers). Banks change theirs.
+
+
+def _layout(title: str, /, **columns: str) -> Layout:
+    """Return a layout from the names of columns by role, several separated by a blank."""
+    return Layout(title, tuple((name, Role(role)) for role, names in columns.items() for name in names.split()))
+
+
+SHIPPED = (
+    _layout(N_("Plain table"), time="time", reference="transaction_id", income="income", note="note"),
+    _layout(N_("Plain table"), time="交易时间", reference="流水号", income="收入金额", note="附言"),
+    _layout(
+        N_("Alipay, transaction details (app)"),
+        time="交易时间",
+        kind="交易分类",
+        payer="交易对方",
+        account="对方账号",
+        direction="收/支",
+        amount="金额",
+        ignored="收/付款方式",
+        status="交易状态",
+        reference="交易订单号",
+        note="商品说明 商家订单号 备注",
+    ),
+    _layout(
+        N_("Alipay, transactions (web)"),
+        reference="交易号",
+        time="付款时间",
+        ignored="交易创建时间 最近修改时间 交易来源地 服务费（元） 成功退款（元） 资金状态",
+        kind="类型",
+        payer="交易对方",
+        amount="金额（元）",
+        direction="收/支",
+        status="交易状态",
+        note="商家订单号 商品名称 备注",
+    ),
+    _layout(
+        N_("Alipay, account statement (business)"),
+        ignored="账务流水号 账户余额（元） 交易渠道",
+        reference="业务流水号",
+        time="发生时间",
+        account="对方账号",
+        income="收入金额（+元）",
+        expense="支出金额（-元）",
+        kind="业务类型",
+        note="商户订单号 商品名称 备注",
+    ),
+    _layout(
+        N_("WeChat Pay, bill"),
+        time="交易时间",
+        kind="交易类型",
+        payer="交易对方",
+        direction="收/支",
+        amount="金额(元)",
+        ignored="支付方式",
+        status="当前状态",
+        reference="交易单号",
+        note="商品 商户单号 备注",
+    ),
+    _layout(
+        N_("CMB, business account"),
+        ignored="账号 账号名称 起息日 余额 流程实例号 业务名称 业务参考号",
+        currency="币种",
+        time="交易日",
+        clock="交易时间",
+        kind="交易类型",
+        expense="借方金额",
+        income="贷方金额",
+        reference="流水号",
+        note="摘要 用途 业务摘要 其它摘要",
+        payer="收/付方名称 收(付)方名称",
+        account="收/付方帐号 收/付方账号 收(付)方账号",
+        reversed="冲帐标志",
+    ),
+    _layout(
+        N_("ICBC, business account"),
+        ignored="本方账号 余额 对方行号",
+        reference="凭证号",
+        account="对方账号",
+        time="交易时间",
+        direction="借/贷",
+        expense="借方发生额",
+        income="贷方发生额",
+        note="摘要 用途 个性化信息",
+        payer="对方单位名称",
+    ),
+    _layout(
+        N_("CCB, business account"),
+        ignored="账号 账户名称 余额 对方开户机构 记账日期 企业流水号 凭证种类 凭证号",
+        time="交易时间",
+        expense="借方发生额（支取）",
+        income="贷方发生额（收入）",
+        currency="币种",
+        payer="对方户名",
+        account="对方账号",
+        note="摘要 备注",
+        reference="账户明细编号-交易流水号",
+    ),
+)

@@ -77,7 +77,9 @@ class UnknownLayout(OperatorError):
     """An operator must state what the columns of a file have. `rows` are its first rows."""
 
     def __init__(self, rows: list[Row], text: str = "", /, **of_text: str):
-        super().__init__(text or N_("The columns of the file are not known. Choose what each one has."), **of_text)
+        super().__init__(
+            text or N_("The columns of this file are unknown. Choose the content of each column."), **of_text
+        )
         self.rows = rows
 
     @property
@@ -147,7 +149,7 @@ def check(layout: Layout) -> None:
     roles = [role for _, role in layout.columns]
     for role in ONCE:
         if roles.count(role) > 1:
-            raise OperatorError(N_("Two columns have the same meaning: %(role)s."), role=role.value)
+            raise OperatorError(N_("Two columns have the same content. Choose one of them."))
     has = set(roles)
     ways = [Role.SIGNED in has, Role.INCOME in has, Role.AMOUNT in has]
     if sum(ways) != 1 or (Role.EXPENSE in has and Role.INCOME not in has):
@@ -165,15 +167,15 @@ def check(layout: Layout) -> None:
 _LOOKS = (
     (
         re.compile("收/?支|收/?付|借/?贷|方向|往来标志|dr/cr|debit/credit|direction"),
-        N_("Column %(name)s looks like a direction, and nothing reads it. Choose what it has."),
+        N_("Column %(name)s looks like a direction but is not used. Choose its content."),
     ),
     (
         re.compile("币种|币别|货币|currency"),
-        N_("Column %(name)s looks like a currency, and nothing reads it. Choose what it has."),
+        N_("Column %(name)s looks like a currency but is not used. Choose its content."),
     ),
     (
         re.compile("状态|处理结果|交易结果|status|result"),
-        N_("Column %(name)s looks like a status, and nothing reads it. Choose what it has."),
+        N_("Column %(name)s looks like a status but is not used. Choose its content."),
     ),
 )
 _CURRENCIES = {"usd", "hkd", "eur", "jpy", "gbp", "美元", "美金", "港币", "港元", "欧元", "日元", "英镑", "840", "344"}

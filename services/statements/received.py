@@ -131,7 +131,7 @@ def _movement(row: Row, columns: Columns) -> Movement:
             raise _Not(Kind.NOT_MONEY_IN, N_("Money was sent."))
         read.refuse_other_statuses()
         if takes_back or any(mark.casefold() not in (*NOTHING, "0", "n", "否") for mark in read.all(Role.REVERSED)):
-            raise _Not(Kind.UNCLEAR, N_("The row speaks of a return of money."))
+            raise _Not(Kind.UNCLEAR, N_("The row mentions a refund or reversal."))
         if columns.places.get(Role.TIME):
             since, until = read.readable(Role.TIME, values.moment, read.time())
             facts = replace(facts, since=since, until=until)
@@ -179,7 +179,7 @@ class _Cells:
         """Refuse remarks, totals, further headers, and rows whose values are not below their columns."""
         cells, width = self._cells, len(self._columns.header)
         if layouts.header_of(cells) == self._columns.header:
-            raise _Not(Kind.NOT_MONEY_IN, N_("The row names the columns."))
+            raise _Not(Kind.NOT_MONEY_IN, N_("The row is a header."))
         amounts = (Role.SIGNED, Role.AMOUNT, Role.INCOME, Role.EXPENSE)
         without_amount = all(self.one(role) in NOTHING for role in amounts)
         is_told = self.one(Role.REFERENCE) not in NOTHING or self._has_time()

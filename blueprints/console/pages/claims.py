@@ -222,7 +222,9 @@ def _read(channel: Channel, content: bytes) -> received.Statement:
         chosen = layouts.confirmed(header, [Role(role) for role in roles])
         layouts.check(chosen)
     except (OperatorError, ValueError) as refusal:
-        known = refusal if isinstance(refusal, OperatorError) else OperatorError(N_("Choose what each column has."))
+        known = (
+            refusal if isinstance(refusal, OperatorError) else OperatorError(N_("Choose the content of each column."))
+        )
         raise UnknownLayout(head, known.text, **known.values) from None
     statement = received.read(content, [chosen, *kept])
     kept_layouts.keep(channel, chosen, access.actor())

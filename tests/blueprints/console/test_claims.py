@@ -267,7 +267,7 @@ def test_the_columns_of_another_bank_are_asked_for_once_and_kept(console, page, 
     text = f"{OTHER}{today},N1,88.00,收入,{order_no}\n{today},N2,5.00,支出,手续费\n"
     asked = upload(text)
     assert asked.status_code == 422
-    assert "Choose what each one has." in asked.text
+    assert "Choose the content of each column." in asked.text
     form = of_columns(asked.text)
     assert form["name"] == ["日期", "凭证", "金额", "收/支", "说明"]
     assert form["role"] == ["time", "ignored", "amount", "direction", "ignored"]

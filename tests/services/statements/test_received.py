@@ -208,7 +208,7 @@ def test_a_further_column_of_a_known_layout_may_not_be_a_currency():
         ({2: Role.EXPENSE}, "one column of amounts"),
         ({0: Role.NOTE}, "of the transaction ID and of the time"),
         ({1: Role.NOTE}, "of the transaction ID and of the time"),
-        ({6: Role.TIME}, "same meaning"),
+        ({6: Role.TIME}, "same content"),
     ],
 )
 def test_roles_that_leave_money_or_time_open_are_refused(change, words):

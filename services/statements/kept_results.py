@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import threading
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any
@@ -16,10 +15,8 @@ from models.tables.channel import Channel
 from models.tables.merchant import Merchant
 from models.tables.order import Order, PaymentException
 from models.tables.reconciliation import Reconciliation
-from runtime import Part
 from services.errors import N_, OperatorError
-from services.platform import cpu_affinity
-from services.statements import compare_file
+from services.statements import compare_file, tables
 from services.statements.compare_file import Choices, Result
 from services.statements.notes import Note, Remark
 from services.statements.reconcile import Difference
@@ -27,7 +24,6 @@ from services.statements.reconcile import Difference
 MOST_DAYS = 31
 MOST_DIFFERENCES = 500  # that are kept of one result
 LONGEST = 100  # characters of a text from the file
-_comparing = Part(threading.Lock)
 
 
 @dataclass(frozen=True)
@@ -46,17 +42,10 @@ class Kept:
 def compare(channel: Channel, name: str, raw: bytes, chosen: Choices, who: str) -> Reconciliation:
     """Compare a file with the channel's orders and store the result; an earlier result of the same file is replaced.
 
-    One comparison runs at a time in a process.
-
     Raises:
-        OperatorError: another comparison is running, or the file can't be compared.
+        OperatorError: another file is being read, or the file can't be compared.
     """
-    if not _comparing().acquire(blocking=False):
-        raise OperatorError(N_("Another statement is being compared. Try again in a moment."))
-    try:
-        result = cpu_affinity.do(compare_file.compare, channel, raw, chosen)
-    finally:
-        _comparing().release()
+    result = tables.alone(compare_file.compare, channel, raw, chosen)
     return _store(channel, hashlib.sha256(raw).hexdigest(), name[-LONGEST:], result, who)
 
 

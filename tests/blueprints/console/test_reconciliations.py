@@ -10,7 +10,7 @@ from models.tables.ledger import Posting
 from models.tables.order import History, Order, PaymentException
 from models.tables.outbox import Callback
 from models.tables.reconciliation import Reconciliation
-from services.statements import kept_results
+from services.statements import kept_results, tables
 from tests.support import completed
 
 CHINA = timezone(timedelta(hours=8))
@@ -213,8 +213,8 @@ def test_the_first_differences_are_kept_and_shown_page_by_page(result, page):
 
 
 def test_one_comparison_runs_at_a_time(upload):
-    with kept_results._comparing():
-        assert "Another statement is being compared." in upload(csv_of(line("1"))).text
+    uploaded = tables.alone(lambda: upload(csv_of(line("1"))))
+    assert "Another file is being read. Try again in a moment." in uploaded.text
     assert upload(csv_of(line("1"))).status_code == 303
 
 

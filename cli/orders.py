@@ -24,6 +24,10 @@ order = Commands(
     aliases={"accept": "approve", "ask": "check", "settle": "resolve"},
 )
 TYPES = {"buy": BUY, "sell": SELL}
+WITHOUT_ID = (
+    "recorded without a transaction ID: later statements cannot recognize this payment, and other payments of this "
+    "amount are not matched by their amount"
+)
 
 
 def _row(found: Any, merchant: str, exceptions: list[str]) -> dict[str, Any]:
@@ -191,7 +195,10 @@ def reject(order_no: str, reason: str) -> None:
 @click.argument("order_no")
 @click.option("--amount", type=YUAN, help="Amount received or sent, in yuan. Default: the order's amount.")
 @click.option(
-    "--reference", default="", help="Transaction ID of the bank or wallet. It prevents recording a payment twice."
+    "--reference",
+    default="",
+    help="Transaction ID of the bank or wallet. It prevents recording a payment twice. "
+    "Without it, later statements cannot recognize a deposit's payment.",
 )
 @click.option("--shared-reference", "shared", is_flag=True, help="Confirm that this transfer also pays other orders.")
 def paid(order_no: str, amount: int | None, reference: str, shared: bool) -> None:
@@ -203,6 +210,8 @@ def paid(order_no: str, amount: int | None, reference: str, shared: bool) -> Non
 
     if not second_operator.alone(found, "mark paid", mark, amount):
         click.echo("already recorded")
+    elif found.is_buy and not reference.strip():
+        click.echo(WITHOUT_ID, err=True)
     _tell_exceptions(found)
     _say(order_no)
 

@@ -1,196 +1,358 @@
-"""Match the received payments of a statement with the open deposits of a manual channel; nothing is changed."""
+"""Match the rows of a statement with the open deposits of a manual channel; nothing is changed.
+
+Text that a payer or merchant wrote never identifies a payment alone: the amount must match too, and no other order may
+be meant. What is not certain is left to an operator.
+"""
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from enum import Enum, auto
+from typing import NamedTuple
 
 from models.tables.channel import Channel
 from models.tables.merchant import Merchant
-from models.tables.order import BUY, PAID, PENDING, Order, PaymentException
+from models.tables.order import (
+    BUY,
+    CANCELLED,
+    COMPLETED,
+    CONFIRMED,
+    MONEY_IN,
+    PAID,
+    PENDING,
+    Order,
+    PaymentException,
+)
+from services.claims.names import Names, chunks, is_whole, without
 from services.console.bulk import MOST
-from services.errors import N_
+from services.errors import N_, OperatorError
+from services.orders import positions
 from services.orders.exceptions import open_exceptions
+from services.statements import received
 from services.statements.received import Kind, Movement
 
-AT_ONCE = 500  # values of one query
-_TOKEN = re.compile(r"[A-Za-z0-9_\-]{6,64}", re.ASCII)
+BOOKED_LATE = 3 * 86_400  # seconds by which a bank may date a payment later than an operator confirmed it
+MOST_EXCEPTIONS = 10_000  # newest exceptions that are searched for payments without a transaction ID
+DAMAGED = "\ufffd"
 
 SEVERAL = N_("Several open deposits have this amount. The note names none of them.")
 SAME_AMOUNT = N_("Several payments in the file have this amount, and their notes name no order.")
 OTHER_AMOUNT = N_("The note names this order, whose amount is different.")
 NOT_CLAIMED = N_("Only an unclaimed deposit has this amount, and the note does not name it.")
-TOO_EARLY = N_("The payment is older than the only deposit with this amount.")
+TOO_EARLY = N_("The payment is older than this order.")
 PAID_BEFORE = N_("Another payment in the file is for the same order.")
 ENDED = N_("The note names this order, which no longer waits for a payment.")
+ELSEWHERE = N_("The note names this order of another channel.")
+A_PAYOUT = N_("The note names this withdrawal. The payout may have been returned.")
 IN_QUESTION = N_("An exception of this order is open.")
 NOTHING = N_("No open deposit has this order number or amount.")
 REPEATED = N_("The transaction ID is in the file twice.")
 TOO_MANY = N_("More payments match than can be confirmed at once. Confirm these, then upload the file again.")
+OTHER_RECORD = N_("This transaction ID is recorded with another amount.")
+NAMES_SEVERAL = N_("The note names several orders.")
+NOT_UNIQUE = N_("Several orders of the channel have the number in the note.")
+MAY_NAME = N_("The note may name another order.")
+DAMAGED_NOTE = N_("The note has damaged characters, so it may name another order.")
+NO_TIME = N_("The time of the payment is unknown, so the amount alone does not identify it.")
+UNNUMBERED = N_(
+    "This order of the same amount was confirmed without a transaction ID, so this payment may be recorded already."
+)
+AMOUNT_TAKEN_BACK = N_("A line of the file takes back a payment of this amount.")
+TAKES_BACK_RECORDED = N_(
+    "Takes back a payment that is recorded. Take the money back from the merchant: on the order's page, record the "
+    "amount that is left under the same transaction ID. If nothing is left, correct the balance with `ledger adjust`."
+)
+CONTRADICTED = N_("The payment of this order is recorded under this transaction ID, but the file contradicts it.")
+
+
+class Outcome(Enum):
+    """What a row is: each row is exactly one of these."""
+
+    MATCHED = auto()
+    RECORDED = auto()
+    NOT_MONEY_IN = auto()
+    TO_DECIDE = auto()
 
 
 @dataclass(frozen=True)
-class Match:
-    """A payment with its order, found by a number in the note or by the amount."""
+class Found:
+    """A row with its outcome: why, with the values of the text, and the orders that it is or may be about."""
 
     line: Movement
-    order: Order
-    by_number: bool
-
-
-@dataclass(frozen=True)
-class Unmatched:
-    """A payment that is not matched: why, and the orders that it may be for."""
-
-    line: Movement
-    why: str
+    outcome: Outcome
+    why: str = ""
     orders: list[Order] = field(default_factory=list)
+    by_number: bool = False
+    values: dict[str, str] = field(default_factory=dict)
 
 
-@dataclass
+class Sums(NamedTuple):
+    """The number of some rows, and the sums of money in and out that they state, in fen."""
+
+    rows: int
+    money_in: int
+    money_out: int
+
+
+@dataclass(frozen=True)
 class Matches:
-    """The result: payments with their orders, those that need a person, and those that are recorded already."""
+    """The result: all rows of the file, in its order."""
 
-    matched: list[Match] = field(default_factory=list)
-    ambiguous: list[Unmatched] = field(default_factory=list)
-    unmatched: list[Unmatched] = field(default_factory=list)
-    recorded: list[Movement] = field(default_factory=list)
+    rows: list[Found]
+
+    @property
+    def matched(self) -> list[Found]:
+        """The payments that can be confirmed, each with its order."""
+        return self.of(Outcome.MATCHED)
+
+    def of(self, outcome: Outcome) -> list[Found]:
+        """Return the rows with this outcome."""
+        return [row for row in self.rows if row.outcome is outcome]
+
+    def sums(self, outcome: Outcome | None = None) -> Sums:
+        """Return the sums of the rows with this outcome, or of all."""
+        amounts = [row.line.amount or 0 for row in self.rows if outcome in (None, row.outcome)]
+        return Sums(len(amounts), sum(max(each, 0) for each in amounts), -sum(min(each, 0) for each in amounts))
 
 
 def match(channel: Channel, lines: list[Movement]) -> Matches:
     """Match payments by an order number in the note, otherwise by an amount that only one claim and one payment has.
 
-    An order's number is its own or the merchant's. A payment whose transaction ID the channel has on record counts as
-    recorded. Deposits that are not claimed are matched by number only.
+    An order number of this service decides, also if the order has ended or is of another channel. A merchant's number
+    identifies only if one order of the channel ever had it. A note that names any order never falls back to the amount.
     """
-    found, known = Matches(), _recorded(channel, {line.reference for line in lines if line.kind is Kind.RECEIVED})
-    fresh, seen = [], set[str]()
-    for line in lines:
-        if line.why is not None or line.reference in seen:
-            found.unmatched.append(Unmatched(line, str(line.why or REPEATED)))
-        elif line.reference in known:
-            found.recorded.append(line)
-        else:
-            fresh.append(line)
-        seen.add(line.reference)
-    _Matching(channel, fresh, found).run()
-    return found
+    return _Matching(channel, lines).run()
 
 
 class _Matching:
-    """One run of the matching."""
+    """One run of the matching: the outcome of each row by its line."""
 
-    def __init__(self, channel: Channel, lines: list[Movement], found: Matches):
-        self.found, self.lines, self.taken = found, lines, set[int]()
-        self.tokens = {line.at: set(_TOKEN.findall(line.note)) for line in lines}
-        every = {token for tokens in self.tokens.values() for token in tokens}
-        self.by_number: dict[str, list[Order]] = defaultdict(list)
+    def __init__(self, channel: Channel, lines: list[Movement]):
+        self.channel, self.lines = channel, lines
+        self.found: dict[int, Found] = {}
+        self.names = Names(channel, (line.note for line in lines))
+        numbers = {number for line in lines for number in (line.reference, line.original)}
+        self.recorded = _recorded(channel, numbers - {""})
         self.by_amount: dict[int, list[Order]] = defaultdict(list)
-        for order in _open_deposits(channel, {line.amount or 0 for line in lines}, every):
+        for order in self.names.open:
             self.by_amount[order.amount].append(order)
-            for number in {order.order_no, order.merchant_order_no}:
-                self.by_number[number].append(order)
-        numbers = every - self.by_number.keys()
-        self.ended = {order.order_no: order for order in _by_numbers(channel, numbers)}
+        self.taken: set[int] = set()  # the orders that a row is for
+        takes_back = [each for each in lines if each.kind is Kind.TAKEN_BACK or _is(each, received.TAKES_BACK)]
+        self.reversed = {abs(line.amount or 0) for line in takes_back}
+        times = [line.since for line in lines if line.since is not None]
+        self.unnumbered = _unnumbered(channel, min(times) - BOOKED_LATE) if times else {}
 
-    def run(self) -> None:
-        """Match by number first. Orders that were matched still count as candidates by amount."""
-        rest = [line for line in self.lines if not self._by_number(line)]
-        payments = Counter(line.amount for line in rest)
+    def run(self) -> Matches:
+        """Decide on rows that are no payments first, then on recorded ones, match by number, and the rest by amount."""
+        for line in self.lines:
+            if line.kind is not Kind.RECEIVED:
+                self._other(line)
+        self._known()
+        fresh = [line for line in self.lines if line.at not in self.found]
+        rest = [line for line in fresh if not self._by_number(line)]
+        unsure = [each.line for each in self.found.values() if each.line.kind is Kind.UNCLEAR or each.why == REPEATED]
+        payments = Counter(line.amount for line in (*rest, *unsure))
         for line in rest:
             self._by_amount(line, alone=payments[line.amount] == 1)
+        return Matches([self.found[line.at] for line in self.lines])
+
+    def _other(self, line: Movement) -> None:
+        """Set the outcome of a row that is no received payment: to decide if it may be about a deposit."""
+        recorded = {
+            order: amount
+            for number in sorted({line.reference, line.original} - {""})
+            for order, amount in self.recorded.get(number, {}).items()
+            if order.is_buy
+        }
+        is_whole = bool(recorded) and sum(recorded.values()) == abs(line.amount or 0)
+        awaited = self._named(line) or self.by_amount[line.amount or 0]
+        if _is(line, received.TAKEN_BACK) and is_whole:
+            self._set(line, Outcome.RECORDED, orders=list(recorded))  # the row that takes it back is to decide
+        elif recorded and (line.kind is Kind.TAKEN_BACK or (is_whole and (line.amount or 0) < 0)):
+            self._decide(line, TAKES_BACK_RECORDED, list(recorded))
+        elif is_whole:
+            self._decide(line, CONTRADICTED, list(recorded))
+        elif line.kind is Kind.NOT_MONEY_IN and not (_is(line, received.TAKEN_BACK) and awaited):
+            self._set(line, Outcome.NOT_MONEY_IN, line.why)
+        else:
+            self._decide(line, line.why, awaited)
+
+    def _known(self) -> None:
+        """Find the payments that are recorded, and those that no transaction ID tells from others."""
+        seen: set[str] = set()
+        payments = [line for line in self.lines if line.at not in self.found]
+        amounts: dict[str, set[int | None]] = defaultdict(set)
+        for line in payments:
+            amounts[line.reference].add(line.amount)
+        for line in payments:
+            orders = self.recorded.get(line.reference, {})
+            if orders and sum(orders.values()) == line.amount and all(order.is_buy for order in orders):
+                self._set(line, Outcome.RECORDED, orders=list(orders))
+            elif orders:
+                self._decide(line, OTHER_RECORD, list(orders))
+            elif line.reference in seen or len(amounts[line.reference]) > 1:
+                self._decide(line, REPEATED, self._named(line))
+            seen.add(line.reference)
 
     def _by_number(self, line: Movement) -> bool:
-        """Match a payment whose note names an order; False if it names none."""
-        tokens = self.tokens[line.at]
-        named = list({order.id: order for token in tokens for order in self.by_number.get(token, ())}.values())
+        """Match a payment whose note names an order, or leave it to an operator; False if it names none."""
+        ours = self.names.ours(line.note)
+        if ours:
+            self._about(line, ours)
+            return True
+        theirs = self.names.theirs(line.note)
+        named = _unique(theirs.values())
         if not named:
-            ended = [self.ended[token] for token in tokens if token in self.ended]
-            if ended:
-                self.found.unmatched.append(Unmatched(line, ENDED, ended))
-            return bool(ended)
-        fitting = [order for order in named if order.amount == line.amount]
-        if len(fitting) == 1:
-            self._take(Match(line, fitting[0], by_number=True))
+            return False
+        word = next((word for word in theirs if is_whole(word, line.note)), "")
+        same = self.names.with_number(word) if word else []
+        if len(named) > 1 or same is None or len(same) > 1:
+            several = NAMES_SEVERAL if len(theirs) > 1 else NOT_UNIQUE
+            self._decide(line, several, _unique([named, same or []]))
+        elif not word:
+            self._decide(line, MAY_NAME, named)
+        elif DAMAGED in line.note:
+            self._decide(line, DAMAGED_NOTE, named)
+        elif others := self._others(line, word):
+            self._decide(line, MAY_NAME, _unique([named, others]))
         else:
-            self.found.ambiguous.append(Unmatched(line, SEVERAL if fitting else OTHER_AMOUNT, fitting or named))
+            self._about(line, named)
         return True
 
+    def _others(self, line: Movement, word: str) -> list[Order]:
+        """Return the orders that the rest of the note may name, or whose longer number a bank may have cut off."""
+        rest = [self.names.possible(part) for part in without(line.note, word)]
+        if None in rest:
+            return self.names.theirs(line.note)[word]
+        return _unique([*filter(None, rest), self.names.longer(word, line.amount or 0)])
+
+    def _about(self, line: Movement, orders: list[Order]) -> None:
+        """Match a payment with the order that it is about, if the order waits for this amount."""
+        order = orders[0]
+        if len(orders) > 1:
+            why = NAMES_SEVERAL
+        elif not order.is_buy:
+            why = A_PAYOUT
+        elif order.channel_id != self.channel.id:
+            why = ELSEWHERE
+        elif order.status not in (PENDING, PAID):
+            why = ENDED
+        elif order.amount != line.amount:
+            why = OTHER_AMOUNT
+        else:
+            self._take(line, order, by_number=True)
+            return
+        self._decide(line, why, orders)
+
     def _by_amount(self, line: Movement, alone: bool) -> None:
+        """Match a payment with the only claim of its amount, unless anything else is possible."""
         orders = self.by_amount[line.amount or 0]
         if not orders:
-            self.found.unmatched.append(Unmatched(line, NOTHING))
-        elif len(orders) > 1:
-            self.found.ambiguous.append(Unmatched(line, SEVERAL, orders))
-        elif why := self._doubt(line, orders[0], alone):
-            self.found.ambiguous.append(Unmatched(line, why, orders))
+            self._decide(line, NOTHING, self.names.possible(line.note) or [])
+            return
+        why, about = "", orders
+        if len(orders) > 1:
+            why = SEVERAL
+        elif not alone:
+            why = SAME_AMOUNT
+        elif orders[0].status != PAID:
+            why = NOT_CLAIMED
+        elif line.since is None or line.until is None:
+            why = NO_TIME
+        elif line.amount in self.reversed:
+            why = AMOUNT_TAKEN_BACK
+        elif line.amount in self.unnumbered:
+            why, about = UNNUMBERED, self.unnumbered[line.amount]
+        elif DAMAGED in line.note:
+            why = DAMAGED_NOTE
+        elif len(line.note) >= received.LONGEST_NOTE:
+            why = MAY_NAME  # the rest of the note was not read
+        elif (possible := self.names.possible(line.note)) is None or possible:
+            why, about = MAY_NAME, possible or orders
+        if why:
+            self._decide(line, why, about)
         else:
-            self._take(Match(line, orders[0], by_number=False))
+            self._take(line, orders[0], by_number=False)
 
-    def _doubt(self, line: Movement, order: Order, alone: bool) -> str:
-        if not alone:
-            return SAME_AMOUNT
-        if order.status != PAID:
-            return NOT_CLAIMED
-        return TOO_EARLY if line.until is not None and line.until < order.createtime else ""
-
-    def _take(self, match: Match) -> None:
-        order = match.order
+    def _take(self, line: Movement, order: Order, by_number: bool) -> None:
         why = PAID_BEFORE if order.id in self.taken else IN_QUESTION if open_exceptions(order) else ""
-        if not why and len(self.found.matched) == MOST:
+        if line.until is not None and line.until < order.createtime:
+            why = TOO_EARLY
+        if not why and len([each for each in self.found.values() if each.outcome is Outcome.MATCHED]) == MOST:
             why = TOO_MANY
         if why:
-            self.found.ambiguous.append(Unmatched(match.line, why, [order]))
+            self._decide(line, why, [order])
         else:
-            self.found.matched.append(match)
+            self.found[line.at] = Found(line, Outcome.MATCHED, orders=[order], by_number=by_number)
         self.taken.add(order.id)
 
+    def _named(self, line: Movement) -> list[Order]:
+        """Return the orders that the note certainly names."""
+        return self.names.ours(line.note) or _unique(self.names.theirs(line.note).values())
 
-def _in_parts(values: Iterable[Any]) -> Iterator[list[Any]]:
-    every = list(values)
-    return (every[start : start + AT_ONCE] for start in range(0, len(every), AT_ONCE))
+    def _decide(self, row: Movement, why: str | OperatorError | None, orders: list[Order]) -> None:
+        self._set(row, Outcome.TO_DECIDE, why, orders)
 
-
-def _is_order_no(token: str) -> bool:
-    return len(token) == 24 and token.isdecimal()
-
-
-def _open_deposits(channel: Channel, amounts: set[int], tokens: set[str]) -> list[Order]:
-    """Return the channel's open deposits with one of these amounts or numbers, oldest first."""
-    every = Order.merchant.in_(Merchant.select(Merchant.id))  # the index begins with the merchant
-    mine = (every, Order.order_type == BUY, Order.status.in_((PENDING, PAID)), Order.channel == channel)
-    found: dict[int, Order] = {}
-    for column, values in (
-        (Order.amount, amounts),
-        (Order.order_no, filter(_is_order_no, tokens)),
-        (Order.merchant_order_no, tokens),
-    ):
-        for part in _in_parts(values):
-            found |= {order.id: order for order in Order.select().where(*mine, column.in_(part))}
-    return sorted(found.values(), key=lambda order: int(order.id))
+    def _set(
+        self, row: Movement, outcome: Outcome, why: str | OperatorError | None = "", orders: list[Order] | None = None
+    ) -> None:
+        text, values = (why.text, why.values) if isinstance(why, OperatorError) else (why or "", {})
+        self.found[row.at] = Found(row, outcome, text, orders or [], values=values)
 
 
-def _by_numbers(channel: Channel, numbers: set[str]) -> Iterator[Order]:
-    """Yield the channel's orders with these numbers."""
-    for part in _in_parts(filter(_is_order_no, numbers)):
-        yield from Order.select().where(Order.order_no.in_(part), Order.channel == channel)
+def _is(line: Movement, why: str) -> bool:
+    """Return whether the reader set this reason for the row."""
+    return line.why is not None and line.why.text == why
 
 
-def _recorded(channel: Channel, references: set[str]) -> set[str]:
-    """Return those of the transaction IDs that an order or an exception of the channel has."""
-    known: set[str] = set()
-    for part in _in_parts(references):
-        numbered = Order.channel_reference != ""
-        own = Order.select(Order.channel_reference).where(
-            Order.channel == channel, Order.channel_reference.in_(part), numbered
+def _unique(groups: Iterable[Iterable[Order]]) -> list[Order]:
+    return list({order.id: order for orders in groups for order in orders}.values())
+
+
+def _recorded(channel: Channel, references: set[str]) -> dict[str, dict[Order, int]]:
+    """Return the channel's orders with these transaction IDs, each with the amount recorded under it, in fen."""
+    found: dict[str, dict[int, Order]] = defaultdict(dict)
+    for part in chunks(references):
+        own = Order.select().where(
+            Order.channel == channel, Order.channel_reference.in_(part), Order.channel_reference != ""
         )
-        reported = (
-            PaymentException.select(PaymentException.reference)
-            .join(Order)
-            .where(PaymentException.reference.in_(part), PaymentException.reference != "", Order.channel == channel)
-        )
-        known |= {reference for (reference,) in (*own.tuples(), *reported.tuples())}
-    return known
+        for order in own:
+            found[order.channel_reference][order.id] = order
+        reported = PaymentException.select(PaymentException, Order).join(Order)
+        numbered = (PaymentException.reference.in_(part), PaymentException.reference != "")
+        for exception in reported.where(*numbered, Order.channel == channel):
+            found[exception.reference][exception.order_id] = exception.order
+    exceptions: dict[int, list[PaymentException]] = defaultdict(list)
+    for part in chunks({order for orders in found.values() for order in orders}):
+        for exception in PaymentException.select().where(PaymentException.order.in_(part)):
+            exceptions[exception.order_id].append(exception)
+    return {
+        reference: {order: _amount(order, reference, exceptions[order.id]) for order in orders.values()}
+        for reference, orders in found.items()
+    }
+
+
+def _amount(order: Order, reference: str, exceptions: list[PaymentException]) -> int:
+    """Return the amount recorded under a transaction ID, also of a deposit whose money was returned uncredited."""
+    amount = positions.received(order, reference, exceptions)
+    went_back = order.status == CANCELLED and order.channel_reference == reference
+    return amount + (int(order.received) if went_back else 0)
+
+
+def _unnumbered(channel: Channel, since: int) -> dict[int, list[Order]]:
+    """Return the channel's orders whose payments were recorded without a transaction ID since then, by amount."""
+    found: dict[int, list[Order]] = defaultdict(list)
+    every = Order.merchant.in_(Merchant.select(Merchant.id))
+    mine = (every, Order.order_type == BUY, Order.channel == channel, Order.channel_reference == "")
+    for recent in (Order.status == CONFIRMED, (Order.completedtime >= since) & (Order.status == COMPLETED)):
+        for order in Order.select().where(*mine, recent):
+            found[order.received].append(order)
+    newest = PaymentException.select().order_by(PaymentException.id.desc()).limit(MOST_EXCEPTIONS)
+    for exception in newest.iterator():
+        if exception.createtime < since:
+            break
+        if exception.reference == "" and exception.kind in MONEY_IN and exception.order.channel_id == channel.id:
+            found[exception.amount].append(exception.order)
+    return found

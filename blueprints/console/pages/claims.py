@@ -17,6 +17,7 @@ from blueprints.console.pages.orders import ORDER_COLUMNS
 from models.tables.channel import Channel
 from services.claims import decisions, matching
 from services.claims.decisions import NOT_RECEIVED, RECEIVED
+from services.claims.matching import Outcome
 from services.console import bulk, order_list, to_do
 from services.console.perform import Given
 from services.errors import N_, OperatorError
@@ -257,11 +258,22 @@ def _chosen_channel() -> Channel:
     return found
 
 
+OUTCOMES = {
+    Outcome.MATCHED: lazy_gettext("Matched"),
+    Outcome.TO_DECIDE: lazy_gettext("To decide"),
+    Outcome.RECORDED: lazy_gettext("Recorded before"),
+    Outcome.NOT_MONEY_IN: lazy_gettext("Not an incoming payment"),
+}
+
+
 def _matches_page(channel: Channel, found: matching.Matches) -> str:
-    by_order: dict[str, matching.Match] = {match.order.order_no: match for match in found.matched}
+    by_order = {match.orders[0].order_no: match for match in found.matched}
     rows = decisions.preview(RECEIVED, decisions.find(by_order))
+    counted = [(OUTCOMES[outcome], found.sums(outcome)) for outcome in OUTCOMES]
     return render_template(
         "console/claims/matches.html",
-        **{"channel": channel, "found": found, "by_order": by_order, "rows": rows, "sums": _sums(rows)},
+        **{"channel": channel, "by_order": by_order, "rows": rows, "sums": _sums(rows)},
+        **{"counted": [*counted, (gettext("File"), found.sums())]},
+        others=[(outcome.name, OUTCOMES[outcome], found.of(outcome)) for outcome in list(OUTCOMES)[1:]],
         **{"send_to": url_for(".confirm_all"), "most": 100, "message_of": message_of},
     )

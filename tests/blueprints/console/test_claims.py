@@ -194,32 +194,45 @@ def test_a_slow_bulk_action_leaves_the_rest_as_it_was(console, ask, claimed, mon
 HEAD = "流水号,收入金额,附言,交易时间\n"
 
 
+def counted(shown):
+    """The table of the rows of a file: each result with its number of rows, and the money in and out."""
+    return {row["Result"]: (row["Rows"], row["In (¥)"], row["Out (¥)"]) for row in shown.rows if "Result" in row}
+
+
 def test_a_statement_confirms_its_matches_with_their_transaction_ids(console, upload, claimed):
     first, second, third = claimed("100.00"), claimed("100.00"), claimed("88.00")
-    statement = f"{HEAD}B1,100.00,{first}\nB2,100.00,\nB3,88.00,\nB4,5.00,x\n"
+    statement = f"{HEAD}B1,100.00,{first}\nB2,100.00,\nB3,88.00,{third}\nB4,5.00,x\n"
     answer = upload(statement)
-    shown = Forms(answer.text).text
-    assert "2 matched, 1 to decide, 1 without a deposit, 0 recorded before." in shown
-    assert "Deposits 2 Total ¥188.00" in shown
-    assert second in shown  # to decide
+    shown = Forms(answer.text)
+    assert counted(shown) == {
+        "Matched": ("2", "188.00", "0.00"),
+        "To decide": ("2", "105.00", "0.00"),
+        "Recorded before": ("0", "0.00", "0.00"),
+        "Not an incoming payment": ("0", "0.00", "0.00"),
+        "File": ("4", "293.00", "0.00"),
+    }
+    assert "Deposits 2 Total ¥188.00" in shown.text
+    assert second in shown.text  # to decide
     url, fields = main_form(answer.text)
     assert messages(console, console.post(url, data=fields)) == [("good", "2 deposits confirmed: ¥188.00")]
     assert [status(each) for each in (first, second, third)] == ["completed", "paid", "completed"]
     assert Order.get(Order.order_no == third).channel_reference == "B3"
 
     again = Forms(upload(statement).text)
-    assert "2 recorded before" in again.text
-    assert "B1" not in again.text
-    assert "B3" not in again.text
+    assert counted(again)["Recorded before"] == ("2", "188.00", "0.00")
+    for reference, order_no in (("B1", first), ("B3", third)):
+        assert re.search(rf"{reference} .*?{order_no}", again.text)
     found = messages(console, console.post(url, data=fields))
     assert {category for category, _ in found} == {"bad"}
     assert [credits(each) for each in (first, third)] == [1, 1]
 
 
 def test_a_statement_leaves_no_payer_behind(upload, claimed, rows, caplog):
-    claimed("88.00")
+    order_no = claimed("88.00")
     now = f"{datetime.now(CHINA):%Y-%m-%d %H:%M:%S}"
-    text = f"流水号,收入金额,附言,对方户名,交易时间\nB1,88.00,,张三丰,{now}\nB2,5.00,张三丰付款,张三丰,{now}\n"
+    text = (
+        f"流水号,收入金额,附言,对方户名,交易时间\nB1,88.00,{order_no},张三丰,{now}\nB2,5.00,张三丰付款,张三丰,{now}\n"
+    )
     assert "张三丰付款" in upload(text).text
     assert not any("张三丰" in str(found) for found in rows().values())
     assert "张三丰" not in caplog.text
@@ -331,3 +344,22 @@ def test_exceptions_are_found_by_amount_transaction_id_and_order_number(page, wo
     assert listed(f"search={first}&flt_state=all") == {first}
     assert listed(f"search={first}&flt_state=settled") == set()
     assert listed("search=BANK&flt_amount=101") == {second}
+
+
+def test_confirming_without_a_transaction_id_says_what_it_costs(ask, claimed, page, flask, world):
+    cost = "Without it, later statements cannot recognize"
+    order_no = claimed("10.00")
+    assert cost in Forms(ask("confirm", [order_no]).text).text
+    assert cost not in Forms(ask("not-received", [order_no]).text).text
+    assert cost in page(f"order/{order_no}").text
+    assert cost not in page(f"order/{walks.sell_accepted(world, MANUAL)}").text
+    told = "recorded without a transaction ID: later statements cannot recognize this payment"
+    assert told in flask("order", "paid", order_no).stderr
+    assert told not in flask("order", "paid", claimed("20.00"), "--reference", "BANK-1").stderr
+
+
+def test_money_that_a_bank_took_back_is_recorded_by_the_amount_that_is_left(claimed, flask, exceptions):
+    order_no = claimed("88.00")
+    flask("order", "paid", order_no, "--reference", "B1")
+    flask("order", "paid", order_no, "--reference", "B1", "--amount", "80.00")
+    assert exceptions() == {order_no: "reversed"}

@@ -100,6 +100,9 @@ def _view(channel_id: int, result: Result) -> dict[str, Any]:
     help="Rate that the channel charges on deposits by contract, in percent. It is compared with the fees.",
 )
 @click.option(
+    "--all-paid", is_flag=True, help="Confirm that each line of a file without a status column is a completed payment."
+)
+@click.option(
     "--column",
     "pairs",
     multiple=True,
@@ -114,6 +117,7 @@ def reconcile(
     until: datetime | None,
     kind: str | None,
     fee_rate: int | None,
+    all_paid: bool,
     pairs: tuple[str, ...],
     as_json: bool,
 ) -> None:
@@ -128,6 +132,7 @@ def reconcile(
         until=until and until.date(),
         order_type=TYPES[kind] if kind else None,
         fee_rate=fee_rate,
+        all_paid=all_paid,
         columns=_given(pairs),
     )
     result = compare_file.compare(channel, statement.read(tables.MOST_BYTES + 1), chosen)

@@ -25,6 +25,7 @@ class Choices:
         since, until: the days of the statement in China; None for those of its lines.
         order_type: the only type that the statement lists; None for all types of the channel's statements.
         fee_rate: the channel's contractual fee on deposits, in basis points; None to skip the comparison.
+        all_paid: each line of a file without a status column is a completed payment.
         columns: names of columns in this file, by the field of `Layout`.
         longest: the most days; None for any number.
     """
@@ -33,6 +34,7 @@ class Choices:
     until: date | None = None
     order_type: int | None = None
     fee_rate: int | None = None
+    all_paid: bool = False
     columns: dict[str, list[str]] = field(default_factory=dict)
     longest: int | None = None
 
@@ -50,11 +52,12 @@ def compare(channel: Channel, raw: bytes, chosen: Choices) -> Result:
     """Compare a file with the orders; nothing is changed.
 
     Raises:
+        NoStatus: the file has no status column, and `all_paid` is not confirmed.
         OperatorError: the file can't be read, or its days are unknown, in a wrong order or too many.
     """
     layout = parse.overridden(registry.DRIVERS[channel.driver].statement, chosen.columns)
     needed = {*chosen.columns, *(["fee"] if chosen.fee_rate is not None else [])}
-    lines = parse.read(raw, layout, needed)
+    lines = parse.read(raw, layout, needed, all_paid=chosen.all_paid)
     first, last = _days(lines, chosen)
     types = (chosen.order_type,) if chosen.order_type else layout.types
     by_creation = any(line.created for line in lines) if lines else bool(layout.created)

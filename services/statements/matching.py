@@ -122,21 +122,27 @@ def _new(record: Record, line: Line) -> Payment:
 
 
 def _match_paid(record: Record, paid: list[Line], found: list[Payment]) -> None:
-    """Give each paid line to the best recorded payment: by the channel's number, the day, then the amount."""
-    references = {payment.reference for payment in found}
-    named = {line.reference for line in paid}
-    # These lines are not about money of other days under another number.
-    elsewhen = record.moved_at is None and "" not in {record.order.channel_reference, *named}
-    free = [each for each in found if not (each.is_own and elsewhen and each.reference not in named)]
+    """Give each paid line to the best recorded payment: by the channel's number, the day, then the amount.
+
+    Two known, different numbers are two payments, whatever their days and amounts.
+    """
+    references, free = {payment.reference for payment in found}, list(found)
     for line in sorted(paid, key=lambda line: line.reference not in references):
-        alike = [
-            (each.reference != line.reference, is_of_another_day(each, line), each.received != abs(line.amount))
-            for each in free
-        ]
-        payment = free.pop(alike.index(min(alike))) if alike else _new(record, line)
-        payment.paid.append(line)
-        if not alike:
+        alike = [each for each in free if each.reference == line.reference or "" in (each.reference, line.reference)]
+        if alike:
+            payment = min(
+                alike,
+                key=lambda each: (
+                    each.reference != line.reference,
+                    is_of_another_day(each, line),
+                    each.received != abs(line.amount),
+                ),
+            )
+            free.remove(payment)
+        else:
+            payment = _new(record, line)
             found.append(payment)
+        payment.paid.append(line)
 
 
 def _refunded(record: Record, line: Line, found: list[Payment]) -> Payment:

@@ -25,6 +25,10 @@ SUMMARY = ("总", "合计", "汇总", "小计")
 _FEE = re.compile(r"[+-]?([0-9]{1,13}|[0-9]{1,3}(?:,[0-9]{3}){1,3})(\.[0-9]{1,8})?", re.ASCII)
 
 
+class NoStatus(OperatorError):
+    """The file has no status column, so each of its lines would count as a completed payment."""
+
+
 @dataclass(frozen=True, slots=True)
 class Line:
     """One line of a statement. Money in fen: the amount with its sign in the file, the fee without a sign.
@@ -54,13 +58,15 @@ def overridden(layout: Layout, given: dict[str, list[str]]) -> Layout:
     return replace(layout, **{name: kinds[name](values) for name, values in given.items()})
 
 
-def read(raw: bytes, layout: Layout, needed: Collection[str] = ()) -> list[Line]:
+def read(raw: bytes, layout: Layout, needed: Collection[str] = (), *, all_paid: bool = False) -> list[Line]:
     """Return the lines of a statement (docs/reconciling.md).
 
     Args:
         needed: required columns, in addition to `number` and `amount`.
+        all_paid: each line of a file without a status column is a completed payment.
 
     Raises:
+        NoStatus: it has no status column, and `all_paid` is not set.
         OperatorError: it can't be read; the text names the line and the column.
     """
     rows = tables.rows(raw)
@@ -70,6 +76,13 @@ def read(raw: bytes, layout: Layout, needed: Collection[str] = ()) -> list[Line]
         if name in names and names[name] is None:
             column = " or ".join(getattr(layout, name)) or name
             raise OperatorError(N_("the statement has no column %(column)s"), column=column)
+    if names["status"] is None and not all_paid:
+        raise NoStatus(
+            N_(
+                "The file has no status column, so each line would count as a completed payment. If that is right, "
+                "confirm it (--all-paid)."
+            )
+        )
     reader = _Reader(layout, header, {name: column for name, column in names.items() if column is not None})
     return [line for row in _data(rows, header, header.index(str(names["number"]))) for line in reader.lines(*row)]
 

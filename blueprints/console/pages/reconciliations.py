@@ -13,7 +13,7 @@ from flask_login import current_user
 from flask_wtf import FlaskForm
 from marshmallow import ValidationError
 from marshmallow.fields import Field
-from wtforms import SelectChoice, SelectField, TextAreaField
+from wtforms import BooleanField, SelectChoice, SelectField, TextAreaField
 from wtforms.validators import DataRequired
 
 from blueprints.console import access, labels, uploads
@@ -33,6 +33,7 @@ from services.statements import kept_results, reconcile
 from services.statements.compare_file import Choices
 from services.statements.kept_results import Kept
 from services.statements.notes import Note, Remark
+from services.statements.parse import NoStatus
 from services.statements.reconcile import Difference
 
 SHOWN = 100  # differences of a page
@@ -114,6 +115,7 @@ class UploadForm(FlaskForm):
     until = SchemaField(lazy_gettext("Last day"), _Day())
     fee_rate = SchemaField(lazy_gettext("Contractual fee on deposits"), _Rate())
     columns = TextAreaField(lazy_gettext("Column names in this file"))
+    all_paid = BooleanField(lazy_gettext("Each line of this file is a completed payment"))
 
     def __init__(self, **options: Any):
         super().__init__(**options)
@@ -132,6 +134,7 @@ class UploadForm(FlaskForm):
             until=self.until.value,
             order_type=self.kind.data or None,
             fee_rate=self.fee_rate.value,
+            all_paid=self.all_paid.data,
             columns=_columns(self.columns.data or ""),
             longest=kept_results.MOST_DAYS,
         )
@@ -152,13 +155,19 @@ def _columns(text: str) -> dict[str, list[str]]:
 def upload() -> Any:
     """Show the form for a statement, or compare the file and show the result. The file is not stored."""
     access.must_act()
-    form, problem = UploadForm(data={"channel": request.args.get("channel")}), ""
+    form, problem, asks = UploadForm(data={"channel": request.args.get("channel")}), "", False
     if form.validate_on_submit():
         try:
             return _compared(form)
+        except NoStatus:
+            asks = True
+            problem = gettext(
+                "The file has no status column, so each line would count as a completed payment. If that is right, "
+                "confirm it below and choose the file again."
+            )
         except OperatorError as refusal:
             problem = message_of(refusal)
-    page, status = form_page("console/reconciliations/upload.html", form, problem=problem)
+    page, status = form_page("console/reconciliations/upload.html", form, problem=problem, asks=asks)
     return page, 422 if problem else status
 
 

@@ -243,3 +243,13 @@ def test_values_out_of_every_range_are_refused_with_their_line(odd, upload):
 def test_the_last_day_of_all_can_be_compared(upload):
     answer = upload(csv_of(line("20260501000")), since="9999-12-30", until="9999-12-31")
     assert answer.status_code == 303
+
+
+def test_a_file_without_a_status_column_asks_whether_each_line_is_paid(upload, result, api):
+    content = f"order_no,amount,time\n{completed(api)},100.00,{NOW}\n".encode()
+    assert "Each line of this file is a completed payment" not in upload(b"").text
+    answer = upload(content)
+    assert answer.status_code == 422
+    assert "The file has no status column, so each line would count as a completed payment." in answer.text
+    assert 'name="all_paid"' in answer.text
+    assert "The statement agrees with the orders." in result(content, all_paid="y").html

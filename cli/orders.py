@@ -179,15 +179,24 @@ def approve(order_no: str) -> None:
     _say(order_no)
 
 
+in_bank_file = click.option(
+    "--in-bank-file",
+    "in_file",
+    is_flag=True,
+    help="Confirm although the payout is in a bank file without a result. Check at the bank first.",
+)
+
+
 @order.command("reject")
 @click.argument("order_no")
 @click.option("--reason", required=True, help="Reason. It is recorded in the order's history.")
-def reject(order_no: str, reason: str) -> None:
+@in_bank_file
+def reject(order_no: str, reason: str, in_file: bool) -> None:
     """Reject withdrawal ORDER_NO. Its money returns to the merchant.
 
     If it was approved, the service first checks that its channel does not have it.
     """
-    payouts.reject(timeline.find(order_no), reason)
+    payouts.reject(timeline.find(order_no), reason, in_file=in_file)
     _say(order_no)
 
 
@@ -201,12 +210,13 @@ def reject(order_no: str, reason: str) -> None:
     "Without it, later statements cannot recognize a deposit's payment.",
 )
 @click.option("--shared-reference", "shared", is_flag=True, help="Confirm that this transfer also pays other orders.")
-def paid(order_no: str, amount: int | None, reference: str, shared: bool) -> None:
+@in_bank_file
+def paid(order_no: str, amount: int | None, reference: str, shared: bool, in_file: bool) -> None:
     """Record the manual payment or payout of order ORDER_NO."""
     found = timeline.find(order_no)
 
     def mark() -> bool:
-        return payouts.mark_paid(found, amount=amount, reference=reference, shared=shared)
+        return payouts.mark_paid(found, amount=amount, reference=reference, shared=shared, in_file=in_file)
 
     if not second_operator.alone(found, "mark paid", mark, amount):
         click.echo("already recorded")

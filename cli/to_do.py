@@ -31,6 +31,7 @@ def to_do(as_json: bool) -> None:
         ("withdrawals to approve", found.approve, "orders order list --type sell --status pending"),
         ("payouts to send manually", found.send, "orders order list --type sell --status confirmed"),
         ("payouts that need a second operator", found.requests, "console: Payouts"),
+        ("payouts in bank files without a result", found.in_files, "console: Bank files"),
         ("claimed deposits to confirm", found.claims, "orders order list --type buy --status paid"),
         ("callbacks that failed", found.failed, "orders callback list --state dead"),
         ("notices for unknown orders", Queue(unknown_notices.recent()), "orders order unknown"),

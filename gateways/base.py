@@ -100,6 +100,7 @@ class Report:
 
     `amount` is the channel's present amount in fen, and `returned` what it sent back, if reported; `reference` is the
     channel's own number for the payment; `proven` is False for a mere claim (a payer's click, an unsigned notice).
+    `by_operator` is True for what an operator says about the channel.
     """
 
     state: State
@@ -108,6 +109,7 @@ class Report:
     proven: bool = True
     detail: str = ""
     returned: int = 0
+    by_operator: bool = False
 
     @property
     def is_unsized(self) -> bool:

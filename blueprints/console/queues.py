@@ -27,11 +27,14 @@ TEXTS = {
     "approve": (lazy_gettext("Payouts to approve"), lazy_gettext("Approve payouts"), "payouts"),
     "send": (lazy_gettext("Payouts to send"), lazy_gettext("Send payouts"), "send"),
     "requests": (lazy_gettext("Payouts for a second operator"), lazy_gettext("Review requests"), "team"),
+    "in_files": (lazy_gettext("Payouts in bank files without a result"), lazy_gettext("View bank files"), "payouts"),
     "claims": (lazy_gettext("Claims to confirm"), lazy_gettext("Confirm claims"), "balances"),
     "exceptions": (lazy_gettext("Exceptions"), lazy_gettext("Resolve exceptions"), "exceptions"),
     "failed": (lazy_gettext("Failed callbacks"), lazy_gettext("View callbacks"), "callbacks"),
     LEDGER: (lazy_gettext("Ledger integrity"), lazy_gettext("Check ledger"), "entries"),
 }
+
+HIDDEN = ("requests", "in_files")  # queues that are shown only if they are used
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,7 @@ def _urls(waits: Waiting) -> dict[str, str]:
         "approve": url_for("payouts.index", flt_state=APPROVE),
         "send": url_for("payouts.index", flt_state=SEND),
         "requests": url_for("payouts.index", flt_state=WAITING),
+        "in_files": url_for("batches.index"),
         "claims": url_for("claims.index"),
         "exceptions": url_for("exceptions.index", flt_state="open"),
         "failed": alert_texts.dead_link(list(waits.dead), waits.dead_since),
@@ -83,12 +87,12 @@ def _state(name: str, queue: Queue) -> str:
 
 
 def cards(waits: Waiting, found: list[Alert]) -> list[Card]:
-    """Return a card for each queue, also for empty ones; that of a second operator only if one is required."""
+    """Return a card for each queue, also for empty ones; those of a second operator and of files only if needed."""
     urls = _urls(waits)
     shown = [
         Card(name, queue, urls[name], _state(name, queue) if queue.count else "")
         for name, queue in waits.queues.items()
-        if name != "requests" or queue.count or current().settings.second_operator_above
+        if queue.count or name not in HIDDEN or (name == "requests" and current().settings.second_operator_above)
     ]
     about = next((each for each in found if each.kind in LEDGER_KINDS), None)
     state = (BAD if about.kind == "ledger_off" else LATE) if about else ""

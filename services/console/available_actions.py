@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from models.tables.ledger import AVAILABLE
 from models.tables.order import CANCELLED, COMPLETED, CONFIRMED, PAID, PENDING, Order, PaymentException
 from models.tables.outbox import Callback
+from models.tables.payout_batch import PayoutBatchLine
 from services.callbacks import manual_redelivery, previews
 from services.callbacks.outbox import Outgoing
 from services.channels.calls import driver_of
@@ -25,7 +26,7 @@ class Action:
 
     `sends` are the callbacks that it causes, if they are shown first. `case` is the exact name, `lines` are its
     postings (fen by account). With `asks`, the status is checked first and may prevent the action. `fields` are the
-    values that the operator enters.
+    values that the operator enters. `batch` is the number of a bank file by which the bank may still pay, or 0.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Action:
     callback: Callback | None = None
     state: str = ""
     sends: tuple[Outgoing, ...] = ()
+    batch: int = 0
 
     @property
     def key(self) -> str:
@@ -49,7 +51,7 @@ class Action:
     def seal(self) -> str:
         """A hash that changes if the action would now do anything else."""
         exception = (self.exception.kind, self.exception.amount) if self.exception else ()
-        facts = (self.key, self.case, sorted(self.lines.items()), self.asks, exception, self.state)
+        facts = (self.key, self.case, sorted(self.lines.items()), self.asks, exception, self.state, self.batch)
         return hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
 
     def moves(self, kind: str) -> int:
@@ -186,9 +188,15 @@ def _by_two(order: Order, found: list[Action]) -> Iterator[Action]:
     yield Action("withdraw-request", "any", state=str(request.id))
 
 
+def _despite_file(order: Order, action: Action) -> Action:
+    """Return the action; one that ends a payout by which a bank file may still pay must be confirmed knowingly."""
+    line = PayoutBatchLine.in_file(order) if action.name in ("reject", "paid") and not order.is_buy else None
+    return action if line is None else replace(action, batch=line.batch_id, fields=(*action.fields, "in_file"))
+
+
 def possible(order: Order) -> list[Action]:
     """Return the actions that an operator may perform on an order now."""
-    found = [action for rule in RULES for action in rule(order)]
+    found = [_despite_file(order, action) for rule in RULES for action in rule(order)]
     if sandbox_guard.withholds(order):
         found = [action for action in found if action.name not in PAYING_OUT and action.resolution != COMPLETE]
     by_two = second_operator.is_needed(order) or second_operator.waiting(order)

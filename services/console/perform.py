@@ -31,6 +31,7 @@ class Given:
     amount: str = ""
     reference: str = ""
     shared: str = ""
+    in_file: str = ""
 
     def fen(self) -> int | None:
         """The amount in fen, None for the order's own. Raises OperatorError."""
@@ -49,8 +50,12 @@ class Given:
 
 
 def _mark(order: Order, action: Action, given: Given, who: str) -> bool:
-    reference, shared = given.text("reference"), bool(given.shared)
-    return payouts.mark_paid(order, amount=given.fen(), reference=reference, who=who, shared=shared)
+    reference, shared, in_file = given.text("reference"), bool(given.shared), bool(given.in_file)
+    return payouts.mark_paid(order, amount=given.fen(), reference=reference, who=who, shared=shared, in_file=in_file)
+
+
+def _reject(order: Order, action: Action, given: Given, who: str) -> None:
+    payouts.reject(order, given.text("reason"), who, bool(given.in_file))
 
 
 def _resolve(order: Order, action: Action, given: Given, who: str) -> PaymentException:
@@ -74,13 +79,14 @@ def _approve(order: Order, action: Action, given: Given, who: str) -> Any:
 
 def _request(order: Order, action: Action, given: Given, actor: Actor) -> PayoutRequest:
     given.text("reference")  # refused now and not at the approval
+    payouts.unless_in_file(order, bool(given.in_file))
     return second_operator.request(order, action.name, asdict(given), actor.name)
 
 
 # By an action's name: its verb in the audit log, and the function that performs it.
 DOING: dict[str, tuple[str, Callable[[Order, Action, Given, str], Any]]] = {
     "accept": ("accept order", lambda order, _, given, who: payouts.accept(order, who)),
-    "reject": ("reject order", lambda order, _, given, who: payouts.reject(order, given.text("reason"), who)),
+    "reject": ("reject order", _reject),
     "paid": ("mark paid", _mark),
     "not-received": (
         "report not received",
@@ -109,9 +115,9 @@ def _recorded(given: Given, name: str) -> str:
 def _detail(action: Action, given: Given) -> str:
     amount, reference, reason = (_recorded(given, name) for name in ("amount", "reference", "reason"))
     told: dict[str, list[Any]] = {
-        "reject": [reason],
+        "reject": [reason, given.in_file and "in a bank file"],
         "not-received": [reason],
-        "paid": [amount, reference, given.shared and "shared reference"],
+        "paid": [amount, reference, given.shared and "shared reference", given.in_file and "in a bank file"],
         "accept": [action.case == "request" and "accept"],
         "approve": [action.case],
         "settle": [action.exception and f"{action.exception.id} {action.exception.kind}", action.resolution],

@@ -15,6 +15,7 @@ from models.tables.operator import PayoutRequest
 from models.tables.order import BUY, CONFIRMED, PAID, PENDING, SELL, UNKNOWN_OUTCOME, Order, PaymentException
 from models.tables.order_counts import OrderCount
 from models.tables.outbox import DEAD, WAITING, Callback
+from models.tables.payout_batch import PayoutBatchLine
 from services.callbacks import epay_notices
 
 RECENT = 7 * 86_400  # seconds for which a failed callback is reported
@@ -44,7 +45,8 @@ class Waiting:
     """All open items.
 
     `approve` are withdrawals to approve, `send` approved ones to send manually, `requests` payouts that a second
-    operator must approve, which are among them. `claims` are deposits on the manual channels `by_hand` that the payer
+    operator must approve, which are among them. `in_files` are withdrawals that ended although a bank file without a
+    result may still pay them. `claims` are deposits on the manual channels `by_hand` that the payer
     claims to have paid. `exceptions` are the open ones, `silent` those of them about a channel's silence, by channel
     id. `retried` are callbacks that failed and are tried again, `failed` those that failed after all retries since
     `dead_since`, and `dead` their number by merchant's key.
@@ -53,6 +55,7 @@ class Waiting:
     approve: Queue
     send: Queue
     requests: Queue
+    in_files: Queue
     claims: Queue
     exceptions: Queue
     retried: int
@@ -65,7 +68,7 @@ class Waiting:
     @property
     def queues(self) -> dict[str, Queue]:
         """The queues that await an operator, by name, in the order in which they are shown."""
-        names = ("approve", "send", "requests", "claims", "exceptions", "failed")
+        names = ("approve", "send", "requests", "in_files", "claims", "exceptions", "failed")
         return {name: getattr(self, name) for name in names}
 
     @property
@@ -123,6 +126,13 @@ def _requests() -> Queue:
     return Queue(*PayoutRequest.select(*columns).join(Order).where(valid).tuples().get())
 
 
+def _in_files() -> Queue:
+    line = PayoutBatchLine
+    columns = (fn.COUNT(line.id), fn.MIN(line.filetime), fn.COALESCE(fn.SUM(Order.amount), 0))
+    wanted = (line.result.is_null(), line.filetime.is_null(False), Order.status != CONFIRMED)
+    return Queue(*line.select(*columns).join(Order).where(*wanted).tuples().get())
+
+
 def _exceptions() -> tuple[Queue, dict[int, Queue]]:
     silence = PaymentException.kind == UNKNOWN_OUTCOME
     left = fn.SUM(PaymentException.amount - fn.COALESCE(PaymentException.returned, 0))
@@ -169,6 +179,7 @@ def waiting_counts() -> Waiting:
         approve=_to_approve(),
         send=_sent_by_hand(SELL, CONFIRMED, hand),
         requests=_requests(),
+        in_files=_in_files(),
         claims=_sent_by_hand(BUY, PAID, hand),
         exceptions=exceptions,
         retried=_retried(),

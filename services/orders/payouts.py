@@ -22,6 +22,7 @@ from models.tables.order import (
     Order,
     PaymentException,
 )
+from models.tables.payout_batch import SENT, PayoutBatchLine
 from services.channels import payment_numbers
 from services.channels.bulkhead import channel_slot
 from services.channels.calls import LATE, LEASE, driver_of, lock_account
@@ -166,11 +167,31 @@ def _unless(why: str) -> None:
         raise OperatorError(why)
 
 
-def reject(order: Order, reason: str, who: str = "operator") -> None:
+def unless_in_file(order: Order, is_confirmed: bool) -> None:
+    """Refuse to decide about a payout that a bank may still pay by a file, unless the operator confirms to know that.
+
+    Call it in the transaction that decides, on the locked order.
+
+    Raises:
+        OperatorError: it is in a bank file that was downloaded and has no result.
+    """
+    line = None if is_confirmed else PayoutBatchLine.in_file(order)
+    if line is not None:
+        text = N_(
+            "The payout is in bank file %(batch)s, which was downloaded and has no result yet. The bank may still pay "
+            "it. Check at the bank first, then confirm that (--in-bank-file)."
+        )
+        raise OperatorError(text, batch=str(line.batch_id))
+
+
+def reject(order: Order, reason: str, who: str = "operator", in_file: bool = False) -> None:
     """Reject a withdrawal and return its reserve: a pending one, or an approved one that the channel does not have.
 
     If the channel supports status checks, one is made first, while the sweep is kept away from the order. Checks
     continue afterwards: a payout that was sent after all becomes an exception.
+
+    Args:
+        in_file: the operator knows that it is in a bank file.
 
     Raises:
         OperatorError: it is not a withdrawal, or its money may have been sent.
@@ -181,14 +202,15 @@ def reject(order: Order, reason: str, who: str = "operator") -> None:
     at_a_channel = may_be(order)
     if at_a_channel:
         check(order, NOT_OUT)
-    if not _cancelled(order, who, reason, business_clock.now() + LATE[0] if at_a_channel else None):
+    if not _cancelled(order, who, reason, business_clock.now() + LATE[0] if at_a_channel else None, in_file):
         raise OperatorError(N_("The withdrawal changed just now. Reload and try again."))
 
 
 @transaction
-def _cancelled(order: Order, who: str, reason: str, ask_again: int | None) -> bool:
+def _cancelled(order: Order, who: str, reason: str, ask_again: int | None, in_file: bool) -> bool:
     if not is_as_checked(Order.for_update(order.id), order):
         return False
+    unless_in_file(order, in_file)
     if ask_again is not None:
         lifecycle.outcome_known(order)  # the channel responded just now
     return settle.cancel_withdrawal(order, who, own_words(reason), due_at=ask_again)
@@ -196,7 +218,13 @@ def _cancelled(order: Order, who: str, reason: str, ask_again: int | None) -> bo
 
 @transaction
 def mark_paid(
-    order: Order, *, amount: int | None = None, reference: str = "", who: str = "operator", shared: bool = False
+    order: Order,
+    *,
+    amount: int | None = None,
+    reference: str = "",
+    who: str = "operator",
+    shared: bool = False,
+    in_file: bool = False,
 ) -> bool:
     """Record an operator's confirmation that money was received (deposit) or sent (withdrawal) on a manual channel.
 
@@ -204,18 +232,20 @@ def mark_paid(
         amount: received or sent, in fen; None means the order's amount.
         reference: the bank's or wallet's number of the transfer; surrounding blanks are removed.
         shared: the transfer also covers other orders.
+        in_file: the operator knows that it is in a bank file.
 
     Returns: False if this was recorded already.
 
     Raises:
-        OperatorError: the channel is not manual, the withdrawal is not approved yet, the reference is recorded for
-            another
-            order of the channel, or the merchant of a withdrawal has money of a sandbox channel.
+        OperatorError: the channel is not manual, the withdrawal is not approved yet or in a bank file, the reference
+            is recorded for another order of the channel, or the merchant of a withdrawal has money of a sandbox
+            channel.
     """
     order, reference = Order.for_update(order.id), reference.strip()
     _unless(why_not_mark_paid(order))
     sandbox_guard.refuse_payout(order)
-    report = Report(State.PAID, order.amount if amount is None else amount, reference)
+    unless_in_file(order, in_file)
+    report = Report(State.PAID, order.amount if amount is None else amount, reference, by_operator=True)
     if order.is_buy and not reference and _is_other_money(order, report.amount):
         raise OperatorError(
             N_(
@@ -227,7 +257,11 @@ def mark_paid(
         return False
     if not shared and not payment_numbers.is_on_record(order, reference):
         _counts_once(order, reference)
-    return settle.apply_report(order, report, who, because(Why.MARKED_PAID))
+    changed = settle.apply_report(order, report, who, because(Why.MARKED_PAID))
+    line = PayoutBatchLine.in_file(order)
+    if line is not None and reference and line.reference == reference:
+        line.end(SENT)  # the bank's result, which needed this approval
+    return changed
 
 
 def _counts_once(order: Order, reference: str) -> None:

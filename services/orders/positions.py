@@ -103,14 +103,17 @@ def _is_changed(exception: PaymentException, report: Report) -> bool:
     return report.state is not NOT_PAID[end]
 
 
-def counted_exceptions(order: Order) -> list[PaymentException]:
+def counted_exceptions(order: Order, report: Report) -> list[PaymentException]:
     """Return a withdrawal's exceptions, oldest first, without resolved ones whose report has changed.
 
     If the channel repeats the report that such an exception is about, this is a new difference.
     """
     lines = History.select().where(History.order == order, History.code == Why.REPORT_CHANGED)
     changed = {reason_of(line).args["exception"] for line in lines}
-    return [each for each in exceptions_of(order) if each.is_open or str(each.id) not in changed]
+    every = exceptions_of(order)
+    if not report.by_operator:
+        changed |= {str(each.id) for each in every if _is_changed(each, report)}
+    return [each for each in every if each.is_open or str(each.id) not in changed]
 
 
 # The ends of exceptions. An operator decides the first four, the channel's reports prove the others.

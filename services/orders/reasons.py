@@ -32,6 +32,7 @@ class Why(StrEnum):
     ACCEPTED_BY_RULE = "accepted_by_rule", N_("Approved automatically")
     CLAIMED = "claimed", N_("The payer says they paid")
     MARKED_PAID = "marked_paid", N_("Confirmed by an operator")
+    BANK_RESULT = "bank_result", N_("Bank's result of payout %(payout)s")
     NOTICE = "notice", N_("Channel notice")
     CHANNEL_ASKED = "channel_asked", N_("Status check")
     CHANNEL_ASKED_BY = "channel_asked_by", N_("Status check by %(who)s")

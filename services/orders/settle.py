@@ -136,9 +136,9 @@ def _note_refused(order: Order, why: Reason) -> None:
     lifecycle.note_once(order, "channel", why, MOST_REFUSED)
 
 
-def _unless_shared(order: Order, proof: Proof, report: Report, who: str) -> Proof:
+def _unless_shared(order: Order, proof: Proof, report: Report) -> Proof:
     """Return SHARED if another order has the channel's number: one payment is neither credited nor deducted twice."""
-    if proof is Proof.AS_ORDERED and who == "channel" and payment_numbers.first_with(order, report.reference):
+    if proof is Proof.AS_ORDERED and not report.by_operator and payment_numbers.first_with(order, report.reference):
         return Proof.SHARED
     return proof
 
@@ -154,7 +154,7 @@ def _settle_deposit(order: Order, report: Report, who: str, why: Reason) -> bool
         while again:  # after the open exceptions are closed, check the money credited under the same number
             position = positions.of_deposit(order, reference, exceptions)
             proof = positions.proof_of_deposit(order, report, position)
-            verdict = TABLE[position.books][_unless_shared(order, proof, report, who)]
+            verdict = TABLE[position.books][_unless_shared(order, proof, report)]
             moved = _deposit(order, verdict, report, reference, position, who, why)
             changed |= moved
             again = moved and position.books is Books.OPEN and verdict.exception == CLOSE
@@ -228,11 +228,8 @@ def _settle_withdrawal(order: Order, report: Report, who: str, why: Reason) -> b
     noted = report.state is State.OPEN and _remember(order, report, who)
     if report.state is State.ABSENT:
         report = replace(report, reference=positions.shown_reference(order) or "")
-    noted |= who == "channel" and positions.note_changed(order, report)
-    position = positions.of_withdrawal(order, report, positions.counted_exceptions(order))
-    proof = positions.proof_of_withdrawal(order, report, position)
-    proof = _unless_shared(order, proof, report, who)
-    verdict = TABLE[position.books][proof]
+    noted |= not report.by_operator and positions.note_changed(order, report)
+    position, proof, verdict = judge_payout(order, report)
     if verdict == NONE:
         return noted
     changed = _withdrawal_exception(order, verdict.exception, proof, report, position, who)
@@ -252,6 +249,13 @@ def _settle_withdrawal(order: Order, report: Report, who: str, why: Reason) -> b
     return changed
 
 
+def judge_payout(order: Order, report: Report) -> tuple[Position, Proof, Verdict]:
+    """Return the position of a withdrawal's money, what a report proves about it, and the verdict; change nothing."""
+    position = positions.of_withdrawal(order, report, positions.counted_exceptions(order, report))
+    proof = _unless_shared(order, positions.proof_of_withdrawal(order, report, position), report)
+    return position, proof, TABLE[position.books][proof]
+
+
 def _remember(order: Order, report: Report, who: str) -> bool:
     """Record that the channel has the payout, if the report is its own; True if this is new."""
     if who != "channel" or not report.proven or driver_of(order.channel).by_hand:
@@ -264,7 +268,8 @@ def _withdrawal_exception(order: Order, what: str, proof: Proof, report: Report,
     every = [each for each in positions.exceptions_of(order) if each.is_open]
     if what == CLOSE:
         end = PAID_OUT if proof is Proof.AS_ORDERED else FAILED
-        whole = proof is Proof.GONE and position.books is not Books.SPENT_TWICE  # no payout remains at the channel
+        # No payout remains at the channel. A bank reports about each transfer on its own.
+        whole = proof is Proof.GONE and position.books is not Books.SPENT_TWICE and not driver_of(order.channel).by_hand
         about = [each for each in every if whole or each in position.open or each.kind in OPEN_ENDED]
         closed = [close_exception(each, end, who) for each in about if each.kind in AT_CHANNEL]
         return any(closed)

@@ -1,179 +1,454 @@
-"""The result of a batch file: read the bank's file, compare it with the batch, and record what was sent."""
+"""The bank's result of a batch file: read it, find the payout of each row, and apply it like a channel's report."""
 
 from __future__ import annotations
 
+import hashlib
 import re
+import unicodedata
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from enum import StrEnum
 from itertools import islice
 
-from marshmallow import ValidationError
-
+from gateways.base import Report, State
 from models.db.writer import transaction
-from models.tables.order import CONFIRMED, Order
-from models.tables.payout_batch import PayoutBatch, PayoutBatchLine
-from schemas.fields import Yuan
-from services.console import bulk, timeline
+from models.tables.order import COMPLETED, CONFIRMED, PAYOUT_CONFLICT, Order
+from models.tables.payout_batch import DISCARDED, FAILED, SENT, PayoutBatch, PayoutBatchLine
+from services.channels import payment_numbers
+from services.console import bulk, perform, timeline
 from services.console.bulk import Outcome
 from services.console.perform import Given
 from services.errors import N_, OperatorError
-from services.payouts import batches, decisions
-from services.security import audit, masking
+from services.orders import positions, settle
+from services.orders.lifecycle import close_exception
+from services.orders.reasons import Why, because
+from services.orders.verdicts import CLOSE, NONE, Books
+from services.payouts import batches
+from services.payouts.batch_templates import TEMPLATES
+from services.payouts.decisions import OWN_REQUEST
+from services.security import audit, masking, second_operator
 from services.security.audit import Actor
-from services.statements import tables
+from services.statements import layouts, tables, values
+from services.statements.values import Meaning
 
 MOST_LINES = 5_000
+HEADER_WITHIN = 50  # rows of a file that are searched for the names of the columns
 LONGEST = 60  # characters of a reason, and of the name of a column
-_ORDER_NO = re.compile(r"(?<!\d)\d{24}(?!\d)")
-_CODE = re.compile(r"(?<![0-9A-Za-z])P(\d{1,10})-(\d{1,5})(?!\d)")
-# Headers of banks' result files, without blanks and brackets.
-STATUS = ("状态", "处理状态", "交易状态", "付款状态", "处理结果", "交易结果", "结果", "status", "result")
-REFERENCE = ("支付宝流水号", "银行流水号", "交易流水号", "业务流水号", "交易号", "流水号", "reference", "transactionid")
-AMOUNT = ("付款金额", "交易金额", "转账金额", "实付金额", "金额", "amount")
-REASON = ("失败原因", "原因", "失败信息", "处理信息", "返回信息", "reason")
-_SUCCESS = ("成功", "success")
-_FAILED = ("失败", "退票", "退汇", "拒绝", "fail", "reject", "return")
-_OPEN = ("未", "不", "部分", "待", "中", "not", "un", "partial", "pending")
+
+
+class Role(StrEnum):
+    """What a column of the bank's result says about a payout."""
+
+    CODE = "code"  # our number of the payout, such as P12-3
+    STATUS = "status"
+    AMOUNT = "amount"
+    ACCOUNT = "account"  # the payee's
+    CURRENCY = "currency"
+    REFERENCE = "reference"  # the bank's transaction ID
+    REASON = "reason"
+
+
+Layout = Mapping[Role, tuple[str, ...]]  # the names of the columns by role, without blanks and brackets
+NEEDED = (Role.CODE, Role.STATUS, Role.AMOUNT)
+# Every column with one of these roles counts, and they must agree. Of the others, the first name in the file counts.
+ALL_COUNT = (Role.STATUS, Role.AMOUNT, Role.ACCOUNT, Role.CURRENCY)
+COMMON: dict[Role, tuple[str, ...]] = {
+    Role.STATUS: (
+        *("状态", "处理状态", "交易状态", "付款状态", "转账状态", "处理结果", "交易结果", "付款结果", "结果"),
+        *("status", "result"),
+    ),
+    Role.AMOUNT: ("付款金额", "交易金额", "转账金额", "实付金额", "金额", "amount"),
+    Role.ACCOUNT: (
+        *("收款账号", "收款账户", "收款人账号", "收款方账号", "收款卡号", "收款人账户", "收款人email"),
+        *("收款人支付宝账号", "收款支付宝账号", "对方账号", "account"),
+    ),
+    Role.CURRENCY: ("币种", "货币", "币别", "currency"),
+    Role.REFERENCE: (
+        *("支付宝流水号", "银行流水号", "交易流水号", "业务流水号", "交易号", "流水号"),
+        *("reference", "transactionid"),
+    ),
+    Role.REASON: (
+        *("失败原因", "原因", "失败信息", "处理信息", "返回信息", "结果描述", "处理结果描述", "状态描述"),
+        *("结果说明", "状态说明", "reason"),
+    ),
+}
+# A column with such a name may contradict the result.
+_TELLING = re.compile("结果|退票|退汇|退回|冲正|return")
+_CODE = re.compile(r"(?<![0-9A-Z])P([0-9]{1,10})-([0-9]{1,5})(?![0-9])")
+_ORDER_NO = re.compile(r"(?<![0-9])[0-9]{24}(?![0-9])")
+
+
+def layout_of(batch: PayoutBatch) -> Layout:
+    """Return the columns that the bank's result of this batch can have."""
+    return {**COMMON, Role.CODE: TEMPLATES[batch.template].code}
 
 
 @dataclass(frozen=True)
 class Reported:
-    """A row of the bank's file: the texts that may identify its payout, and what it says."""
+    """A row of the bank's file: its line in the file, the texts of its columns by role, and those of all others."""
 
-    cells: tuple[str, ...]
-    status: str
+    at: int
+    said: Mapping[Role, tuple[str, ...]]
+    others: tuple[str, ...]
+
+    def text(self, role: Role) -> str:
+        """The text of the first column with this role, or ""."""
+        return next(iter(self.said.get(role, ())), "")
+
+    @property
+    def amount(self) -> int:
+        """The amount without a sign, in fen; 0 if it can't be read."""
+        try:
+            return abs(values.amount(self.text(Role.AMOUNT)))
+        except values.Unreadable:
+            return 0
+
+
+class Effect(StrEnum):
+    """What confirming a row would do; the first four change something."""
+
+    PAID = "paid"  # the payout is recorded as paid out
+    FAILED = "failed"  # the payout stays to be sent, and can be in another file
+    CONTRADICTS = "contradicts"  # an exception is opened, changed or closed
+    NOTED = "noted"  # it agrees with the ledger: only the line of the batch gets its result
+    RECORDED = "recorded"
+    UNCLEAR = "unclear"
+    FOREIGN = "foreign"
+
+
+CHANGES = (Effect.PAID, Effect.FAILED, Effect.CONTRADICTS, Effect.NOTED)
+
+
+@dataclass(frozen=True)
+class Row:
+    """What the bank says about one line of the batch: paid or not, its transaction ID, and its reason, or ""."""
+
+    line: int
+    is_paid: bool
+    reference: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What a row would do to its payout now: `kind` is the exception about it, `why` says more.
+
+    `reference` is the number of the transfer, and `seal` changes if anything else would be done.
+    """
+
+    effect: Effect
+    why: OperatorError | None = None
+    kind: str = ""
     reference: str = ""
-    amount: str = ""
-    reason: str = ""
-
-
-PAID, REFUSED, UNKNOWN, OTHER_AMOUNT, ENDED, FOREIGN = VERDICTS = (
-    "paid",
-    "refused",
-    "unknown",
-    "other_amount",
-    "ended",
-    "foreign",
-)
+    seal: str = ""
 
 
 @dataclass(frozen=True)
 class Match:
-    """What a row of the bank's file means for the batch: one of VERDICTS; without `line` for FOREIGN."""
+    """A row of the bank's file with its effect: `row` and `line` are None if it is about no payout of the batch."""
 
     reported: Reported
-    verdict: str
+    judgement: Judgement
     line: PayoutBatchLine | None = None
+    row: Row | None = None
+
+    @property
+    def effect(self) -> Effect:
+        """The effect of the row."""
+        return self.judgement.effect
+
+    @property
+    def is_change(self) -> bool:
+        """Whether confirming the row changes anything."""
+        return self.effect in CHANGES
+
+
+# --- the file
 
 
 def _header(text: str) -> str:
-    return re.sub(r"[\s:：]|[（(].*?[）)]", "", text[:LONGEST]).lower()
+    return re.sub(r"[(].*?[)]|[:]", "", values.plain(text[:LONGEST]))
 
 
-def read(content: bytes) -> list[Reported]:
-    """Return the rows of a bank's file. Raises OperatorError if it is no table with a column for the result."""
-    rows = [[cell.strip("'`") for cell in cells] for _, cells in islice(tables.rows(content), MOST_LINES)]
-    for at, row in enumerate(rows):
-        headers = [_header(cell) for cell in row]
-        if set(headers) & set(STATUS):
-            return [_reported(headers, each) for each in rows[at + 1 :] if any(each)]
-    text = N_("The file has no column with the result of each payout, such as %(names)s.")
-    raise OperatorError(text, names=", ".join(STATUS))
+def read(content: bytes, layout: Layout) -> list[Reported]:
+    """Return the rows of a bank's file below the names of its columns.
+
+    Raises:
+        OperatorError: it is no table, a needed column is missing, or a column without a role may contradict the others.
+    """
+    rows = list(tables.rows(content))
+    found = [(at, [_header(cell) for cell in cells]) for at, cells in islice(rows, HEADER_WITHIN)]
+    missing: list[Role] = list(NEEDED)
+    for at, names in found:
+        lacking = [role for role in NEEDED if not set(names) & set(layout[role])]
+        if not lacking:
+            return _reported(names, [row for row in rows if row[0] > at], layout)
+        missing = min(missing, lacking, key=len)
+    text = N_("The file has no column for: %(missing)s. Add it, or rename the column that contains it.")
+    raise OperatorError(text, missing="; ".join(" / ".join(layout[role]) for role in missing))
 
 
-def _reported(headers: list[str], row: list[str]) -> Reported:
-    def value(names: tuple[str, ...]) -> str:
-        wanted = next((name for name in names if name in headers), None)
-        at = headers.index(wanted) if wanted else len(row)
-        return row[at] if at < len(row) else ""
-
-    return Reported(tuple(row), value(STATUS), value(REFERENCE), value(AMOUNT), value(REASON))
-
-
-def compare(batch: PayoutBatch, reported: list[Reported]) -> list[Match]:
-    """Return what each row of the bank's file means for the batch; a payout in several rows is UNKNOWN."""
-    lines = batches.lines_of(batch)
-    by_key: dict[object, PayoutBatchLine] = {}
-    for line in lines:
-        by_key[line.order.order_no] = by_key[batch.id, line.line] = line
-    found = [(each, _line_of(each, by_key)) for each in reported]
-    times = Counter(line.id for _, line in found if line is not None)
-    return [_match(each, line, repeated=line is not None and times[line.id] > 1) for each, line in found]
-
-
-def _line_of(reported: Reported, by_key: dict[object, PayoutBatchLine]) -> PayoutBatchLine | None:
-    for cell in reported.cells:
-        keys: list[object] = list(_ORDER_NO.findall(cell))
-        keys += [(int(batch), int(line)) for batch, line in _CODE.findall(cell)]
-        for key in keys:
-            if key in by_key:
-                return by_key[key]
-    return None
+def _reported(names: list[str], rows: list[tables.Row], layout: Layout) -> list[Reported]:
+    if len(rows) > MOST_LINES:
+        raise OperatorError(N_("The file has more than %(most)s rows."), most=str(MOST_LINES))
+    padded = [(at, [*cells, *[""] * (len(names) - len(cells))]) for at, cells in rows]
+    roles = {name for known in layout.values() for name in known}
+    for index, name in enumerate(names):
+        told = (cells[index] for _, cells in padded)
+        if name not in roles and (_TELLING.search(name) or layouts.looks_like(name, told)):
+            text = N_("Column %(column)s is not known, and may contradict the result. Remove it if it does not.")
+            raise OperatorError(text, column=name or str(index + 1))
+    places: dict[Role, list[int]] = {}
+    for role, known in layout.items():
+        at = [index for name in known for index, each in enumerate(names) if each == name]
+        if role is Role.CODE:  # a bank may number the rows in a column of the same name
+            at.sort(key=lambda index: not any(_codes(cells[index]) for _, cells in padded))
+        places[role] = at if role in ALL_COUNT else at[:1]
+    own = {index for at in places.values() for index in at}
+    return [
+        Reported(
+            line,
+            {role: tuple(cells[index] for index in at) for role, at in places.items()},
+            tuple(cell for index, cell in enumerate(cells) if index not in own),
+        )
+        for line, cells in padded
+    ]
 
 
-def _match(reported: Reported, line: PayoutBatchLine | None, repeated: bool) -> Match:
-    if line is None:
-        return Match(reported, FOREIGN)
-    if not batches.is_open(line):
-        return Match(reported, ENDED, line)
-    status = reported.status.lower()
-    if repeated:
-        return Match(reported, UNKNOWN, line)
-    if any(word in status for word in _FAILED):
-        return Match(reported, REFUSED, line)
-    if not any(word in status for word in _SUCCESS) or any(word in status for word in _OPEN):
-        return Match(reported, UNKNOWN, line)
-    return Match(reported, PAID if _amount(reported.amount) in (None, line.order.amount) else OTHER_AMOUNT, line)
+# --- what each row is about
 
 
-def _amount(text: str) -> int | None:
-    """Return an amount in fen; None if the file has none, -1 for a text that is no amount."""
-    if not text:
+def compare(batch: PayoutBatch, reported: list[Reported], actor: Actor) -> list[Match]:
+    """Return what each row of the bank's file would do if this operator confirmed it."""
+    lines = {line.line: line for line in batches.lines_of(batch)}
+    named = [_codes(each.text(Role.CODE)) for each in reported]
+    times = Counter(codes[0] for codes in named if len(codes) == 1)
+    uses = Counter(reference for each in reported if (reference := values.transaction_id(each.text(Role.REFERENCE))))
+    numbers = {number for each in reported for text in each.others for number in _ORDER_NO.findall(text)}
+    orders = {row for (row,) in Order.select(Order.order_no).where(Order.order_no.in_(numbers)).tuples()}
+    found = []
+    for each, codes in zip(reported, named, strict=True):
+        if (foreign := _foreign(codes, batch, lines)) is not None:
+            found.append(Match(each, Judgement(Effect.FOREIGN, foreign)))
+            continue
+        line = next(lines[at] for number, at in codes if number == batch.id and at in lines)
+        row, why = _row(each, codes, line), None
+        if times[codes[0]] > 1:
+            why = OperatorError(N_("Several rows of the file are about this payout."))
+        elif row.reference and uses[row.reference] > 1:
+            why = OperatorError(N_("Several rows of the file have this transaction ID."))
+        else:
+            why = _unclear(each, codes, line, orders)
+        judged = Judgement(Effect.UNCLEAR, why) if why else judge(row, line, line.order, actor)
+        found.append(Match(each, judged, line, row))
+    return found
+
+
+def _codes(text: str) -> list[tuple[int, int]]:
+    """Return the numbers of batch and line of each payout that a text names."""
+    plain = unicodedata.normalize("NFKC", text).upper()
+    return list(dict.fromkeys((int(batch), int(line)) for batch, line in _CODE.findall(plain)))
+
+
+def _foreign(
+    codes: list[tuple[int, int]], batch: PayoutBatch, lines: Mapping[int, PayoutBatchLine]
+) -> OperatorError | None:
+    """Return why a row is about no payout of the batch, or None."""
+    if not codes:
+        return OperatorError(N_("It has no number of a payout."))
+    if any(number == batch.id and line in lines for number, line in codes):
         return None
-    try:
-        return int(Yuan().deserialize(text.replace(",", "").lstrip("¥￥-")))
-    except ValidationError:
-        return -1
+    number, line = codes[0]
+    if number != batch.id:
+        return OperatorError(N_("It is about batch %(batch)s."), batch=str(number))
+    return OperatorError(N_("The batch has no line %(line)s."), line=str(line))
 
 
-@dataclass(frozen=True)
-class Result:
-    """The result of one line that an operator confirmed: paid with the bank's `reference`, or failed for a `reason`."""
-
-    line: int
-    paid: bool
-    text: str
+def _row(reported: Reported, codes: list[tuple[int, int]], line: PayoutBatchLine) -> Row:
+    is_paid = _meaning(reported) is Meaning.PAID
+    reference = values.transaction_id(reported.text(Role.REFERENCE))
+    reason = masking.without(reported.text(Role.REASON), timeline.personal_values(line.order))[:LONGEST]
+    return Row(line.line, is_paid, reference, "" if is_paid else reason)
 
 
-def record(batch: PayoutBatch, results: list[Result], actor: Actor) -> list[Outcome]:
-    """Record confirmed results, each in a transaction of its own; a repeated result changes nothing."""
-    detail = f"{sum(each.paid for each in results)} paid, {sum(not each.paid for each in results)} failed"
+def _meaning(reported: Reported) -> Meaning:
+    """Return what all columns with a status agree on."""
+    found = {values.status(text) for text in reported.said[Role.STATUS]}
+    return found.pop() if len(found) == 1 else Meaning.UNCLEAR
+
+
+def _unclear(
+    reported: Reported, codes: list[tuple[int, int]], line: PayoutBatchLine, orders: set[str]
+) -> OperatorError | None:
+    """Return why a row about this line can't be applied, or None; `orders` are the orders that the file names."""
+    order = line.order
+    texts = (*reported.said[Role.ACCOUNT], *reported.said[Role.REFERENCE], *reported.others)
+    elsewhere = {code for text in texts for code in _codes(text)} - {(line.batch_id, line.line)}
+    named = {number for text in reported.others for number in _ORDER_NO.findall(text)}
+    if len(codes) > 1 or elsewhere or (named & orders) - {order.order_no}:
+        return OperatorError(N_("It names several payouts."))
+    reference = reported.text(Role.REFERENCE)
+    if values.is_shortened(reference) or values.is_damaged(reference):
+        return OperatorError(N_("Its transaction ID is shortened or damaged. Use the file as you downloaded it."))
+    for text in reported.said[Role.AMOUNT]:
+        try:
+            amount = abs(values.amount(text))
+        except values.Unreadable:
+            return OperatorError(N_("Its amount can't be read."))
+        if amount != order.amount:
+            return OperatorError(N_("It has a different amount."))
+    if not all(values.is_yuan(text) for text in reported.said[Role.CURRENCY]):
+        return OperatorError(N_("Its currency is not CNY."))
+    account = timeline.personal_values(order).get("card_number", "")
+    if not all(_is_account(text, account) for text in reported.said[Role.ACCOUNT]):
+        return OperatorError(N_("It has a different account number."))
+    return {
+        Meaning.IN_PROGRESS: OperatorError(N_("The bank has it in progress.")),
+        Meaning.UNCLEAR: OperatorError(N_("Its result is not a known word.")),
+    }.get(_meaning(reported))
+
+
+def _is_account(text: str, account: str) -> bool:
+    """Return whether a text is this account number, of which a bank may mask digits: 6222****0017."""
+    shown, full = values.plain(text), values.plain(account)
+    first, last = shown.split("*")[0], shown.split("*")[-1]
+    is_masked = "*" in shown and len(first) + len(last) >= 4 and len(shown.replace("*", "")) < len(full)
+    return bool(full) and (shown == full or (is_masked and full.startswith(first) and full.endswith(last)))
+
+
+# --- what it does
+
+
+def judge(row: Row, line: PayoutBatchLine, order: Order, actor: Actor) -> Judgement:
+    """Return what a row does to its payout as it is now: a bank's result is a report on a transfer.
+
+    A transfer without the bank's transaction ID has the number of its line, so that a second one is noticed.
+    """
+    request = second_operator.waiting(order)
+    judged = (_paid if row.is_paid else _failed)(row, line, order)
+    if request is not None and judged.effect is Effect.FAILED:
+        why = OperatorError(N_("It was reported as paid out and awaits a second operator. Decide on that first."))
+        judged = replace(judged, effect=Effect.UNCLEAR, why=why)
+    elif request is not None and judged.effect is Effect.PAID:
+        asked = Given(**request.asked)
+        if request.who == actor.name:
+            judged = replace(judged, effect=Effect.UNCLEAR, why=OperatorError(OWN_REQUEST))
+        elif asked.fen() not in (None, order.amount) or asked.reference not in ("", line.code, judged.reference):
+            why = OperatorError(N_("Another operator requested it with another amount or transaction ID."))
+            judged = replace(judged, effect=Effect.UNCLEAR, why=why)
+    exceptions = [(each.id, each.amount, each.resolution) for each in positions.exceptions_of(order)]
+    state = (order.status, line.result, exceptions, request and request.id)
+    facts = (judged.effect, judged.kind, judged.reference, state)
+    return replace(judged, seal=hashlib.sha256(repr(facts).encode()).hexdigest()[:16])
+
+
+def _paid(row: Row, line: PayoutBatchLine, order: Order) -> Judgement:
+    reference = row.reference or (line.code if line.reference is None else line.reference)
+    if line.result == FAILED and payment_numbers.is_on_record(order, reference):
+        return Judgement(
+            Effect.UNCLEAR,
+            OperatorError(
+                N_("It was recorded as paid out and later as failed. If the bank sent it again, mark it as paid out.")
+            ),
+        )
+    _, _, verdict = settle.judge_payout(order, _report(State.PAID, reference, order))
+    if verdict.status == COMPLETED:
+        listed = PayoutBatchLine.in_file(order)
+        why = None
+        if listed is not None and listed.id != line.id:
+            text = N_("It is also in batch %(batch)s: make sure that the bank does not send it again.")
+            why = OperatorError(text, batch=str(listed.batch_id))
+        return Judgement(Effect.PAID, why, reference=reference)
+    if verdict == NONE:
+        return Judgement(Effect.RECORDED if line.result == SENT else Effect.NOTED, reference=reference)
+    return Judgement(Effect.CONTRADICTS, kind=PAYOUT_CONFLICT, reference=reference)
+
+
+def _failed(row: Row, line: PayoutBatchLine, order: Order) -> Judgement:
+    if line.result == FAILED:
+        return Judgement(Effect.RECORDED)
+    known = Judgement(Effect.RECORDED if line.result == DISCARDED else Effect.NOTED)
+    mine = PayoutBatchLine.order == order
+    if line.result == SENT:
+        reference = line.reference or ""
+        if order.status == CONFIRMED:  # recorded under the transaction ID of another order
+            return Judgement(Effect.CONTRADICTS, kind=PAYOUT_CONFLICT, reference=reference)
+    elif order.status == CONFIRMED:
+        return known if line.result == DISCARDED else Judgement(Effect.FAILED)
+    elif positions.place_of(order) is not Books.SPENT:
+        return known
+    elif PayoutBatchLine.select().where(mine, PayoutBatchLine.result == SENT).exists():
+        return known  # another file paid it
+    else:  # an operator marked it as paid out, perhaps because of this transfer
+        reference = order.channel_reference
+    _, _, verdict = settle.judge_payout(order, _report(State.FAILED, reference, order))
+    if verdict == NONE:
+        return replace(known, reference=reference)
+    is_open = any(each.is_open and each.reference == reference for each in positions.exceptions_of(order))
+    if verdict.exception == CLOSE and not is_open:
+        return replace(known, reference=reference)
+    kind = PAYOUT_CONFLICT if verdict.exception == CLOSE else verdict.exception
+    return Judgement(Effect.CONTRADICTS, kind=kind, reference=reference)
+
+
+def _report(state: State, reference: str, order: Order) -> Report:
+    return Report(state, order.amount if state is State.PAID else 0, reference)
+
+
+def record(batch: PayoutBatch, rows: list[tuple[Row, str]], actor: Actor) -> list[Outcome]:
+    """Apply confirmed rows, each in a transaction of its own.
+
+    Args:
+        rows: each row with its seal as the operator saw it; one that would now do anything else is refused.
+    """
+    detail = f"{sum(row.is_paid for row, _ in rows)} paid, {sum(not row.is_paid for row, _ in rows)} failed"
     audit.record(actor, "import batch result", "batch", str(batch.id), detail)
     lines = {line.line: line for line in batches.lines_of(batch)}
     outcomes = []
-    for result in results:
-        line = lines[result.line]
+    for row, seal in rows:
+        order = lines[row.line].order
         try:
-            outcomes.append((_paid if result.paid else _failed)(line, result.text, actor))
+            outcomes.append(_apply(row, seal, lines[row.line].id, order.id, actor))
         except OperatorError as refusal:
-            audit.record_failure(actor, "mark paid", "order", line.order.order_no, refusal)
-            outcomes.append(Outcome(line.order, bulk.REFUSED, refusal))
+            audit.record_failure(actor, "mark paid", "order", order.order_no, refusal)
+            outcomes.append(Outcome(order, bulk.REFUSED, refusal))
     return outcomes
 
 
 @transaction
-def _paid(line: PayoutBatchLine, reference: str, actor: Actor) -> Outcome:
-    order = Order.for_update(line.order_id)
-    outcome = decisions.mark_now(order, Given(reference=reference), actor)
-    if outcome.state == bulk.DONE and not batches.end(line, batches.SENT):
-        raise OperatorError(N_("The result is already recorded."))
-    return outcome
+def _apply(row: Row, seal: str, line_id: int, order_id: int, actor: Actor) -> Outcome:
+    order, line = Order.for_update(order_id), PayoutBatchLine.get_by_id(line_id)
+    judged = judge(row, line, order, actor)
+    if judged.seal != seal or judged.effect not in CHANGES:
+        raise OperatorError(perform.CHANGED)
+    why, end = because(Why.BANK_RESULT, payout=line.code), SENT if row.is_paid else FAILED
+    facts = {"reference": judged.reference} if row.is_paid else {"reason": row.reason}
+    report = _report(State.PAID if row.is_paid else State.FAILED, judged.reference, order)
 
+    def apply() -> bool:
+        return settle.apply_report(order, report, actor.who, why)
 
-@transaction
-def _failed(line: PayoutBatchLine, reason: str, actor: Actor) -> Outcome:
-    order = Order.for_update(line.order_id)
-    shown = masking.without(reason[:LONGEST], timeline.personal_values(order))
-    if order.status != CONFIRMED or not batches.end(line, batches.FAILED, shown):
-        raise OperatorError(N_("The result is already recorded."))
+    if judged.effect is Effect.PAID:
+        request = second_operator.waiting(order)
+        if request is None and second_operator.is_needed(order):
+            given = Given(reference=judged.reference, in_file="1")
+            audit.record(actor, "request payout", "order", order.order_no, judged.reference)
+            second_operator.request(order, "paid", asdict(given), actor.name)
+            PayoutBatchLine.update(reference=judged.reference).where(PayoutBatchLine.id == line.id).execute()
+            return Outcome(order, bulk.REQUESTED)
+        verb = "mark paid" if request is None else "approve payout"
+        audit.record(actor, verb, "order", order.order_no, f"{line.code} {judged.reference}")
+        if request is None:
+            apply()
+        else:
+            second_operator.approve(order, request.id, actor.name, lambda *_: apply())
+    elif judged.effect is Effect.CONTRADICTS and order.status == CONFIRMED and not row.is_paid:
+        for each in positions.exceptions_of(order):
+            if each.is_open and each.kind == PAYOUT_CONFLICT and each.reference == judged.reference:
+                close_exception(each, positions.FAILED, actor.who)
+    elif judged.effect is Effect.CONTRADICTS:
+        apply()
+    if not line.end(end, **facts):
+        raise OperatorError(perform.CHANGED)
     return Outcome(order, bulk.DONE)

@@ -51,11 +51,15 @@ Columns = tuple[tuple[str, Callable[[FileLine], str]], ...]
 
 @dataclass(frozen=True)
 class Template:
-    """One kind of file: its title, its columns, and the rows above them."""
+    """One kind of file: its title, its columns, and the rows above them.
+
+    `code` are the names of the column with `FileLine.code` in the bank's result; of several, the first one counts.
+    """
 
     title: str
     encoding: str
     columns: Columns
+    code: tuple[str, ...]
     heading: Callable[[Sums], list[list[Any]]] = lambda sums: []
 
     def rows(self, sums: Sums, lines: list[FileLine]) -> list[list[Any]]:
@@ -87,6 +91,7 @@ TEMPLATES = {
             ("金额", lambda line: line.amount),
             ("备注", lambda line: line.code),
         ),
+        ("编号", "备注", "用途", "汇款用途", "附言", "摘要", "商户流水号"),
     ),
     "alipay": Template(
         N_("Alipay batch transfer (GBK)"),
@@ -98,6 +103,7 @@ TEMPLATES = {
             ("付款金额（元）", lambda line: line.amount),
             ("付款理由", lambda line: line.order_no),
         ),
+        ("商户流水号", "商家流水号"),
         _alipay_heading,
     ),
     "icbc": Template(
@@ -116,6 +122,7 @@ TEMPLATES = {
             ("汇款用途", lambda line: line.code),
             ("备注", lambda line: line.order_no),
         ),
+        ("汇款用途", "用途"),
     ),
     "cmb": Template(
         N_("CMB batch transfer (GBK)"),
@@ -127,5 +134,6 @@ TEMPLATES = {
             ("金额", lambda line: line.amount),
             ("用途", lambda line: line.code),
         ),
+        ("用途", "汇款用途"),
     ),
 }

@@ -8,12 +8,14 @@ from typing import Any
 from peewee import fn
 
 import business_clock
+from gateways.base import CHINA
 from models.db.base import database
 from models.db.writer import transaction
 from models.queries.keyset import Key, Line
-from models.tables.order import CONFIRMED, Order
+from models.tables.maintenance import paused_since
+from models.tables.order import CONFIRMED, Order, PaymentException
 from models.tables.payout_account import PayoutAccount
-from models.tables.payout_batch import PayoutBatch, PayoutBatchLine
+from models.tables.payout_batch import DISCARDED, PayoutBatch, PayoutBatchLine
 from schemas.views import hundredths
 from services.channels.calls import driver_of
 from services.console import bulk, timeline
@@ -21,11 +23,16 @@ from services.console.lists import Browse, name_owners
 from services.console.order_list import open_batches
 from services.errors import N_, OperatorError
 from services.payouts import decisions
-from services.payouts.batch_templates import TEMPLATES, FileLine, Sums
-from services.security import audit, sandbox_guard
+from services.payouts.batch_templates import GBK, TEMPLATES, FileLine, Sums
+from services.security import audit, sandbox_guard, second_operator
 from services.security.audit import Actor
 
-SENT, FAILED, DISCARDED = "sent", "failed", "discarded"
+PAUSED = N_(
+    "Bank files are paused since a restore, because the bank may have payouts that the backup does not show. Compare "
+    "the files that you gave to the bank, then run `orders db resume`."
+)
+# A line without a result whose payout still has to be sent, or may have been sent by its file.
+_IS_OPEN = PayoutBatchLine.result.is_null() & ((Order.status == CONFIRMED) | PayoutBatchLine.filetime.is_null(False))
 
 
 class Batches(Browse):
@@ -40,7 +47,7 @@ class Batches(Browse):
     def rows(self, ids: list[int]) -> list[Any]:
         """The rows with their channel, each with `open`: the number of its payouts without a result."""
         rows = name_owners(super().rows(ids))
-        wanted = PayoutBatchLine.batch.in_(ids), PayoutBatchLine.result.is_null(), Order.status == CONFIRMED
+        wanted = PayoutBatchLine.batch.in_(ids), _IS_OPEN
         found = PayoutBatchLine.select(PayoutBatchLine.batch, fn.COUNT(PayoutBatchLine.id)).join(Order)
         counts = dict(found.where(*wanted).group_by(PayoutBatchLine.batch).tuples()) if ids else {}
         for row in rows:
@@ -52,14 +59,25 @@ def why_not(orders: list[Order]) -> dict[int, OperatorError]:
     """Return the reason not to export an order, by its id; without those that can be exported."""
     listed, found = open_batches([order.id for order in orders]), {}
     for order in orders:
-        if order.status != CONFIRMED or not driver_of(order.channel).by_hand:
-            found[order.id] = OperatorError(N_("Only approved payouts of manual channels can be in a bank file."))
-        elif order.id in listed:
+        if order.id in listed and order.status == CONFIRMED:
             text = N_("It is already in batch %(batch)s.")
             found[order.id] = OperatorError(text, batch=str(listed[order.id]))
-        elif sandbox_guard.withholds(order):
-            found[order.id] = OperatorError(sandbox_guard.NOT_REAL, key=order.merchant.key)
+        elif (refusal := _why_not_send(order)) is not None:
+            found[order.id] = refusal
     return found
+
+
+def _why_not_send(order: Order) -> OperatorError | None:
+    """Return the reason not to let the bank pay an order, or None."""
+    if order.status != CONFIRMED or not driver_of(order.channel).by_hand:
+        return OperatorError(N_("Only approved payouts of manual channels can be in a bank file."))
+    if second_operator.waiting(order):
+        return OperatorError(N_("It was reported as paid out and awaits a second operator."))
+    if PaymentException.select().where(PaymentException.order == order, PaymentException.resolution.is_null()).exists():
+        return OperatorError(N_("It has an open exception. Resolve it first: the payout may have been sent."))
+    if sandbox_guard.withholds(order):
+        return OperatorError(sandbox_guard.NOT_REAL, key=order.merchant.key)
+    return None
 
 
 @transaction
@@ -67,8 +85,10 @@ def create(template: str, numbers: list[str], actor: Actor) -> PayoutBatch:
     """Make a batch of these payouts, with an audit entry.
 
     Raises:
-        OperatorError: a payout cannot be exported, or they are of several channels; no batch is made.
+        OperatorError: a payout cannot be exported, they are of several channels, or payouts are paused since a restore;
+            no batch is made.
     """
+    _unless_paused()
     wanted = Order.select(Order.id).where(Order.order_no.in_(numbers)).order_by(Order.id)
     list(database.for_update(wanted))
     orders = decisions.find(numbers)
@@ -91,6 +111,11 @@ def create(template: str, numbers: list[str], actor: Actor) -> PayoutBatch:
     return find(number)
 
 
+def _unless_paused() -> None:
+    if paused_since() is not None:
+        raise OperatorError(PAUSED)
+
+
 def find(number: int) -> PayoutBatch:
     """Return the batch with this number. Raises OperatorError."""
     batch = PayoutBatch.get_or_none(PayoutBatch.id == number)
@@ -106,33 +131,39 @@ def lines_of(batch: PayoutBatch) -> list[PayoutBatchLine]:
     return list(joined.where(PayoutBatchLine.batch == batch).order_by(PayoutBatchLine.line))
 
 
-def code_of(line: PayoutBatchLine) -> str:
-    """Return the text that identifies a batch and its line in the bank's files."""
-    return f"P{line.batch_id}-{line.line}"
+def to_send(batch: PayoutBatch) -> list[PayoutBatchLine]:
+    """Return the lines whose payouts would be in the file if it was downloaded now."""
+    return [line for line in lines_of(batch) if line.result is None and _why_not_send(line.order) is None]
 
 
+@transaction
 def contents(batch: PayoutBatch, actor: Actor) -> list[list[Any]]:
-    """Return the rows of the file, after recording for each order that its payee was exported.
+    """Return the rows of the file, and record that the bank may pay its payouts and that the payees were exported.
 
-    Lines that have ended are not repeated.
+    Left out are payouts that have ended, that another operator must confirm as paid, or that have an open exception.
 
     Raises:
-        OperatorError: no line is open, or the personal data was erased.
+        OperatorError: no payout is left, payouts are paused since a restore, or the personal data was erased.
     """
-    lines = [line for line in lines_of(batch) if is_open(line)]
+    _unless_paused()
+    listed = PayoutBatchLine.select(PayoutBatchLine.order).where(PayoutBatchLine.batch == batch)
+    list(database.for_update(Order.select(Order.id).where(Order.id.in_(listed)).order_by(Order.id)))
+    lines = to_send(batch)
     if not lines:
-        raise OperatorError(N_("All payouts of this batch have ended, so it has no file."))
+        raise OperatorError(N_("No payout of this batch can be sent by its file."))
     audit.record(actor, "download batch", "batch", str(batch.id))
     timeline.record_reveals([line.order for line in lines], actor)
+    first = PayoutBatchLine.id.in_([line.id for line in lines]) & PayoutBatchLine.filetime.is_null()
+    PayoutBatchLine.update(filetime=business_clock.now()).where(first).execute()
     total = bulk.total(line.order for line in lines)
-    day = datetime.fromtimestamp(batch.createtime).astimezone()
+    day = datetime.fromtimestamp(batch.createtime, CHINA)
     return TEMPLATES[batch.template].rows(Sums(batch.id, len(lines), total, day), [_line(line) for line in lines])
 
 
 def _line(line: PayoutBatchLine) -> FileLine:
     payee = timeline.personal_values(line.order)
     return FileLine(
-        code=code_of(line),
+        code=line.code,
         order_no=line.order.order_no,
         name=payee.get("real_name", ""),
         account=payee.get("card_number", ""),
@@ -143,22 +174,40 @@ def _line(line: PayoutBatchLine) -> FileLine:
 
 
 def is_open(line: PayoutBatchLine) -> bool:
-    """Return whether the payout of this line still has to be sent by the bank."""
-    return line.result is None and line.order.status == CONFIRMED
+    """Return whether the payout of this line still has to be sent by the bank, or the bank's result is missing."""
+    return line.result is None and (line.order.status == CONFIRMED or line.filetime is not None)
+
+
+def unreadable(batch: PayoutBatch) -> dict[str, str]:
+    """Return the characters that the bank's encoding lacks, by order number; such names reach the bank damaged."""
+    if TEMPLATES[batch.template].encoding != GBK:
+        return {}
+    found = {}
+    for line in to_send(batch):
+        payee = timeline.personal_values(line.order)
+        text = "".join(payee.get(name, "") for name in ("real_name", "card_number", "bank", "sub_bank"))
+        if lacking := {each: "" for each in text if not each.encode("gbk", "ignore")}:
+            found[line.order.order_no] = " ".join(lacking)
+    return found
+
+
+def discard(batch: PayoutBatch, actor: Actor, not_given: bool = False) -> int:
+    """Take the open payouts out of a batch whose file was not used; return their number.
+
+    Args:
+        not_given: the operator confirms that the bank did not get the file.
+
+    Raises:
+        OperatorError: the file was downloaded, and this is not confirmed.
+    """
+    return audit.act(actor, "discard batch", "batch", str(batch.id), lambda: _discard(batch, not_given))
 
 
 @transaction
-def end(line: PayoutBatchLine, result: str, reason: str = "") -> bool:
-    """Store the result of an open line, in one conditional UPDATE; False if it has one."""
-    mine = (PayoutBatchLine.id == line.id) & PayoutBatchLine.result.is_null()
-    return bool(PayoutBatchLine.update(result=result, reason=reason).where(mine).execute())
-
-
-def discard(batch: PayoutBatch, actor: Actor) -> int:
-    """Take the open payouts out of a batch whose file was not used; return their number."""
-    return audit.act(actor, "discard batch", "batch", str(batch.id), lambda: _discard(batch))
-
-
-@transaction
-def _discard(batch: PayoutBatch) -> int:
-    return sum(end(line, DISCARDED) for line in lines_of(batch) if is_open(line))
+def _discard(batch: PayoutBatch, not_given: bool) -> int:
+    lines = [line for line in lines_of(batch) if is_open(line)]
+    if not not_given and any(line.filetime is not None for line in lines):
+        raise OperatorError(
+            N_("The file was downloaded. Confirm that the bank did not get it. Otherwise payouts may be paid twice.")
+        )
+    return sum(line.end(DISCARDED) for line in lines)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
-import re
+from dataclasses import astuple
 from typing import Any
 
-from flask import Response, abort, flash, redirect, render_template, request, url_for
+from flask import Response, abort, current_app, flash, redirect, render_template, request, url_for
 from flask_babel import gettext, lazy_gettext, ngettext
+from flask_login import current_user
+from itsdangerous import BadSignature, URLSafeSerializer
 
 from blueprints.console import access, uploads
 from blueprints.console.columns import Column, channel_link, neutral
@@ -16,12 +18,15 @@ from blueprints.console.filters import SINCE, UNTIL
 from blueprints.console.forms import find_or_404, message_of, translate
 from blueprints.console.list_page import ListPage, pages_of_one
 from models.db.base import LARGEST_ID
-from models.tables.payout_batch import PayoutBatch
+from models.tables.maintenance import paused_since
+from models.tables.payout_batch import DISCARDED, FAILED, SENT, PayoutBatch
 from runtime import current
 from services.console import bulk
 from services.errors import OperatorError
 from services.payouts import batch_results, batches, decisions
+from services.payouts.batch_results import Effect
 from services.payouts.batch_templates import TEMPLATES
+from services.statements import tables
 
 
 def _title(batch: PayoutBatch) -> str:
@@ -55,24 +60,22 @@ BATCHES = ListPage(
 )
 
 BATCH = f"/<int(max={LARGEST_ID}):number>"
-# A confirmed result in a form: the line of the batch, the verdict, and the reference or the reason.
-_ROW = re.compile(rf"([0-9]{{1,5}}):({batch_results.PAID}|{batch_results.REFUSED}):(.*)", re.DOTALL)
-
 pages = pages_of_one("batch", "batches")
 
-# The labels of what a row of the bank's file means.
-VERDICTS = {
-    batch_results.PAID: lazy_gettext("Paid out"),
-    batch_results.REFUSED: lazy_gettext("Failed"),
-    batch_results.UNKNOWN: lazy_gettext("Result unclear"),
-    batch_results.OTHER_AMOUNT: lazy_gettext("Different amount"),
-    batch_results.ENDED: lazy_gettext("Already recorded"),
-    batch_results.FOREIGN: lazy_gettext("Not in this batch"),
+# The labels of what a row of the bank's file does.
+EFFECTS = {
+    Effect.PAID: lazy_gettext("Will be recorded: paid out"),
+    Effect.FAILED: lazy_gettext("Will be recorded: failed, stays to be sent"),
+    Effect.CONTRADICTS: lazy_gettext("Will be recorded: contradicts the order, needs your decision"),
+    Effect.NOTED: lazy_gettext("Will be recorded: agrees with the order"),
+    Effect.RECORDED: lazy_gettext("Already recorded"),
+    Effect.UNCLEAR: lazy_gettext("Unclear, nothing changes"),
+    Effect.FOREIGN: lazy_gettext("Not in this batch"),
 }
 RESULTS = {
-    batches.SENT: lazy_gettext("Paid out"),
-    batches.FAILED: lazy_gettext("Failed"),
-    batches.DISCARDED: lazy_gettext("Taken out of the file"),
+    SENT: lazy_gettext("Paid out"),
+    FAILED: lazy_gettext("Failed"),
+    DISCARDED: lazy_gettext("Taken out of the file"),
 }
 
 
@@ -107,7 +110,10 @@ def _page(batch: PayoutBatch, **facts: Any) -> str:
     return render_template(
         "console/payouts/batch.html",
         **{"batch": batch, "lines": lines, "open": [line for line in lines if batches.is_open(line)]},
-        **{"title": _title(batch), "results": RESULTS, "message_of": message_of, "bulk": bulk},
+        **{"title": _title(batch), "results": RESULTS, "message_of": message_of},
+        is_out=any(batches.is_open(line) and line.filetime for line in lines),
+        lacking=batches.unreadable(batch) if current_user.may_act else {},
+        paused=paused_since() is not None,
         **facts,
     )
 
@@ -140,7 +146,12 @@ def file(number: int) -> Any:
 @pages.post(f"{BATCH}/discard")
 def discard(number: int) -> Any:
     """Take the open payouts out of a batch."""
-    count = batches.discard(_find(number), access.actor())
+    batch = _find(number)
+    try:
+        count = batches.discard(batch, access.actor(), bool(request.form.get("not_given")))
+    except OperatorError as refusal:
+        flash(message_of(refusal), "bad")
+        return redirect(url_for(".show", number=number), 303)
     text = ngettext("%(num)s payout was taken out of the file.", "%(num)s payouts were taken out of the file.", count)
     flash(text, "good")
     return redirect(url_for(".show", number=number), 303)
@@ -152,38 +163,40 @@ def result(number: int) -> Any:
     batch = _find(number)
     try:
         _, content = uploads.received("file")
-        matches = batch_results.compare(batch, batch_results.read(content))
+        reported = tables.alone(batch_results.read, content, batch_results.layout_of(batch))
     except OperatorError as refusal:
         flash(message_of(refusal), "bad")
         return redirect(url_for(".show", number=number), 303)
-    found = {verdict: [each for each in matches if each.verdict == verdict] for verdict in batch_results.VERDICTS}
-    paid = [each.line.order for each in found[batch_results.PAID] if each.line]
+    matches = batch_results.compare(batch, reported, access.actor())
+    sign = _serializer(batch).dumps
     return render_template(
         "console/payouts/batch_result.html",
-        **{"batch": batch, "found": found, "verdicts": VERDICTS, "total": bulk.total(paid)},
-        rows=[_row(each) for each in matches if each.verdict in (batch_results.PAID, batch_results.REFUSED)],
+        **{"batch": batch, "effects": EFFECTS, "message_of": message_of, "changes": batch_results.CHANGES},
+        found={effect: [each for each in matches if each.effect is effect] for effect in Effect},
+        rows=[sign([*astuple(each.row), each.judgement.seal]) for each in matches if each.row and each.is_change],
     )
 
 
-def _row(match: batch_results.Match) -> str:
-    is_paid = match.verdict == batch_results.PAID
-    text = match.reported.reference if is_paid else match.reported.reason[: batch_results.LONGEST]
-    return f"{match.line.line if match.line else 0}:{match.verdict}:{text}"
+def _serializer(batch: PayoutBatch) -> URLSafeSerializer:
+    """Return what signs the rows that a page showed, so that nothing else can be confirmed."""
+    config = current_app.config
+    keys = [*reversed(config["SECRET_KEY_FALLBACKS"]), config["SECRET_KEY"]]
+    return URLSafeSerializer(keys, salt=f"result of batch {batch.id}")
 
 
-def _confirmed(batch: PayoutBatch) -> list[batch_results.Result]:
-    """Return the results in the form. Raises BadRequest if they are not of this batch."""
-    rows = [_ROW.fullmatch(each) or abort(400) for each in request.form.getlist("row")[: batch.count]]
-    results = [batch_results.Result(int(row[1]), row[2] == batch_results.PAID, row[3]) for row in rows]
-    if any(not 1 <= each.line <= batch.count for each in results):
+def _confirmed(batch: PayoutBatch) -> list[tuple[batch_results.Row, str]]:
+    """Return the rows in the form with their seals. Raises BadRequest if the page of this batch did not show them."""
+    try:
+        signed = [_serializer(batch).loads(each) for each in request.form.getlist("row")[: batch.count]]
+    except BadSignature:
         abort(400)
-    return results
+    return [(batch_results.Row(*row), seal) for *row, seal in signed]
 
 
 def is_large(number: int) -> bool:
     """Return whether the confirmed results pay out more than `confirm_above` in total. Raises NotFound."""
     limit, batch = current().settings.confirm_above, _find(number)
-    paid = {each.line for each in _confirmed(batch) if each.paid} if limit else set()
+    paid = {row.line for row, _ in _confirmed(batch) if row.is_paid} if limit else set()
     return bool(paid) and bulk.total(line.order for line in batches.lines_of(batch) if line.line in paid) > limit
 
 

@@ -31,6 +31,7 @@ def _given(order_no: str) -> Given:
     return Given(
         reason=request.form.get("reason", ""),
         reference=request.form.get(f"reference-{order_no}", ""),
+        in_file=request.form.get("in_file", ""),
     )
 
 
@@ -58,6 +59,7 @@ def _confirmation(kind: str) -> Any:
         **{"total": bulk.total(orders), "message_of": message_of},
         **{"merchants": decisions.subtotals(orders, "merchant"), "channels": decisions.subtotals(orders, "channel")},
         **{"requests": [row for row in possible if row.is_requested]},
+        **{"in_files": [row for row in possible if row.action and "in_file" in row.action.fields]},
         is_cut=len(set(request.args.getlist("order_no"))) > bulk.MOST,
     )
 

@@ -32,7 +32,8 @@ def find_order(order_no: str) -> Order:
 
 
 def _given() -> perform.Given:
-    return perform.Given(**{name: request.form.get(name, "") for name in ("reason", "amount", "reference", "shared")})
+    names = ("reason", "amount", "reference", "shared", "in_file")
+    return perform.Given(**{name: request.form.get(name, "") for name in names})
 
 
 def is_large_payout(order_no: str) -> bool:

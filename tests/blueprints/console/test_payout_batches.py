@@ -1,91 +1,18 @@
-"""Bank files of payouts: their content, and the import of the bank's result."""
+"""Bank files of payouts: their content, and the payouts that are in one."""
 
 import csv
-import html
 import io
 import re
-import time
+from datetime import UTC, datetime
 
 import pytest
 
 from models.tables.operator import AuditEntry
-from models.tables.payout_batch import PayoutBatchLine
+from models.tables.payout_batch import PayoutBatch, PayoutBatchLine
 from services.security import operators
-from tests.blueprints.console.reading import Shown
-
-MANUAL, ACCOUNT = 3, "6222020000000000017"
-
-
-@pytest.fixture
-def accepted(api, flask):
-    """`accepted("10.00", "20.00")`: the numbers of approved withdrawals on the manual channel."""
-
-    def made(*amounts, channel=MANUAL):
-        numbers = [api.sell(each, channel=channel).data["order_no"] for each in amounts]
-        for order_no in numbers:
-            flask("order", "accept", order_no)
-        return numbers
-
-    return made
-
-
-@pytest.fixture
-def statuses(api):
-    """`statuses(numbers)`: their statuses."""
-    return lambda numbers: [api.status(order_no) for order_no in numbers]
-
-
-@pytest.fixture
-def create(send):
-    """`create(numbers, "icbc")`: the path of the new batch's page."""
-
-    def made(numbers, template="generic"):
-        answer = send("payouts/batch", order_no=numbers, template=template)
-        assert answer.status_code == 303
-        return answer.location.removeprefix("/console/")
-
-    return made
-
-
-@pytest.fixture
-def download(send):
-    """`download(path)`: the bytes of the batch's file."""
-
-    def read(path):
-        answer = send(f"{path}/file")
-        assert answer.status_code == 200
-        return answer.data
-
-    return read
-
-
-@pytest.fixture
-def upload(send):
-    """`upload(path, content)`: the response to a bank's file."""
-    return lambda path, content: send(f"{path}/upload", file=(io.BytesIO(content), "result.csv"))
-
-
-@pytest.fixture
-def result(upload):
-    """`result(path, rows)`: the page with what a bank's file would change."""
-
-    def shown(path, rows, encoding="gb18030"):
-        text = io.StringIO()
-        csv.writer(text).writerows(rows)
-        return upload(path, text.getvalue().encode(encoding))
-
-    return shown
-
-
-@pytest.fixture
-def record(send):
-    """`record(path, page)`: confirm what the page shows."""
-
-    def confirmed(path, page, client=None):
-        rows = [html.unescape(row) for row in re.findall(r'name="row" value="([^"]*)"', page.text)]
-        return send(f"{path}/result/upload", row=rows, **({"client": client} if client else {}))
-
-    return confirmed
+from tests.backups import Backup
+from tests.blueprints.console.acting import Desk, flashed
+from tests.blueprints.console.conftest import ACCOUNT, MANUAL
 
 
 def table(content, encoding="utf-8-sig"):
@@ -151,7 +78,8 @@ def test_a_payout_is_in_one_open_file_only(page, accepted, create, console):
 def test_discarding_a_file_frees_its_payouts(accepted, create, send, download):
     numbers = accepted("10.00")
     first = create(numbers)
-    assert send(f"{first}/discard").status_code == 303
+    download(first)
+    assert send(f"{first}/discard", not_given="1").status_code == 303
     assert send(f"{first}/file").status_code == 303
     assert table(download(create(numbers)))[1][0] == "P2-1"
     assert log("discard batch") == [("discard batch", "1")]
@@ -179,79 +107,6 @@ def test_only_approved_payouts_of_one_manual_channel_are_exported(api, accepted,
     assert PayoutBatchLine.select().count() == 0
 
 
-def test_the_banks_result_is_shown_and_then_recorded(accepted, create, result, record, statuses, order_details, page):
-    numbers = accepted("10.00", "20.00", "30.00", "40.00", "50.00")
-    path = create(numbers, "icbc")
-    rows = [
-        ["银行批量付款结果"],
-        ["序号", "收款账号", "金额（元）", "备注", "处理状态", "银行流水号", "失败原因"],
-        ["1", ACCOUNT, "10.00", numbers[0], "交易成功", "ICBC-1", ""],
-        ["2", ACCOUNT, "20.00", "P1-2", "失败", "", f"户名不符 {ACCOUNT}"],
-        ["3", ACCOUNT, "30.01", "P1-3", "成功", "ICBC-3", ""],
-        ["4", ACCOUNT, "40.00", "P1-4", "银行处理中", "", ""],
-        ["5", ACCOUNT, "50.00", "P9-5", "成功", "ICBC-5", ""],
-    ]
-    shown = result(path, rows)
-    text = Shown(shown.text).text
-    for expected in (
-        "1 payout was sent · ¥10.00",
-        "Paid out: 1",
-        "Failed: 1",
-        "Different amount: 1",
-        "Result unclear: 1",
-        "Not in this batch: 1",
-    ):
-        assert expected in text
-    assert set(statuses(numbers)) == {"confirmed"}
-    assert "2 results recorded." in record(path, shown).text
-    assert statuses(numbers) == ["completed", *["confirmed"] * 4]
-    assert order_details(numbers[0])["channel_reference"] == "ICBC-1"
-    assert [line.reason for line in PayoutBatchLine.select().where(PayoutBatchLine.result == "failed")] == [
-        "户名不符 ***"
-    ]
-    assert create([numbers[1]]) == "batch/2", "a failed payout can be exported again"
-
-
-def test_importing_the_result_again_changes_nothing(accepted, create, result, record, balances, exceptions):
-    path = create(accepted("10.00", "20.00"))
-    rows = [["编号", "结果", "流水号"], ["P1-1", "success", "R1"], ["P1-2", "failed", ""]]
-    shown = result(path, rows)
-    record(path, shown)
-    after = balances()
-    assert "2 payouts were not changed" in record(path, shown).text, "the same form"
-    again = Shown(result(path, rows).text).text
-    assert "Already recorded: 2" in again
-    assert "The file contains no new result" in again
-    assert (balances(), exceptions()) == (after, {})
-
-
-def test_a_payout_in_several_rows_is_left_to_the_operator(accepted, create, result):
-    path = create(accepted("10.00"))
-    rows = [["编号", "状态"], ["P1-1", "失败"], ["P1-1", "成功"]]
-    assert "Result unclear: 2" in Shown(result(path, rows).text).text
-
-
-@pytest.mark.parametrize("status", ["未成功", "部分成功", "待成功", "unsuccessful", ""])
-def test_a_status_that_is_not_clearly_a_success_is_unclear(accepted, create, result, status):
-    path = create(accepted("10.00"))
-    assert "Result unclear: 1" in Shown(result(path, [["编号", "状态"], ["P1-1", status]]).text).text
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"PK\x03\x04", "The Excel workbook is damaged."),
-        (bytes(99), "neither a CSV file"),
-        ("编号,金额\r\nP1-1,10.00".encode(), "The file has no column with the result of each payout"),
-        (b"", "The file is empty."),
-    ],
-)
-def test_an_unreadable_file_is_refused(accepted, create, upload, page, content, message):
-    path = create(accepted("10.00"))
-    assert upload(path, content).status_code == 303
-    assert message in page(path).text
-
-
 def test_viewers_see_batches_and_change_nothing(accepted, create, viewer, send, page):
     path = create(accepted("10.00"))
     assert "Download file" not in page(path, client=viewer).text
@@ -266,58 +121,159 @@ def test_a_download_needs_a_recent_sign_in(accepted, create, sign_in, send):
     assert (refused.status_code, ACCOUNT in refused.text) == (403, False)
 
 
-class TestOfTwo:
-    """`second_operator_above`: a large payout in the bank's result is only requested."""
-
-    @pytest.fixture
-    def settings_of_app(self):
-        return {"second_operator_above": 5_000, "confirm_above": 6_000}
-
-    def test_it_waits_for_another_operator_who_imports_the_result_too(
-        self, accepted, create, result, record, statuses, sign_in
-    ):
-        operators.add("second", "second-password")
-        numbers = accepted("50.01")
-        path = create(numbers)
-        shown = result(path, [["编号", "状态", "流水号"], ["P1-1", "成功", "R1"]])
-        assert "Large payouts wait for a second operator: 1." in record(path, shown).text
-        assert statuses(numbers) == ["confirmed"]
-        record(path, shown, client=sign_in("second"))
-        assert statuses(numbers) == ["completed"]
-
-    def test_a_large_total_needs_the_password_again(self, accepted, create, result, record, sign_in, statuses):
-        numbers = accepted("40.00", "40.00")
-        path = create(numbers)
-        shown = result(path, [["编号", "状态"], ["P1-1", "成功"], ["P1-2", "成功"]])
-        assert record(path, shown, client=sign_in("demo", confirmed=False)).status_code == 403
-        assert statuses(numbers) == ["confirmed", "confirmed"]
-
-
-@pytest.mark.parametrize(
-    "row", ["", "x", "0:paid:", "2:paid:", "1:done:", "٣:paid:", "[1e400,true,0]", "[" * 20_000, f"{'9' * 5_000}:paid:"]
-)
-def test_results_of_other_lines_or_of_no_page_are_refused(row, accepted, create, send, statuses):
-    numbers = accepted("10.00")
-    assert send(f"{create(numbers)}/result/upload", row=row).status_code == 400
-    assert statuses(numbers) == ["confirmed"]
-
-
-@pytest.mark.parametrize("content", [b"\0" * 200_000, b"x" * 200_000, b"(" * 100_000, b"\n" * 1_000_000])
-def test_a_file_that_is_no_table_is_refused_soon(content, accepted, create, upload):
-    path, begun = create(accepted("10.00")), time.process_time()
-    assert upload(path, content).status_code == 303
-    assert time.process_time() - begun < 2
-
-
 def test_an_impossible_batch_is_not_found(console, send):
     assert console.get(f"/console/batch/{2**70}").status_code == 404
     assert send(f"batch/{2**70}/result/upload").status_code == 404
 
 
-def test_a_page_with_results_from_before_they_were_recorded_changes_nothing(accepted, create, send, statuses):
-    numbers = accepted("10.00")
-    path = create(numbers)
-    send(f"{path}/result/upload", row="1:refused:closed account")
-    answer = send(f"{path}/result/upload", row="1:paid:R-1")
-    assert "The result is already recorded." in answer.text
-    assert statuses(numbers) == ["confirmed"]
+@pytest.fixture
+def payee(flask):
+    """`payee("张㛃")`: the name of the payee of the next withdrawals."""
+    return lambda name: flask("account", "add", "demo", "--card-number", "6222020000000000999", "--real-name", name)
+
+
+def test_dates_and_batch_numbers_are_those_of_china(accepted, create, download):
+    path = create(accepted("10.00"), "alipay")
+    late = datetime(2026, 11, 1, 23, 30, tzinfo=UTC)
+    PayoutBatch.update(createtime=int(late.timestamp())).execute()
+    _, sums, *_ = table(download(path), "gbk")
+    assert sums[:2] == ["2026110200000001", "20261102"]
+
+
+@pytest.mark.parametrize("template", ["alipay", "icbc", "cmb"])
+def test_names_that_gbk_lacks_are_listed_before_the_download(template, accepted, create, payee, page, viewer):
+    readable = accepted("1.00")
+    payee("㛃𠮷•·三")
+    rare = accepted("2.00")
+    path = create([*readable, *rare], template)
+    shown = page(path).text
+    assert f"{rare[0]} 㛃 𠮷 •" in shown
+    assert f"{readable[0]} 㛃" not in shown
+    assert "㛃" not in page(path, client=viewer).text
+
+
+def test_a_file_in_utf_8_has_every_name(accepted, create, payee, page):
+    payee("㛃")
+    assert "GBK lacks" not in page(create(accepted("2.00"))).text
+
+
+class TestAPayoutInAFile:
+    """The bank may pay a payout whose file was downloaded, so nobody decides about it unknowingly."""
+
+    @pytest.fixture
+    def out(self, accepted, create, download):
+        """The number of a payout in a downloaded file."""
+        (order_no,) = accepted("10.00")
+        download(create([order_no]))
+        return order_no
+
+    @pytest.mark.parametrize(("action", "given"), [("reject", {"reason": "no"}), ("paid", {"reference": "HAND-1"})])
+    def test_the_console_says_so_and_wants_a_confirmation(self, action, given, out, desk, api):
+        form = desk.order(out).actions[action]
+        assert "The payout is in bank file 1, which was downloaded" in desk.order(out).text
+        category, text = desk.send(form, **given)
+        assert (category, "--in-bank-file" in text, api.status(out)) == ("bad", True, "confirmed")
+        assert desk.send(form, in_file="1", **given)[0] == "good"
+        assert api.status(out) == {"reject": "cancelled", "paid": "completed"}[action]
+
+    @pytest.mark.parametrize("command", [("reject", "--reason", "no"), ("paid", "--reference", "HAND-1")])
+    def test_the_command_line_says_so_and_wants_a_confirmation(self, command, out, refuses, flask, api):
+        name, *options = command
+        assert "bank file 1" in refuses("order", name, out, *options)
+        assert api.status(out) == "confirmed"
+        flask("order", name, out, *options, "--in-bank-file")
+        assert api.status(out) == {"reject": "cancelled", "paid": "completed"}[name]
+
+    @pytest.mark.parametrize("action", ["reject", "sent"])
+    def test_bulk_actions_leave_it_out_without_the_confirmation(self, action, out, console, api):
+        shown = console.get(f"/console/payouts/{action}", query_string={"order_no": [out]}).text
+        assert "1 of them is in a bank file without a result." in shown
+        form = {name: re.search(rf'name="{name}" value="([^"]+)"', shown)[1] for name in ("csrf_token", "row")}
+        form |= {"reason": "no"}
+        assert "The payout is in bank file 1" in console.post(f"/console/payouts/{action}", data=form).text
+        assert api.status(out) == "confirmed"
+        console.post(f"/console/payouts/{action}", data=form | {"in_file": "1"})
+        assert api.status(out) == {"reject": "cancelled", "sent": "completed"}[action]
+
+    def test_a_page_from_before_the_download_changes_nothing(self, accepted, create, download, desk, api):
+        (order_no,) = accepted("10.00")
+        path = create([order_no])
+        form = desk.order(order_no).actions["reject"]
+        assert "bank file" not in desk.order(order_no).text
+        download(path)
+        assert desk.send(form, reason="no")[0] == "bad"
+        assert api.status(order_no) == "confirmed"
+
+    def test_discarding_the_file_wants_a_confirmation(self, out, send, page, console):
+        assert "I have checked that the bank did not get this file" in page("batch/1").text
+        refused = send("batch/1/discard")
+        assert flashed(console.get(refused.location).text)[0] == "bad"
+        assert PayoutBatchLine.get().result is None
+        send("batch/1/discard", not_given="1")
+        assert PayoutBatchLine.get().result == "discarded"
+
+    def test_a_file_that_was_not_downloaded_can_be_discarded_at_once(self, accepted, create, send):
+        assert send(f"{create(accepted('10.00'))}/discard").status_code == 303
+        assert PayoutBatchLine.get().result == "discarded"
+
+    def test_it_stays_listed_until_it_has_a_result(self, out, flask, flask_json, page):
+        assert [row["count"] for row in flask_json("to-do")] == [1]
+        flask("order", "reject", out, "--reason", "no", "--in-bank-file")
+        assert page("batches/").column("Without result") == ["1"]
+        (row,) = flask_json("to-do")
+        assert row["to do"] == "payouts in bank files without a result"
+        assert "Downloaded, no result yet" in page("batch/1").text
+
+
+class TestWithASecondOperator:
+    """`second_operator_above`: what awaits an approval is in no file."""
+
+    @pytest.fixture
+    def settings_of_app(self):
+        return {"second_operator_above": 5_000}
+
+    @pytest.fixture
+    def second(self, sign_in):
+        operators.add("second", "second-password")
+        return Desk(sign_in, "second")
+
+    def test_a_payout_that_awaits_a_second_operator_is_in_no_new_file(self, accepted, create, desk):
+        (order_no,) = accepted("50.01")
+        desk.act(order_no, "paid", reference="HAND-1")
+        assert create([order_no]).startswith("payouts/batch")
+        assert PayoutBatchLine.select().count() == 0
+
+    def test_it_is_not_in_the_file_that_was_made_before(self, accepted, create, desk, send, download):
+        large, small = accepted("50.01", "10.00")
+        path = create([large, small])
+        desk.act(large, "paid", reference="HAND-1")
+        assert [row[1] for row in table(download(path))[1:]] == [small]
+
+    def test_a_request_for_a_payout_in_a_file_wants_a_confirmation(self, accepted, create, download, desk, second, api):
+        (order_no,) = accepted("50.01")
+        download(create([order_no]))
+        assert desk.act(order_no, "paid", reference="HAND-1")[0] == "bad"
+        assert desk.act(order_no, "paid", reference="HAND-1", in_file="1")[0] == "good"
+        assert "in bank file 1" in second.order(order_no).text
+        assert second.act(order_no, "approve")[0] == "good"
+        assert api.status(order_no) == "completed"
+
+
+def test_a_payout_with_an_open_exception_is_in_no_file(accepted, create, flask):
+    (order_no,) = accepted("10.00")
+    flask("order", "paid", order_no, "--amount", "9.00", "--reference", "HAND-1")
+    assert create([order_no]).startswith("payouts/batch")
+
+
+def test_after_a_restore_bank_files_wait_for_the_operator(accepted, create, send, sign_in, flask, instance, tmp_path):
+    in_file, free = accepted("10.00", "20.00")
+    path = create([in_file])
+    Backup(instance, tmp_path).restore()
+    client = sign_in("demo")
+    new = {"order_no": [free], "template": "generic"}
+    for to, form in ((f"{path}/file", {}), ("payouts/batch", new)):
+        refused = send(to, client=client, **form)
+        assert flashed(client.get(refused.location).text)[1].startswith("Bank files are paused since a restore")
+    flask("db", "resume")
+    assert send(f"{path}/file", client=client).status_code == 200
+    assert send("payouts/batch", client=client, **new).location.startswith("/console/batch/")

@@ -13,10 +13,11 @@ class Layout:
 
     A status in `paid` means that the money moved, in `failed` that it did not, in `refunded` that it was returned, in
     `frozen` that the upstream withholds it. Without a status column, each line is a payment. Times are China's, money
-    is in yuan. `refund` is for upstreams whose refunds have lines of their own, with the amount in a column of its own.
-    `refunded_of` is for those that write the refund on the line of the payment: the line is then both, and the refund
-    is complete if it is as much as `payer_paid`. With `created`, the statement lists the orders placed in its days.
-    `text` is a column whose commas are not quoted. `types` are the order types that it lists.
+    is in yuan; lines in another `currency` are refused. `refund` is for upstreams whose refunds have lines of their
+    own, with the amount in a column of its own. `refunded_of` is for those that write the refund on the line of the
+    payment: the line is then both, and the refund is complete if it is as much as `payer_paid`. With `created`, the
+    statement lists the orders placed in its days. `text` is a column whose commas are not quoted. `types` are the order
+    types that it lists.
     """
 
     number: tuple[str, ...] = ("order_no", "out_trade_no")
@@ -29,6 +30,7 @@ class Layout:
     status: tuple[str, ...] = ("status",)
     time: tuple[str, ...] = ("time", "endtime")
     created: tuple[str, ...] = ()
+    currency: tuple[str, ...] = ("currency", "币种", "货币种类")
     text: tuple[str, ...] = ()
     paid: frozenset[str] = field(default=frozenset({"paid", "success", "completed", "1"}))
     failed: frozenset[str] = field(default=frozenset({"failed", "cancelled", "closed", "0"}))

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import re
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 
 from gateways import registry
 from gateways.base import CHINA
 from models.tables.channel import Channel
 from services.errors import N_, OperatorError
-from services.statements import parse, reconcile
+from services.statements import kept_layouts, parse, received, reconcile
 from services.statements.book_side import Days
-from services.statements.parse import Line
+from services.statements.layouts import UnknownLayout
+from services.statements.parse import PAID, REFUNDED, Line
+from services.statements.received import Kind
 from services.statements.reconcile import Comparison
 
+_ORDER_NO = re.compile(r"(?<!\d)\d{24}(?!\d)", re.ASCII)
 DAY = 86_400  # seconds: China has no daylight saving time
 
 
@@ -55,14 +59,44 @@ def compare(channel: Channel, raw: bytes, chosen: Choices) -> Result:
         NoStatus: the file has no status column, and `all_paid` is not confirmed.
         OperatorError: the file can't be read, or its days are unknown, in a wrong order or too many.
     """
-    layout = parse.overridden(registry.DRIVERS[channel.driver].statement, chosen.columns)
+    driver = registry.DRIVERS[channel.driver]
+    layout = parse.overridden(driver.statement, chosen.columns)
     needed = {*chosen.columns, *(["fee"] if chosen.fee_rate is not None else [])}
-    lines = parse.read(raw, layout, needed, all_paid=chosen.all_paid)
+    lines = _of_account(channel, raw) if driver.by_hand and not needed else None
+    if lines is None:
+        official = not driver.by_hand and not chosen.columns
+        lines = parse.read(raw, layout, needed, all_paid=chosen.all_paid, official=official)
     first, last = _days(lines, chosen)
     types = (chosen.order_type,) if chosen.order_type else layout.types
     by_creation = any(line.created for line in lines) if lines else bool(layout.created)
     days = Days(_begins(first), _begins(last) + DAY, by_creation)
     return Result(first, last, reconcile.compare(channel, lines, days, types, chosen.fee_rate))
+
+
+def _of_account(channel: Channel, raw: bytes) -> list[Line] | None:
+    """Return the lines of an account statement with a known layout (docs/guides/bank-files.md); None for other files.
+
+    Raises:
+        OperatorError: a row is unclear, because half a comparison would look complete.
+    """
+    try:
+        rows = received.movements(raw, kept_layouts.of(channel)).rows
+    except UnknownLayout:
+        return None
+    lines = []
+    for row in rows:
+        numbers = _ORDER_NO.findall(row.note)
+        number = numbers[0] if len(set(numbers)) == 1 else ""
+        line = Line(row.at, number, row.reference, row.amount or 0, fee=None, state=PAID, time=row.since)
+        if row.kind is Kind.RECEIVED or (row.why is not None and row.why.text in (received.SENT, received.NO_ID)):
+            lines.append(line)
+        elif row.kind is Kind.TAKEN_BACK:
+            if line.amount > 0:  # the row is a payment that was returned
+                lines.append(line)
+            lines.append(replace(line, reference=row.original or row.reference, state=REFUNDED))
+        elif row.kind is Kind.UNCLEAR:
+            raise OperatorError(N_("line %(line)s is unclear: %(why)s"), line=str(row.at), why=str(row.why))
+    return lines
 
 
 def _days(lines: list[Line], chosen: Choices) -> tuple[date, date]:

@@ -164,6 +164,7 @@ def check(layout: Layout) -> None:
 
 # --- columns without a role that would change what a row means
 
+A_STATUS = N_("Column %(name)s looks like a status but is not used. Choose its content.")
 _LOOKS = (
     (
         re.compile("收/?支|收/?付|借/?贷|方向|往来标志|dr/cr|debit/credit|direction"),
@@ -178,6 +179,7 @@ _LOOKS = (
         N_("Column %(name)s looks like a status but is not used. Choose its content."),
     ),
 )
+_TEXTS = re.compile("名称|商品|说明|备注|摘要|附言|用途|note|remark|name")  # people write anything there
 _CURRENCIES = {"usd", "hkd", "eur", "jpy", "gbp", "美元", "美金", "港币", "港元", "欧元", "日元", "英镑", "840", "344"}
 
 
@@ -196,6 +198,8 @@ def looks_like(name: str, cells: Iterable[str]) -> str:
     for pattern, what in _LOOKS:
         if pattern.search(name):
             return what
+    if _TEXTS.search(name):
+        return ""
     found = {values.plain(cell) for cell in cells} - {"", "/", "-", "--"}
     if found and all(values.direction(cell) is not Direction.UNKNOWN for cell in found):
         return _LOOKS[0][1]

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from decimal import ROUND_HALF_UP, Decimal
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from gateways.statement import Layout
 from services.errors import N_, OperatorError
-from services.statements import tables, values
+from services.statements import layouts, tables, values
 from services.statements.values import Unreadable
 
 HEADER_WITHIN = 200  # rows of a file, without empty lines, that are searched for the names of the columns
 PAID, FAILED, REFUNDED, FROZEN = STATES = ("paid", "failed", "refunded", "frozen")
 COLUMNS = (
     *("number", "reference", "amount", "refund", "refunded_of", "payer_paid", "fee", "status", "time", "created"),
-    "text",
+    *("currency", "text"),
 )
 SUMMARY = ("总", "合计", "汇总", "小计")
 _FEE = re.compile(r"[+-]?([0-9]{1,13}|[0-9]{1,3}(?:,[0-9]{3}){1,3})(\.[0-9]{1,8})?", re.ASCII)
@@ -58,19 +58,24 @@ def overridden(layout: Layout, given: dict[str, list[str]]) -> Layout:
     return replace(layout, **{name: kinds[name](values) for name, values in given.items()})
 
 
-def read(raw: bytes, layout: Layout, needed: Collection[str] = (), *, all_paid: bool = False) -> list[Line]:
+def read(
+    raw: bytes, layout: Layout, needed: Collection[str] = (), *, all_paid: bool = False, official: bool = False
+) -> list[Line]:
     """Return the lines of a statement (docs/reconciling.md).
 
     Args:
         needed: required columns, in addition to `number` and `amount`.
         all_paid: each line of a file without a status column is a completed payment.
+        official: the layout is that of the upstream's own export, whose other columns are known to have no directions.
 
     Raises:
         NoStatus: it has no status column, and `all_paid` is not set.
         OperatorError: it can't be read; the text names the line and the column.
     """
     rows = tables.rows(raw)
-    header = _header(rows, layout)
+    head = list(islice(rows, HEADER_WITHIN))
+    below = _header(head, layout)
+    header = head[below - 1][1]
     names = {name: next((each for each in getattr(layout, name) if each in header), None) for name in COLUMNS}
     for name in needed:
         if name in names and names[name] is None:
@@ -83,14 +88,19 @@ def read(raw: bytes, layout: Layout, needed: Collection[str] = (), *, all_paid: 
                 "confirm it (--all-paid)."
             )
         )
+    _refuse_unread(
+        header, {column for column in names.values() if column is not None}, [] if official else head[below:]
+    )
     reader = _Reader(layout, header, {name: column for name, column in names.items() if column is not None})
-    return [line for row in _data(rows, header, header.index(str(names["number"]))) for line in reader.lines(*row)]
+    data = _data(chain(head[below:], rows), header, header.index(str(names["number"])))
+    return [line for row in data for line in reader.lines(*row)]
 
 
-def _header(rows: Iterator[tables.Row], layout: Layout) -> list[str]:
-    for _, cells in islice(rows, HEADER_WITHIN):
+def _header(head: list[tables.Row], layout: Layout) -> int:
+    """Return the index of the first row below the header."""
+    for index, (_, cells) in enumerate(head):
         if set(layout.number) & set(cells) and set(layout.amount) & set(cells):
-            return cells
+            return index + 1
     number, amount = " or ".join(layout.number), " or ".join(layout.amount)
     raise OperatorError(
         N_(
@@ -102,14 +112,25 @@ def _header(rows: Iterator[tables.Row], layout: Layout) -> list[str]:
     )
 
 
-def _data(rows: Iterator[tables.Row], header: list[str], number: int) -> Iterator[tables.Row]:
-    """Yield the rows between the header and the totals."""
+def _refuse_unread(header: list[str], read: set[str], sample: list[tables.Row]) -> None:
+    """Raise OperatorError if a column that is not read seems to have directions or currencies."""
+    for place, name in enumerate(header):
+        cells = (cells[place] for _, cells in sample if place < len(cells))
+        why = "" if name in read else layouts.looks_like(layouts.bare(name), cells)
+        if why and why != layouts.A_STATUS:
+            raise OperatorError(why, name=name[:40] or str(place + 1))
+
+
+def _data(rows: Iterable[tables.Row], header: list[str], number: int) -> Iterator[tables.Row]:
+    """Yield the rows between the header and the totals. Raises OperatorError for further rows below the totals."""
+    is_over = False
     for at, cells in rows:
-        first = cells[0] if cells else ""
-        if first.startswith("#") or (first.startswith(SUMMARY) and _sums_up(cells, header, number)):
-            return
-        if any(cells):
+        begins = cells[0].startswith("#") or (cells[0].startswith(SUMMARY) and _sums_up(cells, header, number))
+        is_over |= begins
+        if not is_over:
             yield at, cells
+        elif not begins and not _sums_up(cells, header, number):
+            raise OperatorError(N_("line %(line)s is below the totals. Compare one statement at a time."), line=str(at))
 
 
 def _sums_up(cells: list[str], header: list[str], number: int) -> bool:
@@ -134,6 +155,7 @@ class _Reader:
             "payer_paid": _fen_if_any,
             "fee": _fee,
             "status": self._state,
+            "currency": values.is_yuan,
             "time": _time,
             "created": _time,
         }
@@ -144,6 +166,11 @@ class _Reader:
         if "text" in self._places and more > 0:
             text = self._places["text"]
             cells = [*cells[:text], ",".join(cells[text : text + more + 1]), *cells[text + more + 1 :]]
+        elif any(cells[self._width :]):
+            raise OperatorError(N_("line %(line)s has more values than the file has columns"), line=str(at))
+        if self._value("currency", at, cells) is False:
+            foreign = N_("line %(line)s, column %(column)s: another currency than the yuan")
+            raise OperatorError(foreign, line=str(at), column=self._names["currency"])
         state = self._value("status", at, cells) or PAID
         both = state == REFUNDED and "refunded_of" in self._places
         amount = "refund" if state == REFUNDED and "refund" in self._places else "amount"

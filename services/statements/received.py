@@ -22,6 +22,8 @@ LONGEST_NOTE = 300  # characters of a note that are read
 TAKEN_BACK = N_("Line %(line)s takes this payment back.")
 MAYBE_TAKEN_BACK = N_("Line %(line)s may take this payment back.")
 TAKES_BACK = N_("The row takes back the payment of line %(line)s.")
+SENT = N_("Money was sent.")
+NO_ID = N_("The row has no usable transaction ID.")
 RETURNED = N_("The payment was returned: %(status)s.")
 SUMMARY = ("总", "合计", "汇总", "小计", "共", "total")
 NOTHING = ("", "/", "-", "--", "---")  # what banks write into an empty cell
@@ -64,7 +66,16 @@ class Statement:
 
 
 def read(raw: bytes, kept: Iterable[Layout] = ()) -> Statement:
-    """Return the rows of a statement, each as what it says.
+    """Return the rows of a statement; those that take money back cancel the payments that they reverse.
+
+    Args and errors as for `movements`.
+    """
+    statement = movements(raw, kept)
+    return replace(statement, rows=_cancelled(statement.rows))
+
+
+def movements(raw: bytes, kept: Iterable[Layout] = ()) -> Statement:
+    """Return the rows of a statement, each as what it says on its own.
 
     Args:
         kept: the layouts that operators confirmed for the channel.
@@ -81,7 +92,7 @@ def read(raw: bytes, kept: Iterable[Layout] = ()) -> Statement:
         text = N_("The file has more than %(most)s rows. Upload fewer days at a time.")
         raise OperatorError(text, most=str(MOST_ROWS))
     layouts.refuse_unread(columns, head, body)
-    return Statement(columns.layout, _cancelled([_movement(row, columns) for row in body]))
+    return Statement(columns.layout, [_movement(row, columns) for row in body])
 
 
 def head_of(raw: bytes) -> list[Row]:
@@ -128,7 +139,7 @@ def _movement(row: Row, columns: Columns) -> Movement:
         if amount < 0 if is_in else takes_back:
             raise _Not(Kind.TAKEN_BACK, N_("The row takes money back."))
         if not is_in:
-            raise _Not(Kind.NOT_MONEY_IN, N_("Money was sent."))
+            raise _Not(Kind.NOT_MONEY_IN, SENT)
         read.refuse_other_statuses()
         if takes_back or any(mark.casefold() not in (*NOTHING, "0", "n", "否") for mark in read.all(Role.REVERSED)):
             raise _Not(Kind.UNCLEAR, N_("The row mentions a refund or reversal."))
@@ -136,7 +147,7 @@ def _movement(row: Row, columns: Columns) -> Movement:
             since, until = read.readable(Role.TIME, values.moment, read.time())
             facts = replace(facts, since=since, until=until)
         if not facts.reference:
-            raise _Not(Kind.UNCLEAR, N_("The row has no usable transaction ID."))
+            raise _Not(Kind.UNCLEAR, NO_ID)
     except _Not as refusal:
         return replace(facts, kind=refusal.kind, why=refusal.why)
     return facts

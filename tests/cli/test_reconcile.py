@@ -13,6 +13,7 @@ from gateways.base import Driver
 from gateways.sandbox.driver import SandboxDriver
 from gateways.statement import Layout
 from models.db.base import database
+from models.tables.statement_layout import StatementLayout
 from tests.cli.conftest import MANUAL
 from tests.pages import CLAIM, FORM
 from tests.support import completed
@@ -748,6 +749,47 @@ def test_text_around_the_lines_is_ignored(api, compared, before, after, encoding
     assert compared(content.encode(encoding))["differences"] == []
 
 
+def test_an_account_statement_is_compared_by_its_own_columns(claimed, flask, world, compared, clock):
+    """As the bank lists it: by the transaction ID, otherwise by the order number in the note."""
+    by_reference, by_note = claimed("100.00"), claimed("50.00")
+    for order_no, reference in ((by_reference, "B1"), (by_note, "")):
+        flask("order", "paid", order_no, *(("--reference", reference) if reference else ()))
+    payout = world.api.sell("20.00", MANUAL).data["order_no"]
+    flask("order", "approve", payout)
+    flask("order", "paid", payout, "--reference", "B4")
+    rows = [
+        f"{NOW},B1,100.00,,",
+        f"{NOW},B2,50.00,,{by_note}",
+        f"{NOW},B3,7.00,,",
+        f"{NOW},B4,,20.00,",
+        f"{NOW},,,0.50,手续费",
+    ]
+    head = "交易时间,流水号,收入金额,支出金额,附言"
+    StatementLayout.insert(
+        channel=MANUAL,
+        header=json.dumps(head.split(","), ensure_ascii=False),
+        roles='["time", "reference", "income", "expense", "note"]',
+        who="anna",
+        createtime=1,
+    ).execute()
+    found = compared(csv_of(*rows, header=head), channel=MANUAL)
+    assert (found["lines"], found["matched"]) == (5, 3)
+    assert [(each["kind"], each["line"]) for each in found["differences"]] == [("missing_here", 4), ("missing_here", 6)]
+    assert found["sums"]["there"] == {"in": "150.00", "out": "20.00", "fees": "0.00", "unknown": "6.50"}
+
+
+def test_a_reversed_payment_of_an_account_statement_is_a_difference(claimed, flask, compared):
+    flask("order", "paid", claimed("100.00"), "--reference", "B1")
+    rows = [f"{NOW},B1,100.00,", f"{NOW},B1,-100.00,冲正"]
+    found = compared(csv_of(*rows, header="交易时间,流水号,收入金额,附言"), channel=MANUAL)
+    assert [(each["kind"], each["line"]) for each in found["differences"]] == [("status", 3)]
+
+
+def test_an_unclear_row_of_an_account_statement_ends_the_comparison(run):
+    content = csv_of(f"{NOW},B1,x,", header="交易时间,流水号,收入金额,附言")
+    assert run(content, channel=MANUAL).stderr == "Error: line 2 is unclear: not an amount in yuan: 'x'\n"
+
+
 @pytest.mark.parametrize("separator", [",", ";", "\t"])
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "gb18030"])
 def test_a_statement_is_read_in_each_encoding_with_each_separator(api, compared, encoding, separator):
@@ -766,10 +808,30 @@ def test_a_statement_may_be_a_workbook(api, compared):
 
 
 @pytest.mark.parametrize("sums", ["合计,2", "总计,,200.00", "总笔数,总金额,退款", "#,1,2"])
-def test_the_lines_end_at_their_sums(api, compared, sums):
-    order_no = completed(api)
-    found = compared(csv_of(f"{NOW},{order_no},100", sums, f"{NOW},1,1", header="time,order_no,amount"), "--all-paid")
+def test_the_lines_end_at_their_sums(api, compared, refused, sums):
+    content = csv_of(f"{NOW},{completed(api)},100", sums, "2,200.00", header="time,order_no,amount")
+    found = compared(content, "--all-paid")
     assert (found["lines"], found["differences"]) == (1, [])
+    assert "line 5 is below the totals" in refused(content + f"{NOW},1,1\n", "--all-paid")
+
+
+def test_values_beside_their_columns_are_refused(refused):
+    content = csv_of(f"{NOW},1,100,0", header="time,order_no,amount")
+    assert "line 2 has more values than the file has columns" in refused(content, "--all-paid")
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "words"),
+    [
+        ("币种", "USD", "line 2, column 币种: another currency than the yuan"),
+        ("货币", "人民币", "Column 货币 looks like a currency"),
+        ("收/支", "支出", "Column 收/支 looks like a direction"),
+        ("x", "支出", "Column x looks like a direction"),
+    ],
+)
+def test_a_column_that_changes_what_a_line_means_is_never_ignored(run, column, value, words):
+    content = csv_of(f"{NOW},1,100,{value}", header=f"time,order_no,amount,{column}")
+    assert words in run(content, "--all-paid", channel=MANUAL).stderr
 
 
 @pytest.mark.parametrize(

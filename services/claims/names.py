@@ -114,7 +114,7 @@ class Names:
         return list(found.values())
 
     def longer(self, word: str, amount: int) -> list[Order]:
-        """Return the open deposits of this amount whose merchant's number begins with the word and goes on."""
+        """Return the open deposits of this amount whose merchant's number begins with the word and continues."""
         start = compact(word)
         alike = [order for order in self.open if order.amount == amount and self._compact[order.id].startswith(start)]
         return [order for order in alike if folded(order.merchant_order_no) != word]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from zlib import crc32
 
 from peewee import SQL
@@ -9,7 +10,23 @@ from peewee import SQL
 from models.db.base import database
 from models.tables.order import Order, PaymentException
 
+LONGEST_ID = 64  # characters
+_SHORTENED = re.compile(r"[0-9](\.[0-9]+)?e\+?[0-9]+", re.ASCII | re.IGNORECASE)
+_NO_ID = {"无", "空", "暂无", "none", "null", "nan", "n/a", "#n/a", "nil", "undefined"}
 _NONE = SQL("''")  # written out, so that both databases can use the partial indexes
+
+
+def is_shortened(text: str) -> bool:
+    """Return whether a spreadsheet replaced the last digits of a number, as in 2.02611E+27."""
+    digits = text.isascii() and text.isdecimal() and len(text) >= 20
+    return bool(_SHORTENED.fullmatch(text)) or (digits and not text[15:].strip("0"))
+
+
+def transaction_id(text: str) -> str:
+    """Return the bank's number of a payment; "" for none, a placeholder, and a shortened or damaged number."""
+    usable = len(text) <= LONGEST_ID and text.isascii() and text.isprintable() and not is_shortened(text)
+    is_placeholder = len(set(text)) <= 1 or not any(each.isalnum() for each in text) or text.casefold() in _NO_ID
+    return text if usable and not is_placeholder else ""
 
 
 def is_on_record(order: Order, reference: str) -> bool:

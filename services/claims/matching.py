@@ -25,6 +25,7 @@ from models.tables.order import (
     Order,
     PaymentException,
 )
+from services.channels.payment_numbers import transaction_id
 from services.claims.names import Names, chunks, is_whole, without
 from services.console.bulk import MOST
 from services.errors import N_, OperatorError
@@ -142,7 +143,8 @@ class _Matching:
         takes_back = [each for each in lines if each.kind is Kind.TAKEN_BACK or _is(each, received.TAKES_BACK)]
         self.reversed = {abs(line.amount or 0) for line in takes_back}
         times = [line.since for line in lines if line.since is not None]
-        self.unnumbered = _unnumbered(channel, min(times) - BOOKED_LATE) if times else {}
+        amounts = {line.amount or 0 for line in lines} & self.by_amount.keys()
+        self.unnumbered = _unnumbered(channel, amounts, min(times) - BOOKED_LATE) if times else {}
 
     def run(self) -> Matches:
         """Decide on rows that are no payments first, then on recorded ones, match by number, and the rest by amount."""
@@ -341,18 +343,25 @@ def _amount(order: Order, reference: str, exceptions: list[PaymentException]) ->
     return amount + (int(order.received) if went_back else 0)
 
 
-def _unnumbered(channel: Channel, since: int) -> dict[int, list[Order]]:
-    """Return the channel's orders whose payments were recorded without a transaction ID since then, by amount."""
+def _unnumbered(channel: Channel, amounts: set[int], since: int) -> dict[int, list[Order]]:
+    """Return the channel's orders whose payments of these amounts were recorded without a transaction ID since then.
+
+    What an operator typed in place of one, such as a dash, is none.
+    """
     found: dict[int, list[Order]] = defaultdict(list)
     every = Order.merchant.in_(Merchant.select(Merchant.id))
-    mine = (every, Order.order_type == BUY, Order.channel == channel, Order.channel_reference == "")
+    mine = (every, Order.order_type == BUY, Order.channel == channel)
     for recent in (Order.status == CONFIRMED, (Order.completedtime >= since) & (Order.status == COMPLETED)):
-        for order in Order.select().where(*mine, recent):
-            found[order.received].append(order)
+        for part in chunks(amounts):
+            alike = Order.amount.in_(part) | Order.received_amount.in_(part)
+            for order in Order.select().where(*mine, recent, alike):
+                if not transaction_id(order.channel_reference):
+                    found[order.received].append(order)
     newest = PaymentException.select().order_by(PaymentException.id.desc()).limit(MOST_EXCEPTIONS)
     for exception in newest.iterator():
         if exception.createtime < since:
             break
-        if exception.reference == "" and exception.kind in MONEY_IN and exception.order.channel_id == channel.id:
+        unnumbered = exception.kind in MONEY_IN and not transaction_id(exception.reference)
+        if unnumbered and exception.amount in amounts and exception.order.channel_id == channel.id:
             found[exception.amount].append(exception.order)
     return found

@@ -230,21 +230,30 @@ def mark_paid(
 
     Args:
         amount: received or sent, in fen; None means the order's amount.
-        reference: the bank's or wallet's number of the transfer; surrounding blanks are removed.
+        reference: the bank's or wallet's number of the transfer; surrounding blanks are removed. Statements recognize
+            the payment by it, so for a deposit a placeholder such as - is refused.
         shared: the transfer also covers other orders.
         in_file: the operator knows that it is in a bank file.
 
     Returns: False if this was recorded already.
 
     Raises:
-        OperatorError: the channel is not manual, the withdrawal is not approved yet or in a bank file, the reference
-            is recorded for another order of the channel, or the merchant of a withdrawal has money of a sandbox
-            channel.
+        OperatorError: the channel is not manual, the withdrawal is not approved yet or in a bank file, the reference of
+            a deposit is no transaction ID, the reference is recorded for another order of the channel, or the merchant
+            of a withdrawal has money of a sandbox channel.
     """
     order, reference = Order.for_update(order.id), reference.strip()
     _unless(why_not_mark_paid(order))
     sandbox_guard.refuse_payout(order)
     unless_in_file(order, in_file)
+    if order.is_buy and reference and not payment_numbers.transaction_id(reference):
+        raise OperatorError(
+            N_(
+                "%(reference)s is not a transaction ID. Enter the number that the bank's statement has for this "
+                "payment, or leave it empty."
+            ),
+            reference=reference,
+        )
     report = Report(State.PAID, order.amount if amount is None else amount, reference, by_operator=True)
     if order.is_buy and not reference and _is_other_money(order, report.amount):
         raise OperatorError(

@@ -135,7 +135,8 @@ def _movement(row: Row, columns: Columns) -> Movement:
         facts = replace(facts, amount=amount if is_in else -abs(amount))
         is_in = read.is_in(is_in)
         facts = replace(facts, amount=amount if is_in else -abs(amount))
-        takes_back = any(map(values.speaks_of_return, (*read.all(Role.KIND), *read.all(Role.NOTE))))
+        told = any(map(values.speaks_of_return, (*read.all(Role.KIND), *read.all(Role.NOTE))))
+        takes_back = told or bool(facts.original)
         if amount < 0 if is_in else takes_back:
             raise _Not(Kind.TAKEN_BACK, N_("The row takes money back."))
         if not is_in:

@@ -8,10 +8,11 @@ from enum import Enum
 
 from gateways import money
 from gateways.base import CHINA
+from services.channels.payment_numbers import is_shortened as is_shortened
+from services.channels.payment_numbers import transaction_id as transaction_id
 from services.errors import N_
 from services.statements.tables import DAMAGED
 
-LONGEST_ID = 64  # characters
 DAY = timedelta(days=1)
 EXCEL_BEGINS = datetime(1899, 12, 30, tzinfo=CHINA)  # the day 0 of Excel's serial numbers
 EXCEL_DAYS = (36_526, 73_051)  # the years 2000 to 2099
@@ -134,25 +135,6 @@ def _offset(zone: str) -> timedelta:
 def _span(start: datetime, length: timedelta) -> tuple[int, int]:
     first = int(start.timestamp())
     return first, first + int(length.total_seconds()) - 1
-
-
-# --- numbers of payments
-
-_SHORTENED = re.compile(r"[0-9](\.[0-9]+)?e\+?[0-9]+", re.ASCII | re.IGNORECASE)
-_NO_ID = {"无", "空", "暂无", "none", "null", "nan", "n/a", "#n/a", "nil", "undefined"}
-
-
-def is_shortened(text: str) -> bool:
-    """Return whether a spreadsheet replaced the last digits of a number, as in 2.02611E+27."""
-    digits = text.isascii() and text.isdecimal() and len(text) >= 20
-    return bool(_SHORTENED.fullmatch(text)) or (digits and not text[15:].strip("0"))
-
-
-def transaction_id(text: str) -> str:
-    """Return the bank's number of a payment; "" for none, a placeholder, and a shortened or damaged number."""
-    usable = len(text) <= LONGEST_ID and text.isascii() and text.isprintable() and not is_shortened(text)
-    is_placeholder = len(set(text)) <= 1 or not any(each.isalnum() for each in text) or text.casefold() in _NO_ID
-    return text if usable and not is_placeholder else ""
 
 
 # --- words

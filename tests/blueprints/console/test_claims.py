@@ -358,6 +358,16 @@ def test_confirming_without_a_transaction_id_says_what_it_costs(ask, claimed, pa
     assert told not in flask("order", "paid", claimed("20.00"), "--reference", "BANK-1").stderr
 
 
+@pytest.mark.parametrize("typed", ["-", "0", "00000000", "2.02611E+27", "无"])
+def test_a_placeholder_is_not_a_transaction_id(claimed, refuses, console, ask, typed):
+    order_no = claimed("10.00")
+    assert f"{typed} is not a transaction ID." in refuses("order", "paid", order_no, "--reference", typed)
+    url, fields = main_form(ask("confirm", [order_no]).text)
+    (told,) = messages(console, console.post(url, data=fields | {f"reference-{order_no}": typed}))
+    assert "is not a transaction ID." in told[1]
+    assert status(order_no) == "paid"
+
+
 def test_money_that_a_bank_took_back_is_recorded_by_the_amount_that_is_left(claimed, flask, exceptions):
     order_no = claimed("88.00")
     flask("order", "paid", order_no, "--reference", "B1")

@@ -268,7 +268,7 @@ def mark_paid(
         _counts_once(order, reference)
     changed = settle.apply_report(order, report, who, because(Why.MARKED_PAID))
     line = PayoutBatchLine.in_file(order)
-    if line is not None and reference and line.reference == reference:
+    if line is not None and line.reference == reference:
         line.end(SENT)  # the bank's result, which needed this approval
     return changed
 

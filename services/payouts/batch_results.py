@@ -65,7 +65,8 @@ COMMON: dict[Role, tuple[str, ...]] = {
     ),
     Role.CURRENCY: ("币种", "货币", "币别", "currency"),
     Role.REFERENCE: (
-        *("支付宝流水号", "银行流水号", "交易流水号", "业务流水号", "交易号", "流水号"),
+        *("支付宝流水号", "支付宝内部流水号", "银行流水号", "交易流水号", "业务流水号", "核心流水号", "交易号"),
+        *("交易单号", "回单编号", "流水号"),
         *("reference", "transactionid"),
     ),
     Role.REASON: (
@@ -73,8 +74,9 @@ COMMON: dict[Role, tuple[str, ...]] = {
         *("结果说明", "状态说明", "reason"),
     ),
 }
+BOUNCED = {"退票", "已退票", "退汇", "已退汇", "退汇成功"}  # a transfer that did not reach the payee's account
 # A column with such a name may contradict the result.
-_TELLING = re.compile("结果|退票|退汇|退回|冲正|return")
+_TELLING = re.compile("结果|退票|退汇|退回|冲正|流水号|return")
 _CODE = re.compile(r"(?<![0-9A-Z])P([0-9]{1,10})-([0-9]{1,5})(?![0-9])")
 _ORDER_NO = re.compile(r"(?<![0-9])[0-9]{24}(?![0-9])")
 
@@ -303,10 +305,14 @@ def _unclear(
     account = timeline.personal_values(order).get("card_number", "")
     if not all(_is_account(text, account) for text in reported.said[Role.ACCOUNT]):
         return OperatorError(N_("It has a different account number."))
+    meaning = _meaning(reported)
+    is_bounce = all(values.plain(text) in BOUNCED for text in reported.said[Role.STATUS])
+    if meaning is Meaning.RETURNED and line.result != SENT and order.status == CONFIRMED and not is_bounce:
+        return OperatorError(N_("The bank returned it, but it is not recorded as sent."))
     return {
         Meaning.IN_PROGRESS: OperatorError(N_("The bank has it in progress.")),
         Meaning.UNCLEAR: OperatorError(N_("Its result is not a known word.")),
-    }.get(_meaning(reported))
+    }.get(meaning)
 
 
 def _is_account(text: str, account: str) -> bool:
@@ -323,7 +329,7 @@ def _is_account(text: str, account: str) -> bool:
 def judge(row: Row, line: PayoutBatchLine, order: Order, actor: Actor) -> Judgement:
     """Return what a row does to its payout as it is now: a bank's result is a report on a transfer.
 
-    A transfer without the bank's transaction ID has the number of its line, so that a second one is noticed.
+    A transfer without the bank's transaction ID has the number of its line, unless it is the order's first one.
     """
     request = second_operator.waiting(order)
     judged = (_paid if row.is_paid else _failed)(row, line, order)
@@ -334,7 +340,7 @@ def judge(row: Row, line: PayoutBatchLine, order: Order, actor: Actor) -> Judgem
         asked = Given(**request.asked)
         if request.who == actor.name:
             judged = replace(judged, effect=Effect.UNCLEAR, why=OperatorError(OWN_REQUEST))
-        elif asked.fen() not in (None, order.amount) or asked.reference not in ("", line.code, judged.reference):
+        elif asked.fen() not in (None, order.amount) or asked.reference not in ("", judged.reference):
             why = OperatorError(N_("Another operator requested it with another amount or transaction ID."))
             judged = replace(judged, effect=Effect.UNCLEAR, why=why)
     exceptions = [(each.id, each.amount, each.resolution) for each in positions.exceptions_of(order)]
@@ -344,8 +350,10 @@ def judge(row: Row, line: PayoutBatchLine, order: Order, actor: Actor) -> Judgem
 
 
 def _paid(row: Row, line: PayoutBatchLine, order: Order) -> Judgement:
-    reference = row.reference or (line.code if line.reference is None else line.reference)
-    if line.result == FAILED and payment_numbers.is_on_record(order, reference):
+    reference = row.reference or line.reference
+    if reference is None:
+        reference = "" if order.status == CONFIRMED else line.code
+    if line.result == FAILED and line.reference is not None and payment_numbers.is_on_record(order, reference):
         return Judgement(
             Effect.UNCLEAR,
             OperatorError(

@@ -6,7 +6,7 @@ import hashlib
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from itertools import islice
@@ -30,6 +30,7 @@ from services.payouts.decisions import OWN_REQUEST
 from services.security import audit, masking, second_operator
 from services.security.audit import Actor
 from services.statements import layouts, tables, values
+from services.statements.layouts import Layout, Role, UnknownLayout
 from services.statements.values import Meaning
 
 MOST_LINES = 5_000
@@ -37,22 +38,11 @@ HEADER_WITHIN = 50  # rows of a file that are searched for the names of the colu
 LONGEST = 60  # characters of a reason, and of the name of a column
 
 
-class Role(StrEnum):
-    """What a column of the bank's result says about a payout."""
-
-    CODE = "code"  # our number of the payout, such as P12-3
-    STATUS = "status"
-    AMOUNT = "amount"
-    ACCOUNT = "account"  # the payee's
-    CURRENCY = "currency"
-    REFERENCE = "reference"  # the bank's transaction ID
-    REASON = "reason"
-
-
-Layout = Mapping[Role, tuple[str, ...]]  # the names of the columns by role, without blanks and brackets
+Names = Mapping[Role, tuple[str, ...]]  # the names of columns by role, as layouts.bare returns them
 NEEDED = (Role.CODE, Role.STATUS, Role.AMOUNT)
-# Every column with one of these roles counts, and they must agree. Of the others, the first name in the file counts.
-ALL_COUNT = (Role.STATUS, Role.AMOUNT, Role.ACCOUNT, Role.CURRENCY)
+# Of these roles one column counts, that with the first known name. Columns of the others must agree.
+ONE_COUNTS = (Role.CODE, Role.REFERENCE, Role.REASON)
+ROLES = (*NEEDED, Role.ACCOUNT, Role.CURRENCY, Role.REFERENCE, Role.REASON, Role.IGNORED)
 COMMON: dict[Role, tuple[str, ...]] = {
     Role.STATUS: (
         *("状态", "处理状态", "交易状态", "付款状态", "转账状态", "处理结果", "交易结果", "付款结果", "结果"),
@@ -81,9 +71,28 @@ _CODE = re.compile(r"(?<![0-9A-Z])P([0-9]{1,10})-([0-9]{1,5})(?![0-9])")
 _ORDER_NO = re.compile(r"(?<![0-9])[0-9]{24}(?![0-9])")
 
 
-def layout_of(batch: PayoutBatch) -> Layout:
-    """Return the columns that the bank's result of this batch can have."""
+def names_of(batch: PayoutBatch) -> Names:
+    """Return the names of the columns that the bank's result of this batch can have."""
     return {**COMMON, Role.CODE: TEMPLATES[batch.template].code}
+
+
+def suggested(names: Names, header: list[str]) -> list[Role]:
+    """Return the roles that the names of a header suggest."""
+    roles = [Role.IGNORED] * len(header)
+    for role, known in names.items():
+        at = [place for name in known for place, each in enumerate(header) if each == name]
+        for place in at[:1] if role in ONE_COUNTS else at:
+            roles[place] = role
+    return roles
+
+
+def check(layout: Layout) -> None:
+    """Raise OperatorError unless the columns say which payout a row is about, its result and its amount."""
+    roles = [role for _, role in layout.columns]
+    if not set(roles) <= set(ROLES) or any(roles.count(role) > 1 for role in ONE_COUNTS):
+        raise OperatorError(N_("Choose one column at most for the number, the transaction ID and the reason."))
+    if not set(NEEDED) <= set(roles):
+        raise OperatorError(N_("Choose the columns of the payout's number, of the result and of the amount."))
 
 
 @dataclass(frozen=True)
@@ -169,53 +178,66 @@ class Match:
 # --- the file
 
 
-def _header(text: str) -> str:
-    return re.sub(r"[(].*?[)]|[:]", "", values.plain(text[:LONGEST]))
+def head_of(content: bytes) -> list[tables.Row]:
+    """Return the first rows of a file. Raises OperatorError if it is no table."""
+    return list(islice(tables.rows(content), HEADER_WITHIN))
 
 
-def read(content: bytes, layout: Layout) -> list[Reported]:
+def read(content: bytes, names: Names, kept: Sequence[Layout] = ()) -> list[Reported]:
     """Return the rows of a bank's file below the names of its columns.
 
+    Args:
+        kept: layouts that an operator confirmed; they come before the known names.
+
     Raises:
-        OperatorError: it is no table, a needed column is missing, or a column without a role may contradict the others.
+        OperatorError: it is no table, or too long.
+        UnknownLayout: a needed column is missing, or a column without a role may contradict the others.
     """
     rows = list(tables.rows(content))
-    found = [(at, [_header(cell) for cell in cells]) for at, cells in islice(rows, HEADER_WITHIN)]
-    missing: list[Role] = list(NEEDED)
-    for at, names in found:
-        lacking = [role for role in NEEDED if not set(names) & set(layout[role])]
-        if not lacking:
-            return _reported(names, [row for row in rows if row[0] > at], layout)
-        missing = min(missing, lacking, key=len)
-    text = N_("The file has no column for: %(missing)s. Add it, or rename the column that contains it.")
-    raise OperatorError(text, missing="; ".join(" / ".join(layout[role]) for role in missing))
-
-
-def _reported(names: list[str], rows: list[tables.Row], layout: Layout) -> list[Reported]:
+    head, missing = rows[:HEADER_WITHIN], list(NEEDED)
     if len(rows) > MOST_LINES:
         raise OperatorError(N_("The file has more than %(most)s rows."), most=str(MOST_LINES))
-    padded = [(at, [*cells, *[""] * (len(names) - len(cells))]) for at, cells in rows]
-    roles = {name for known in layout.values() for name in known}
-    for index, name in enumerate(names):
-        told = (cells[index] for _, cells in padded)
-        if name not in roles and (_TELLING.search(name) or layouts.looks_like(name, told)):
-            text = N_("Column %(column)s is not known, and may contradict the result. Remove it if it does not.")
-            raise OperatorError(text, column=name or str(index + 1))
-    places: dict[Role, list[int]] = {}
-    for role, known in layout.items():
-        at = [index for name in known for index, each in enumerate(names) if each == name]
-        if role is Role.CODE:  # a bank may number the rows in a column of the same name
-            at.sort(key=lambda index: not any(_codes(cells[index]) for _, cells in padded))
-        places[role] = at if role in ALL_COUNT else at[:1]
-    own = {index for at in places.values() for index in at}
+    for index, (_, cells) in enumerate(head):
+        header, body = layouts.header_of(cells), rows[index + 1 :]
+        for layout in kept:
+            if (confirmed := layout.roles_of(header)) is not None:
+                return _reported(body, confirmed)
+        roles = suggested(names, header)
+        lacking = [role for role in NEEDED if role not in roles]
+        if not lacking:
+            _refuse_unread(header, roles, head, body)
+            return _reported(body, _with_codes(names, header, roles, body))
+        missing = min(missing, lacking, key=len)
+    text = N_("The file has no known column for: %(missing)s. Choose the content of each column.")
+    raise UnknownLayout(head, text, missing="; ".join(" / ".join(names[role]) for role in missing))
+
+
+def _refuse_unread(header: list[str], roles: list[Role], head: list[tables.Row], body: list[tables.Row]) -> None:
+    for place, name in enumerate(header):
+        told = (cells[place] for _, cells in body if place < len(cells))
+        if roles[place] is Role.IGNORED and (_TELLING.search(name) or layouts.looks_like(name, told)):
+            text = N_("Column %(column)s is not known, and may contradict the result. Choose its content.")
+            raise UnknownLayout(head, text, column=name[:LONGEST] or str(place + 1))
+
+
+def _with_codes(names: Names, header: list[str], roles: list[Role], body: list[tables.Row]) -> list[Role]:
+    """Return the roles with the first column of a known name that has numbers of payouts; a bank may number the rows
+    in a column of the same name."""
+    known = [place for name in names[Role.CODE] for place, each in enumerate(header) if each == name]
+    has = (place for place in known if any(place < len(cells) and _codes(cells[place]) for _, cells in body))
+    code = next(has, known[0])
     return [
-        Reported(
-            line,
-            {role: tuple(cells[index] for index in at) for role, at in places.items()},
-            tuple(cell for index, cell in enumerate(cells) if index not in own),
-        )
-        for line, cells in padded
+        Role.CODE if place == code else Role.IGNORED if place in known else role for place, role in enumerate(roles)
     ]
+
+
+def _reported(rows: list[tables.Row], roles: list[Role]) -> list[Reported]:
+    found = []
+    for line, cells in rows:
+        padded = [*cells, *[""] * (len(roles) - len(cells))]
+        said = {role: tuple(padded[place] for place, each in enumerate(roles) if each is role) for role in ROLES}
+        found.append(Reported(line, said, (*said[Role.IGNORED], *padded[len(roles) :])))
+    return found
 
 
 # --- what each row is about

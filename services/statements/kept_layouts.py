@@ -1,4 +1,4 @@
-"""The layouts of a channel's account statements that operators confirmed."""
+"""The layouts of a channel's account statements and results of payouts that operators confirmed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,16 @@ from services.statements.layouts import Layout, Role
 
 
 def of(channel: Channel) -> list[Layout]:
-    """Return the layouts that were confirmed for this channel."""
+    """Return the layouts that were confirmed for this channel's account statements."""
+    return [each for each in _every(channel) if not each.is_result]
+
+
+def of_results(channel: Channel) -> list[Layout]:
+    """Return the layouts that were confirmed for the bank's results of this channel's payouts."""
+    return [each for each in _every(channel) if each.is_result]
+
+
+def _every(channel: Channel) -> list[Layout]:
     return [_layout(row) for row in StatementLayout.select().where(StatementLayout.channel == channel)]
 
 

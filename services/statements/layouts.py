@@ -19,7 +19,8 @@ class Role(StrEnum):
     """What a column has.
 
     A negative SIGNED amount is money that was sent. The direction of an AMOUNT is in a column of role DIRECTION. A mark
-    in a column of role REVERSED tells that the row reverses another one, or was reversed.
+    in a column of role REVERSED tells that the row reverses another one, or was reversed. CODE is a payout's number and
+    REASON the cause of its failure, in the bank's result of a file of payouts.
     """
 
     TIME = "time"
@@ -38,6 +39,8 @@ class Role(StrEnum):
     NOTE = "note"
     PAYER = "payer"
     ACCOUNT = "account"
+    CODE = "code"
+    REASON = "reason"
     IGNORED = "ignored"
 
 
@@ -56,6 +59,11 @@ class Layout:
     title: str
     columns: tuple[tuple[str, Role], ...]
     header: tuple[str, ...] | None = None
+
+    @property
+    def is_result(self) -> bool:
+        """Whether it is for the bank's result of a file of payouts."""
+        return any(role is Role.CODE for _, role in self.columns)
 
     def roles_of(self, names: list[str]) -> list[Role] | None:
         """Return the role of each column of a header; None if the layout is not its."""
@@ -81,12 +89,6 @@ class UnknownLayout(OperatorError):
             text or N_("The columns of this file are unknown. Choose the content of each column."), **of_text
         )
         self.rows = rows
-
-    @property
-    def header(self) -> int:
-        """The index of the row that most likely names the columns."""
-        named = [sum(role is not Role.IGNORED for role in suggested(header_of(cells))) for _, cells in self.rows]
-        return named.index(max(named)) if named else 0
 
 
 @dataclass(frozen=True)

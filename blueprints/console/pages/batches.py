@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from dataclasses import astuple
+from functools import partial
 from typing import Any
 
 from flask import Response, abort, current_app, flash, redirect, render_template, request, url_for
@@ -12,7 +13,7 @@ from flask_babel import gettext, lazy_gettext, ngettext
 from flask_login import current_user
 from itsdangerous import BadSignature, URLSafeSerializer
 
-from blueprints.console import access, uploads
+from blueprints.console import access, column_roles, uploads
 from blueprints.console.columns import Column, channel_link, neutral
 from blueprints.console.filters import SINCE, UNTIL
 from blueprints.console.forms import find_or_404, message_of, translate
@@ -26,7 +27,8 @@ from services.errors import OperatorError
 from services.payouts import batch_results, batches, decisions
 from services.payouts.batch_results import Effect
 from services.payouts.batch_templates import TEMPLATES
-from services.statements import tables
+from services.statements import kept_layouts, tables
+from services.statements.layouts import Role, UnknownLayout
 
 
 def _title(batch: PayoutBatch) -> str:
@@ -71,6 +73,17 @@ EFFECTS = {
     Effect.RECORDED: lazy_gettext("Already recorded"),
     Effect.UNCLEAR: lazy_gettext("Unclear, nothing changes"),
     Effect.FOREIGN: lazy_gettext("Not in this batch"),
+}
+# The labels of what a column of the bank's file has.
+ROLES = {
+    Role.IGNORED: lazy_gettext("Not needed"),
+    Role.CODE: lazy_gettext("Number of the payout, such as P12-3"),
+    Role.STATUS: lazy_gettext("Result"),
+    Role.AMOUNT: lazy_gettext("Amount"),
+    Role.ACCOUNT: lazy_gettext("Account number"),
+    Role.CURRENCY: lazy_gettext("Currency"),
+    Role.REFERENCE: lazy_gettext("Transaction ID"),
+    Role.REASON: lazy_gettext("Reason"),
 }
 RESULTS = {
     SENT: lazy_gettext("Paid out"),
@@ -163,7 +176,9 @@ def result(number: int) -> Any:
     batch = _find(number)
     try:
         _, content = uploads.received("file")
-        reported = tables.alone(batch_results.read, content, batch_results.layout_of(batch))
+        reported = tables.alone(_read, batch, content)
+    except UnknownLayout as unknown:
+        return _columns_page(batch, unknown)
     except OperatorError as refusal:
         flash(message_of(refusal), "bad")
         return redirect(url_for(".show", number=number), 303)
@@ -174,6 +189,35 @@ def result(number: int) -> Any:
         **{"batch": batch, "effects": EFFECTS, "message_of": message_of, "changes": batch_results.CHANGES},
         found={effect: [each for each in matches if each.effect is effect] for effect in Effect},
         rows=[sign([*astuple(each.row), each.judgement.seal]) for each in matches if each.row and each.is_change],
+    )
+
+
+def _read(batch: PayoutBatch, content: bytes) -> list[batch_results.Reported]:
+    """Read the bank's file by known columns, or by the roles that the form has for them, which are then kept.
+
+    Raises:
+        UnknownLayout: its columns are not known, or the form is about other columns.
+    """
+    names, kept = batch_results.names_of(batch), kept_layouts.of_results(batch.channel)
+    chosen = column_roles.confirmed(batch_results.head_of(content), batch_results.check)
+    if chosen is None:
+        return batch_results.read(content, names, kept)
+    reported = batch_results.read(content, names, [chosen, *kept])
+    kept_layouts.keep(batch.channel, chosen, access.actor())
+    return reported
+
+
+def _columns_page(batch: PayoutBatch, unknown: UnknownLayout) -> tuple[str, int]:
+    """Ask what each column of the bank's file has."""
+    return column_roles.page(
+        unknown,
+        batch.channel,
+        ROLES,
+        partial(batch_results.suggested, batch_results.names_of(batch)),
+        title=gettext("Columns of the bank's result"),
+        back=(url_for(".show", number=batch.id), gettext("Batch %(batch)s", batch=batch.id)),
+        send_to=url_for(".result", number=batch.id),
+        button=gettext("Keep columns and check file"),
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from flask import flash, redirect, render_template, request, url_for
 from flask_babel import gettext, lazy_gettext, ngettext
 
-from blueprints.console import access, uploads
+from blueprints.console import access, column_roles, uploads
 from blueprints.console.action_labels import money
 from blueprints.console.columns import Column, channel_link, marked, merchant_columns, status_of
 from blueprints.console.filters import CHANNEL, MERCHANT, SINCE, UNTIL, Filter
@@ -26,8 +26,6 @@ from services.statements import kept_layouts, layouts, received, tables
 from services.statements.layouts import Role, UnknownLayout
 
 MOST_SHOWN = 5  # refusals that a message names
-EXAMPLES = 3  # rows below the header of an unknown file that are shown
-MOST_HEADERS = 40  # rows of an unknown file that can be chosen as the header
 ROLES = {
     Role.IGNORED: lazy_gettext("Not needed"),
     Role.TIME: lazy_gettext("Time, or day"),
@@ -212,41 +210,27 @@ def _read(channel: Channel, content: bytes) -> received.Statement:
     Raises:
         UnknownLayout: its columns are not known, or the form is about other columns.
     """
-    kept, roles = kept_layouts.of(channel), request.form.getlist("role")
-    if not roles:
+    kept = kept_layouts.of(channel)
+    chosen = column_roles.confirmed(received.head_of(content), layouts.check)
+    if chosen is None:
         return received.read(content, kept)
-    head = received.head_of(content)
-    header = next((layouts.header_of(cells) for at, cells in head if str(at) == request.form.get("header")), [])
-    if not header or header != request.form.getlist("name"):
-        raise UnknownLayout(head)
-    try:
-        chosen = layouts.confirmed(header, [Role(role) for role in roles])
-        layouts.check(chosen)
-    except (OperatorError, ValueError) as refusal:
-        known = (
-            refusal if isinstance(refusal, OperatorError) else OperatorError(N_("Choose the content of each column."))
-        )
-        raise UnknownLayout(head, known.text, **known.values) from None
     statement = received.read(content, [chosen, *kept])
     kept_layouts.keep(channel, chosen, access.actor())
     return statement
 
 
 def _columns_page(channel: Channel, unknown: UnknownLayout) -> tuple[str, int]:
-    """Show the first rows of a file, and ask what each of its columns has."""
-    chosen = next((at for at, (line, _) in enumerate(unknown.rows) if str(line) == request.form.get("header")), None)
-    line, cells = unknown.rows[unknown.header if chosen is None else chosen]
-    names = layouts.header_of(cells)
-    given = request.form.getlist("role") if names == request.form.getlist("name") else []
-    below = [row for at, row in unknown.rows if at > line][:EXAMPLES]
-    return render_template(
-        "console/claims/columns.html",
-        **{"channel": channel, "problem": message_of(unknown), "line": line, "names": names, "roles": ROLES},
-        titles=cells,
-        chosen=given or [role.value for role in layouts.suggested(names)],
-        examples=[[row[place] for row in below if place < len(row) and row[place]] for place in range(len(names))],
-        headers=[(at, " | ".join(filter(None, row))[:80]) for at, row in unknown.rows[:MOST_HEADERS]],
-    ), 422
+    """Ask what each column of the statement has."""
+    return column_roles.page(
+        unknown,
+        channel,
+        ROLES,
+        layouts.suggested,
+        title=gettext("Columns of the statement"),
+        back=(url_for(".upload", channel=channel.id), gettext("Upload statement")),
+        send_to=url_for(".match"),
+        button=gettext("Keep columns and match payments"),
+    )
 
 
 def _chosen_channel() -> Channel:

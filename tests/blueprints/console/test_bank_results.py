@@ -1,5 +1,6 @@
 """The bank's result of a file: which payout a row is about, what it does to it, whatever happened before."""
 
+import html
 import io
 import re
 
@@ -9,7 +10,7 @@ from openpyxl import Workbook
 from models.tables.payout_batch import PayoutBatchLine
 from services.security import operators
 from tests.blueprints.console.acting import Desk, flashed
-from tests.blueprints.console.conftest import ACCOUNT
+from tests.blueprints.console.conftest import ACCOUNT, MANUAL
 from tests.blueprints.console.reading import Shown
 
 HEADER = ["编号", "收款账号", "金额", "状态", "流水号", "失败原因"]
@@ -136,18 +137,83 @@ def test_importing_the_result_again_changes_nothing(out, result, record, imports
     ("content", "message"),
     [
         (b"\xd0\xcf\x11\xe0", "The file is an old Excel workbook"),
-        ("编号,金额\r\nP1-1,10.00".encode(), "The file has no column for: 状态 / "),
-        ("金额,状态\r\n10.00,成功".encode(), "The file has no column for: 编号 / "),
-        ("编号,状态\r\nP1-1,成功".encode(), "The file has no column for: 付款金额 / "),
-        ("编号,金额,状态,退票标志\r\nP1-1,10.00,成功,是".encode(), "Column 退票标志 is not known"),
-        ("编号,金额,状态,二次处理状态\r\nP1-1,10.00,成功,失败".encode(), "Column 二次处理状态 is not known"),
-        ("编号,金额,状态,说明\r\nP1-1,10.00,成功,已退票".encode(), "Column 说明 is not known"),
         (b"", "The file is empty."),
     ],
 )
-def test_a_file_that_is_not_understood_is_refused(out, upload, console, content, message):
+def test_a_file_that_is_no_table_is_refused(out, upload, console, content, message):
     _, path = out("10.00")
     assert message in flashed(console.get(upload(path, content).location).text)[1]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("编号,金额\r\nP1-1,10.00", "The file has no known column for: 状态 / "),
+        ("金额,状态\r\n10.00,成功", "The file has no known column for: 编号 / "),
+        ("编号,状态\r\nP1-1,成功", "The file has no known column for: 付款金额 / "),
+        ("编号,金额,状态,退票标志\r\nP1-1,10.00,成功,是", "Column 退票标志 is not known"),
+        ("编号,金额,状态,二次处理状态\r\nP1-1,10.00,成功,失败", "Column 二次处理状态 is not known"),
+        ("编号,金额,状态,说明\r\nP1-1,10.00,成功,已退票", "Column 说明 is not known"),
+        ("编号,金额,状态,网银流水号\r\nP1-1,10.00,成功,B-1", "Column 网银流水号 is not known"),
+    ],
+)
+def test_unknown_columns_are_asked_for(out, upload, content, message):
+    _, path = out("10.00")
+    asked = upload(path, content.encode())
+    assert (asked.status_code, message in html.unescape(asked.text)) == (422, True)
+
+
+class TestConfirmedColumns:
+    """A file whose columns are not known: an operator says what each one has, once for each channel."""
+
+    FILE = "批次回单\r\n指令,对方,数额,回执,网银流水号\r\nP{}-1,张三,10.00,成功,B-{}\r\n"
+    NAMES = ("指令", "对方", "数额", "回执", "网银流水号")
+    ROLES = ("code", "ignored", "amount", "status", "reference")
+
+    @pytest.fixture
+    def choose(self, upload):
+        """`choose(path, roles)`: upload the file of the first batch with these roles of its columns."""
+
+        def chosen(path, roles, names=self.NAMES):
+            return upload(path, self.FILE.format(1, 1).encode(), header="2", name=list(names), role=list(roles))
+
+        return chosen
+
+    def test_the_page_shows_the_first_rows_and_the_answer_is_kept(self, out, upload, choose, record, order_details):
+        (order_no,), path = out("10.00")
+        asked = upload(path, self.FILE.format(1, 1).encode()).text
+        assert "The file has no known column for:" in asked
+        assert '<option value="2" selected>' in asked, "the row that most likely names the columns"
+        shown = choose(path, self.ROLES)
+        assert effects(shown) == {"paid": 1}
+        record(path, shown)
+        assert order_details(order_no)["channel_reference"] == "B-1"
+        _, second = out("10.00")
+        assert effects(upload(second, self.FILE.format(2, 2).encode())) == {"paid": 1}, "not asked again"
+
+    @pytest.mark.parametrize(
+        ("roles", "message"),
+        [
+            (("code", "ignored", "amount", "ignored", "reference"), "Choose the columns of the payout's number"),
+            (("code", "code", "amount", "status", "reference"), "Choose one column at most for the number"),
+            (("code", "time", "amount", "status", "reference"), "Choose one column at most for the number"),
+            (("code", "x", "amount", "status", "reference"), "Choose the content of each column"),
+            (("code",), "Choose the content of each column"),
+        ],
+    )
+    def test_roles_that_are_not_enough_are_asked_for_again(self, roles, message, out, choose):
+        _, path = out("10.00")
+        asked = choose(path, roles)
+        assert (asked.status_code, message in html.unescape(asked.text)) == (422, True)
+
+    def test_roles_of_other_columns_are_asked_for_again(self, out, choose):
+        _, path = out("10.00")
+        assert choose(path, self.ROLES, [*self.NAMES[:4], "别的"]).status_code == 422
+
+    def test_they_are_not_used_for_account_statements(self, out, choose, upload):
+        _, path = out("10.00")
+        choose(path, self.ROLES)
+        assert upload("claims", self.FILE.format(1, 1).encode(), channel=MANUAL).status_code == 422
 
 
 def test_only_what_the_page_showed_can_be_recorded(out, result, send, statuses):

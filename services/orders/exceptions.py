@@ -25,6 +25,7 @@ from models.tables.order import (
     Order,
     PaymentException,
 )
+from models.tables.payout_batch import PayoutBatchLine
 from schemas.views import STATUS_TEXTS
 from services.callbacks import outbox, previews
 from services.callbacks.outbox import Outgoing
@@ -184,6 +185,13 @@ def _pay_after_all(order: Order, exception: PaymentException, who: str) -> None:
         raise OperatorError(N_("The merchant's available balance does not cover the payout.")) from None
 
 
+def _may_be_paid(order: Order, exception: PaymentException) -> str:
+    """Return the reason not to end a withdrawal that the bank may still pay by a file, or ""."""
+    if PayoutBatchLine.in_file(order) is None:
+        return ""
+    return N_("The payout is in a bank file without a result. Import the bank's result or discard the file first.")
+
+
 def _give_back(order: Order, exception: PaymentException, who: str) -> None:
     accounts.post(accounts.numbered(order, "return"), postings.give_back(order), who=who, order=order)
 
@@ -235,7 +243,7 @@ RULES: dict[bool, tuple[ResolutionRule, ...]] = {
         ResolutionRule(COMPLETE, "is completed", (*PAYOUTS, REVERSED), (Books.SPENT,), _leave),
         ResolutionRule(
             *(CANCEL, "money is not out", (*PAYOUTS, REVERSED), (Books.IN_FLIGHT,), _cancel_withdrawal),
-            *(_HOLD_RETURNED, _no_objection, (CANCELLED,)),
+            *(_HOLD_RETURNED, _may_be_paid, (CANCELLED,)),
         ),
         ResolutionRule(CANCEL, "money is not out", PAYOUTS, (Books.HELD_AGAIN,), _release_again, _HOLD_RETURNED),
         ResolutionRule(CANCEL, "is cancelled", (*PAYOUTS, REVERSED), (Books.FREE,), _leave),

@@ -131,6 +131,12 @@ def lines_of(batch: PayoutBatch) -> list[PayoutBatchLine]:
     return list(joined.where(PayoutBatchLine.batch == batch).order_by(PayoutBatchLine.line))
 
 
+def _lock(batch: PayoutBatch) -> None:
+    """Lock the batch's orders until the caller's transaction ends: nobody decides about one while its file is made."""
+    listed = PayoutBatchLine.select(PayoutBatchLine.order).where(PayoutBatchLine.batch == batch)
+    list(database.for_update(Order.select(Order.id).where(Order.id.in_(listed)).order_by(Order.id)))
+
+
 def to_send(batch: PayoutBatch) -> list[PayoutBatchLine]:
     """Return the lines whose payouts would be in the file if it was downloaded now."""
     return [line for line in lines_of(batch) if line.result is None and _why_not_send(line.order) is None]
@@ -146,8 +152,7 @@ def contents(batch: PayoutBatch, actor: Actor) -> list[list[Any]]:
         OperatorError: no payout is left, payouts are paused since a restore, or the personal data was erased.
     """
     _unless_paused()
-    listed = PayoutBatchLine.select(PayoutBatchLine.order).where(PayoutBatchLine.batch == batch)
-    list(database.for_update(Order.select(Order.id).where(Order.id.in_(listed)).order_by(Order.id)))
+    _lock(batch)
     lines = to_send(batch)
     if not lines:
         raise OperatorError(N_("No payout of this batch can be sent by its file."))
@@ -205,6 +210,7 @@ def discard(batch: PayoutBatch, actor: Actor, not_given: bool = False) -> int:
 
 @transaction
 def _discard(batch: PayoutBatch, not_given: bool) -> int:
+    _lock(batch)
     lines = [line for line in lines_of(batch) if is_open(line)]
     if not not_given and any(line.filetime is not None for line in lines):
         raise OperatorError(

@@ -143,15 +143,15 @@ def test_a_bank_file_is_downloaded_and_its_result_is_recorded(operator, running,
     header, *rows = csv.reader(file.read_text("utf-8-sig").splitlines())
     assert [dict(zip(header, row, strict=True))["订单号"] for row in rows] == [paid, failed]
     result = tmp_path / "result.txt"
-    lines = [f"{rows[0][0]},成功,BANK-20,", f"{rows[1][0]},失败,,账户不存在"]
-    result.write_text("\n".join(["编号,状态,银行流水号,失败原因", *lines]), "gb18030")
+    lines = [f"{rows[0][0]},1.00,成功,BANK-20,", f"{rows[1][0]},1.00,失败,,账户不存在"]
+    result.write_text("\n".join(["编号,金额,状态,银行流水号,失败原因", *lines]), "gb18030")
     batch = rows[0][0].removeprefix("P").partition("-")[0]
     operator.goes_to(f"batch/{batch}")
     operator.find("#file").send_keys(str(result))
     operator.presses("Check file")
-    operator.reads("1 payout was sent")
+    operator.reads("2 rows in the file")
     assert statuses(running, [paid, failed]) == {"confirmed"}
-    operator.presses("Record 1 as paid out, 1 as failed")
+    operator.presses("Record 2 rows")
     operator.reads("2 results recorded.")
     operator.reads("账户不存在")
     assert [running.api.status(order_no) for order_no in (paid, failed)] == ["completed", "confirmed"]

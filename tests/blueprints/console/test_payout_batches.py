@@ -195,6 +195,13 @@ class TestAPayoutInAFile:
         console.post(f"/console/payouts/{action}", data=form | {"in_file": "1"})
         assert api.status(out) == {"reject": "cancelled", "sent": "completed"}[action]
 
+    def test_an_exception_about_it_is_not_resolved_as_not_paid_out(self, out, flask, refuses, send, api):
+        flask("order", "paid", out, "--amount", "9.00", "--reference", "HAND-1", "--in-bank-file")
+        assert "in a bank file without a result" in refuses("order", "resolve", out, "--cancel")
+        send("batch/1/discard", not_given="1")
+        flask("order", "resolve", out, "--cancel")
+        assert api.status(out) == "cancelled"
+
     def test_a_page_from_before_the_download_changes_nothing(self, accepted, create, download, desk, api):
         (order_no,) = accepted("10.00")
         path = create([order_no])

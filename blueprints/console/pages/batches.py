@@ -68,7 +68,7 @@ pages = pages_of_one("batch", "batches")
 EFFECTS = {
     Effect.PAID: lazy_gettext("Will be recorded: paid out"),
     Effect.FAILED: lazy_gettext("Will be recorded: failed, stays to be sent"),
-    Effect.CONTRADICTS: lazy_gettext("Will be recorded: contradicts the order, needs your decision"),
+    Effect.CONTRADICTS: lazy_gettext("Will be recorded: contradicts the order"),
     Effect.NOTED: lazy_gettext("Will be recorded: agrees with the order"),
     Effect.RECORDED: lazy_gettext("Already recorded"),
     Effect.UNCLEAR: lazy_gettext("Unclear, nothing changes"),

@@ -17,7 +17,7 @@ HEADER = ["编号", "收款账号", "金额", "状态", "流水号", "失败原�
 EFFECTS = {
     "Will be recorded: paid out": "paid",
     "Will be recorded: failed, stays to be sent": "failed",
-    "Will be recorded: contradicts the order, needs your decision": "contradicts",
+    "Will be recorded: contradicts the order": "contradicts",
     "Will be recorded: agrees with the order": "noted",
     "Already recorded": "recorded",
     "Unclear, nothing changes": "unclear",

@@ -25,7 +25,9 @@ def to_do(as_json: bool) -> None:
     """Show what needs attention."""
     found = queues.waiting_counts()
     paused = paused_since()
+    first = next(iter(found.stuck_orders), "ORDER_NO")
     every = [
+        ("open orders without a next step", found.stuck, f"orders order show {first}"),
         ("payouts paused since a restore", Queue(int(paused is not None), paused), "orders db resume"),
         ("exceptions to resolve", found.exceptions, "orders order list --exceptions"),
         ("withdrawals to approve", found.approve, "orders order list --type sell --status pending"),

@@ -68,7 +68,8 @@ def _callbacks() -> Iterator[Family]:
 
 
 def _to_do() -> Iterator[Family]:
-    found = to_do.waiting_counts().queues
+    waits = to_do.waiting_counts()
+    found = {**waits.queues, "stuck": waits.stuck}
     yield "orders_to_do", "items that await an operator", ("queue",), [((name,), q.count) for name, q in found.items()]
     now = business_clock.exactly()
     ages: Rows = [((name,), max(0, now - (queue.oldest or now))) for name, queue in found.items()]

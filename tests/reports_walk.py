@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, precondition, rule
 from peewee import fn
 
+import business_clock
 from gateways import registry
 from gateways.base import Driver, Notice, Report, State
 from models.db.base import database
@@ -23,7 +24,7 @@ from models.tables.merchant import Merchant
 from models.tables.order import CANCELLED, CONFIRMED, MONEY_IN, REVERSED, UNKNOWN_OUTCOME, Order, PaymentException
 from models.tables.outbox import Callback
 from services.ledger import integrity
-from services.orders import due
+from services.orders import due, next_step
 from tests import applications, month_statements
 from tests.backups import Backup
 from tests.databases import copied, remove, settings_of
@@ -130,12 +131,17 @@ class Reports(RuleBasedStateMachine):
         self.commands = self.app.test_cli_runner()
         due.release()
 
-    @initialize()
-    def channels_are_set_up(self) -> None:
+    @initialize(days=st.sampled_from([0, 0, 1, 3]))
+    def channels_are_set_up(self, days: int) -> None:
+        self.days = days
         self.buys, self.sells = (
             self._channel(each, *more)
-            for each, more in ((self.moves, ()), (self.payouts, ("--auto-accept-max", "500")))
+            for each, more in (
+                (self.moves, ("--settlement-days", str(days))),
+                (self.payouts, ("--auto-accept-max", "500")),
+            )
         )
+        self._command("channel", "set", str(MANUAL), "--settlement-days", str(days))
         self._command("account", "add", "demo", "--card-number", "2088000000000009", "--real-name", "张三")
         self._command("merchant", "set", "demo", "--events", "credited,refunded")
 
@@ -410,6 +416,20 @@ class Reports(RuleBasedStateMachine):
                 continue
             still = any(each.resolution is None for each in _exceptions(order)) or _entries(order, AVAILABLE, HELD) < 0
             assert still, "an operator ended a payout that the channel has"
+
+    @invariant()
+    def every_order_that_has_not_ended_has_a_next_step(self) -> None:
+        assert [order.order_no for order in next_step.missing(5)] == []
+        for order in Order.select().where(Order.order_type == 2, Order.status == CANCELLED, Order.due_at.is_null()):
+            is_open = any(each.resolution is None for each in _exceptions(order))
+            assert is_open or _entries(order, HELD) == 0, f"{order.order_no}: nobody waits for what is held"
+
+    @invariant()
+    def no_step_is_later_than_it_can_be(self) -> None:
+        now = business_clock.now()
+        for order in Order.select().where(Order.due_at.is_null(False)):
+            longest = self.days * DAY if order.is_buy and order.status == CONFIRMED else DAY
+            assert order.due_at <= now + longest, (order.order_no, order.status, order.due_at - now)
 
     @invariant()
     def nothing_is_handed_over_before_a_promise_ends(self) -> None:

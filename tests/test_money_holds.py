@@ -31,7 +31,7 @@ from models.tables.merchant import Merchant
 from models.tables.order import CANCELLED, COMPLETED, PAYOUT_CONFLICT, Order, PaymentException
 from services.callbacks import outbox
 from services.ledger import accounts, day_sums, integrity
-from services.orders import due, lifecycle
+from services.orders import due, lifecycle, next_step
 from services.orders.exceptions import COMPLETE, CREDIT
 from services.sandbox import simulator
 from tests import applications, month_statements
@@ -194,6 +194,10 @@ class Money(RuleBasedStateMachine):
         moves = (PaymentException.resolution == CREDIT) | ((PaymentException.resolution == COMPLETE) & out_after_all)
         settled = PaymentException.select().join(Order).where(moves).count()
         assert Posting.select().where(Posting.purpose.startswith("exception ")).count() == settled
+
+    @invariant()
+    def every_open_order_has_a_next_step(self) -> None:
+        assert [order.order_no for order in next_step.missing(5)] == []
 
     @invariant()
     def statements_of_all_months_agree_with_the_ledger(self) -> None:

@@ -37,12 +37,13 @@ FAILURES = 3  # failed attempts in a row after which a destination of notificati
 class Finding:
     """One finding that needs attention: `kind` is its type, `facts` are its values.
 
-    Kinds and their facts: restored (at), unknown_notices (count), storage (fault), ledger_off (checks, at),
-    ledger_failed (why), ledger_overdue (at, may be None), exceptions (count, oldest, silent: their number),
-    sandbox_money (merchants: their keys), requests (count, oldest), payouts (count, oldest), claims (count, oldest,
-    channels), dead (count, merchants, since), retried (count), silent (channel, count, oldest), failing (channel,
-    order_type, recent and usual: rates from 0 to 1, since: a day), backup (at, may be None, failed: whether the last
-    one did), low_balance (channel, balance and limit in fen), unreachable (destination: its id, name, count).
+    Kinds and their facts: restored (at), stuck (count, oldest, orders: some of their numbers), unknown_notices
+    (count), storage (fault), ledger_off (checks, at), ledger_failed (why), ledger_overdue (at, may be None),
+    exceptions (count, oldest, silent: their number), sandbox_money and sandbox_orders (merchants: their keys),
+    requests (count, oldest), payouts (count, oldest), claims (count, oldest, channels), dead (count, merchants,
+    since), retried (count), silent (channel, count, oldest), failing (channel, order_type, recent and usual: rates
+    from 0 to 1, since: a day), backup (at, may be None, failed: whether the last one did), low_balance (channel,
+    balance and limit in fen), unreachable (destination: its id, name, count).
     """
 
     severity: str
@@ -82,6 +83,8 @@ def _ledger(every: int) -> Iterator[Finding]:
 
 
 def _waiting(waiting: Waiting) -> Iterator[Finding]:
+    if waiting.stuck.count:
+        yield Finding(URGENT, "stuck", {**vars(waiting.stuck), "orders": waiting.stuck_orders})
     silent = sum(queue.count for queue in waiting.silent.values())
     if waiting.exceptions.count > silent:
         yield Finding(URGENT, "exceptions", {**vars(waiting.exceptions), "silent": silent})
@@ -121,8 +124,11 @@ def _failing(shown: Statistics) -> Iterator[Finding]:
 
 
 def _sandbox_money() -> Iterator[Finding]:
-    if keys := [row.key for row in sandbox_guard.with_money()]:
-        yield Finding(URGENT, "sandbox_money", {"merchants": keys})
+    blocked = [row.key for row in sandbox_guard.with_money()]
+    if blocked:
+        yield Finding(URGENT, "sandbox_money", {"merchants": blocked})
+    if keys := [row.key for row in sandbox_guard.to_clear() if row.key not in blocked]:
+        yield Finding(URGENT, "sandbox_orders", {"merchants": keys})
 
 
 def _backup() -> Iterator[Finding]:

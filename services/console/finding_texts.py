@@ -90,6 +90,15 @@ SENTENCES: dict[str, Callable[[Facts, Facts, Language], str]] = {
         "Run `orders ledger remove-sandbox` to reverse it.",
         keys=", ".join(facts["merchants"]),
     ),
+    "sandbox_orders": lambda facts, said, words: words.gettext(
+        "%(keys)s: sandbox orders are open. Run `orders ledger remove-sandbox` to cancel them.",
+        keys=", ".join(facts["merchants"]),
+    ),
+    "stuck": lambda facts, said, words: words.gettext(
+        "Open orders that nothing and nobody will continue: %(count)s (%(orders)s). Check them, and report this error.",
+        orders=", ".join(facts["orders"]),
+        **said,
+    ),
     "ledger_off": _ledger_off,
     "ledger_overdue": _ledger_overdue,
     "ledger_failed": lambda facts, said, words: words.gettext(

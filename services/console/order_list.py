@@ -28,8 +28,9 @@ from models.tables.order_counts import OrderCount
 from models.tables.payout_account import PayoutAccount
 from models.tables.payout_batch import PayoutBatchLine
 from services.console.lists import Browse, capped, mark_open_exceptions, merchants, name_owners
-from services.console.to_do import MOST, by_hand
+from services.console.to_do import MOST
 from services.ledger import accounts
+from services.orders.next_step import by_hand
 
 # States of payouts: to approve, to send manually, both, in progress.
 APPROVE, SEND, WAITING, UNDER_WAY = "approve", "send", "waiting", "under_way"

@@ -27,7 +27,7 @@ from models.tables.order import (
 from models.tables.outbox import Callback, CallbackAttempt
 from services.callbacks import delivery, epay_notices, http
 from services.errors import OperatorError
-from services.orders import claims, create
+from services.orders import claims, create, next_step
 from services.orders.lifecycle import settled
 from services.orders.positions import CREDIT, REFUND
 from services.orders.reasons import Reason, Why, reason_of
@@ -107,7 +107,7 @@ class OrderTimeline:
     def next_act(self) -> str | None:
         """The service's step at the order's `due_at`, as in ACTS; None if nothing is due."""
         order = self.order
-        if order.due_at is None:
+        if order.due_at is None or (order.status == CONFIRMED and next_step.is_held(order)):
             return None
         if order.is_buy and order.status == PENDING and order.due_at == order.expires_at:
             return "expire"

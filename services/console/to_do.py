@@ -8,7 +8,6 @@ from typing import Any
 from peewee import JOIN, fn
 
 import business_clock
-from gateways.registry import DRIVERS
 from models.tables.channel import Channel, ChannelLink
 from models.tables.merchant import Merchant
 from models.tables.operator import PayoutRequest
@@ -17,9 +16,12 @@ from models.tables.order_counts import OrderCount
 from models.tables.outbox import DEAD, WAITING, Callback
 from models.tables.payout_batch import PayoutBatchLine
 from services.callbacks import epay_notices
+from services.orders import next_step
+from services.orders.next_step import by_hand
 
 RECENT = 7 * 86_400  # seconds for which a failed callback is reported
 MOST = 10_000  # orders of a queue that are read
+FEW = 5  # orders that a finding names
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,8 @@ class Waiting:
     result may still pay them. `claims` are deposits on the manual channels `by_hand` that the payer
     claims to have paid. `exceptions` are the open ones, `silent` those of them about a channel's silence, by channel
     id. `retried` are callbacks that failed and are tried again, `failed` those that failed after all retries since
-    `dead_since`, and `dead` their number by merchant's key.
+    `dead_since`, and `dead` their number by merchant's key. `stuck` are open orders without a next step, which an error
+    of the service has caused, and `stuck_orders` the numbers of the oldest.
     """
 
     approve: Queue
@@ -64,6 +67,8 @@ class Waiting:
     dead_since: int
     silent: dict[int, Queue]
     by_hand: list[int]
+    stuck: Queue
+    stuck_orders: list[str]
 
     @property
     def queues(self) -> dict[str, Queue]:
@@ -75,11 +80,6 @@ class Waiting:
     def payouts(self) -> Queue:
         """The withdrawals to approve or to send."""
         return self.approve + self.send
-
-
-def by_hand() -> list[int]:
-    """Return the ids of the manual channels."""
-    return [row.id for row in Channel.select(Channel.id, Channel.driver) if DRIVERS[row.driver].by_hand]
 
 
 def _of_all(order_type: int, status: str) -> Any:
@@ -135,11 +135,9 @@ def _in_files() -> Queue:
 
 def _exceptions() -> tuple[Queue, dict[int, Queue]]:
     silence = PaymentException.kind == UNKNOWN_OUTCOME
-    left = fn.SUM(PaymentException.amount - fn.COALESCE(PaymentException.returned, 0))
+    counted = (fn.COUNT(PaymentException.id), fn.MIN(PaymentException.createtime), fn.SUM(PaymentException.amount))
     rows = (
-        PaymentException.select(
-            silence, Order.channel, fn.COUNT(PaymentException.id), fn.MIN(PaymentException.createtime), left
-        )
+        PaymentException.select(silence, Order.channel, *counted)
         .join(Order, JOIN.INNER)
         .where(PaymentException.resolution.is_null())
         .group_by(PaymentException.kind, Order.channel)
@@ -175,6 +173,7 @@ def waiting_counts() -> Waiting:
     exceptions, silent = _exceptions()
     since = business_clock.now() - RECENT
     failed = _failed(since)
+    stuck = next_step.missing(MOST)
     return Waiting(
         approve=_to_approve(),
         send=_sent_by_hand(SELL, CONFIRMED, hand),
@@ -188,6 +187,10 @@ def waiting_counts() -> Waiting:
         dead_since=since,
         silent=silent,
         by_hand=hand,
+        stuck=Queue(
+            len(stuck), min((order.createtime for order in stuck), default=None), sum(order.amount for order in stuck)
+        ),
+        stuck_orders=[order.order_no for order in stuck[:FEW]],
     )
 
 

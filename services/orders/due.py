@@ -18,7 +18,7 @@ from services.channels.bulkhead import channel_slot
 from services.channels.calls import FIRST_ASK, LATE, LEASE, driver_of
 from services.errors import N_, OperatorError
 from services.merchants import cache
-from services.orders import attempts, claims, create, lifecycle, payouts, positions, settle
+from services.orders import attempts, claims, create, lifecycle, next_step, payouts, positions, settle
 from services.orders.reasons import Why, because
 from services.platform.worker_pool import WorkerPool, claim
 from services.security import sandbox_guard, second_operator
@@ -77,13 +77,19 @@ def _due_orders(now: int, channel_id: int, limit: int) -> list[Order]:
 def release(ahead: int = 0) -> int:
     """Make orders due soon whose pause is longer than any can be, because the clock was set back; return their number.
 
-    Not immediately, because a worker may have claimed them. Dates of expiry and delayed settlement are not changed.
+    Not immediately, because a worker may have claimed them. Dates of expiry are not changed. If an order took its last
+    step while the clock was ahead, its settlement delay or its checks begin now, at its new `updatetime`.
 
     Args:
         ahead: seconds by which the clock was set ahead instead.
     """
     payouts.adjust_to_clock(ahead)
     now = business_clock.now()
+    ended = Order.status.in_((CANCELLED, COMPLETED))
+    began = ended | ((Order.order_type == BUY) & Order.status.in_((PAID, CONFIRMED)))
+    begun_again = {"due_at": now + (Order.due_at - Order.updatetime), "updatetime": now}
+    Order.update(begun_again).where(began, Order.due_at > now, Order.updatetime > now).execute()
+    Order.update(due_at=now + LATE[-1]).where(ended, Order.due_at > now + LATE[-1]).execute()
     deposits = (Order.order_type == BUY) & ((Order.status == CONFIRMED) | (Order.due_at == Order.expires_at))
     dated = deposits | Order.status.in_((CANCELLED, COMPLETED))
     stuck = Order.update(due_at=now + LEASE).where(Order.due_at > now + LONGEST_PAUSE, ~dated)
@@ -95,7 +101,7 @@ def advance(order: Order) -> bool:
     """Do what is due for a claimed order; return False if its channel gave no usable response."""
     status = order.status
     if sandbox_guard.is_barred(order.channel):
-        order.put_off(None)
+        order.put_off(business_clock.now() + LATE[-1])  # it waits for `ledger remove-sandbox`, or for demo mode
         return True
     try:
         next_act = ACTS[order.order_type, status](order)
@@ -215,7 +221,12 @@ def _expires_now(order: Order) -> bool:
 
 @transaction
 def _complete_deposit(order: Order) -> None:
-    if Order.for_update(order.id).due_at == order.due_at:  # otherwise its channel withdrew its report meanwhile
+    now = Order.for_update(order.id)
+    if now.due_at != order.due_at:
+        return  # it changed since it was claimed
+    if next_step.is_held(now):
+        now.put_off(None)  # it is due again once its last exception is closed
+    else:
         settle.complete_deposit(order, because(Why.SETTLEMENT_DELAY_OVER))
 
 

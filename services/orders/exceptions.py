@@ -33,7 +33,7 @@ from services.channels.calls import LATE
 from services.errors import N_, ApiError, OperatorError
 from services.ledger import accounts, fees, postings
 from services.ledger.postings import OPERATOR, RELEASE_AGAIN, SPEND_AGAIN, Lines
-from services.orders import attempts, lifecycle, payouts, positions, shop_payments
+from services.orders import attempts, lifecycle, next_step, payouts, positions, shop_payments
 from services.orders.positions import CANCEL, COMPLETE, CREDIT, REFUND, RESOLUTIONS
 from services.orders.reasons import Why, because
 from services.orders.settle import cancel_withdrawal, complete_deposit, complete_withdrawal
@@ -377,6 +377,7 @@ def _resolve(order: Order, resolution: str, who: str, seen: PaymentException) ->
     if not exception.resolve(resolution, who):
         raise OperatorError(N_("This exception was already resolved."))
     way.act(order, exception, who)
+    next_step.hold_or_resume(order)
     lifecycle.note(order, who, lifecycle.settled(exception, resolution))
     if exception.kind in MONEY_IN and resolution in EVENTS:
         outbox.enqueue(order, EVENTS[resolution], exception.id)

@@ -160,7 +160,10 @@ def exceptions_of(order: Order) -> list[PaymentException]:
 
 
 def references_of(order: Order, report: Report, exceptions: list[PaymentException]) -> list[str]:
-    """Return the channel's numbers of the deposit's payments that a report is about: the one that it names, or all."""
+    """Return the channel's numbers of the deposit's payments that a report is about: the one that it names, or all.
+
+    A failure that names a payment which is not recorded says nothing about those with another number.
+    """
     money = [each for each in exceptions if each.kind in MONEY_IN]
     if report.state in (State.PAID, State.RETURNED, State.ENDED) or (
         report.reference and report.reference in {order.channel_reference, *(each.reference for each in money)}
@@ -168,6 +171,8 @@ def references_of(order: Order, report: Report, exceptions: list[PaymentExceptio
         return [report.reference]
     own = [order.channel_reference] if order.status in (CONFIRMED, COMPLETED) else []
     numbers = [each.reference for each in money if each.resolution != RETURNED]
+    if report.state is State.FAILED and report.reference:
+        own, numbers = ([each for each in found if not each] for found in (own, numbers))
     return list(dict.fromkeys(own + numbers)) or [report.reference]
 
 

@@ -28,7 +28,7 @@ from services.channels.order_numbers import order_no_of
 from services.errors import ApiError
 from services.ledger import accounts, postings
 from services.ledger.postings import HOLD_AGAIN, RELEASE_AGAIN, SPEND_AGAIN
-from services.orders import attempts, differences, lifecycle, positions
+from services.orders import attempts, differences, lifecycle, next_step, positions
 from services.orders.lifecycle import close_exception, raise_exception, transition
 from services.orders.positions import FAILED, PAID_OUT, Position
 from services.orders.reasons import Reason, Why, because, own_words
@@ -158,6 +158,7 @@ def _settle_deposit(order: Order, report: Report, who: str, why: Reason) -> bool
             moved = _deposit(order, verdict, report, reference, position, who, why)
             changed |= moved
             again = moved and position.books is Books.OPEN and verdict.exception == CLOSE
+    next_step.hold_or_resume(order)
     return changed
 
 
@@ -178,8 +179,6 @@ def _deposit(
         return transition(order, CANCELLED, who, because(Why.RETURNED_BEFORE_CREDIT) if went_back else why) or changed
     if verdict.status == CONFIRMED:
         return _confirm(order, reference, who, why)
-    if position.books in (Books.AWAITED, Books.QUESTIONED, Books.TO_CREDIT):
-        order.put_off(None)  # until an operator decides, it must not expire or be credited
     return changed
 
 

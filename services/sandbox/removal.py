@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import business_clock
 from models.db.base import database
 from models.db.writer import after_commit, transaction
-from models.tables.ledger import AVAILABLE, FEES
+from models.tables.ledger import AVAILABLE, FEES, HELD
 from models.tables.merchant import Merchant
 from models.tables.order import CANCELLED, CONFIRMED, PAID, PENDING, Order, PaymentException
 from schemas.views import hundredths
@@ -42,10 +42,14 @@ class _Tried(Exception):
 
 
 def affected(merchant: Merchant | None) -> list[Merchant]:
-    """Return the merchants with something to reverse: all, or at most this one. Raises OperatorError in demo mode."""
+    """Return the merchants with something to reverse or cancel: all, or at most this one.
+
+    Raises:
+        OperatorError: there is no sandbox channel, or this is demo mode.
+    """
     if not sandbox_guard.channels():
         raise OperatorError("nothing to reverse: no sandbox channel, or demo mode")
-    return [row for row in sandbox_guard.with_money() if merchant is None or row == merchant]
+    return [row for row in sandbox_guard.to_clear() if merchant is None or row == merchant]
 
 
 def preview(merchant: Merchant) -> Removal:
@@ -86,8 +90,13 @@ def remove(merchant: Merchant, *, book_loss: bool = False, only_try: bool = Fals
         lines[FEES, OPERATOR] = lines.get((FEES, OPERATOR), 0) - loss
     if any(lines.values()):
         memo = f"sandbox removed; not covered: {hundredths(loss)}" if loss else "sandbox removed"
+        order, purpose = None, sandbox_guard.REMOVED
+        if not any(lines.get((kind, merchant.id)) for kind in (AVAILABLE, HELD)):
+            # Without an entry of the merchant, only an order tells whose removal it was: all was fee.
+            order = sandbox_guard.last_order(merchant.id, ids)
+            purpose = accounts.numbered(order, purpose)
         try:
-            accounts.post(sandbox_guard.REMOVED, lines, who=WHO, memo=memo)
+            accounts.post(purpose, lines, who=WHO, order=order, memo=memo)
         except ApiError:
             raise OperatorError(f"the balance of {merchant.key} has just changed: run the command again") from None
     removal = Removal(merchant.key, {account: fen for account, fen in lines.items() if fen}, ended, loss)

@@ -10,6 +10,7 @@ from typing import Any
 from zlib import crc32
 
 import business_clock
+from gateways.registry import DRIVERS
 from models import renumbering, schema
 from models.db.hash_chain import Chain, Facts
 from models.db.writer import transaction
@@ -42,10 +43,16 @@ _BUY = {
 _SELL = {
     (PENDING,): 10,
     (PENDING, CONFIRMED): 8,
-    (PENDING, CONFIRMED, PAID): 2,
-    (PENDING, CONFIRMED, PAID, COMPLETED): 60,
+    (PENDING, CONFIRMED, PAID, COMPLETED): 62,
     (PENDING, CANCELLED): 12,
     (PENDING, CONFIRMED, CANCELLED): 8,
+}
+# How an open order of an earlier day ended, unless it waits for an operator.
+ENDED = {
+    (BUY, PENDING): (PENDING, CANCELLED),
+    (BUY, PAID): (PENDING, PAID, CANCELLED),
+    (BUY, CONFIRMED): (PENDING, PAID, CONFIRMED, COMPLETED),
+    (SELL, CONFIRMED): (PENDING, CONFIRMED, PAID, COMPLETED),
 }
 BUY_PATHS, SELL_PATHS = (tuple(_BUY), tuple(_BUY.values())), (tuple(_SELL), tuple(_SELL.values()))
 
@@ -78,6 +85,10 @@ def _order(number: int, beginning: int, merchants: list[Merchant], channels: dic
     channel = channels[chance.choice(LINKS[merchant.key])]
     is_buy = chance.random() < 0.8 or merchant.key != "demo"
     (path,) = chance.choices(*(BUY_PATHS if is_buy else SELL_PATHS))
+    kind = (BUY if is_buy else SELL, path[-1])
+    is_due = kind in ENDED and not (kind in ((BUY, PAID), (SELL, CONFIRMED)) and DRIVERS[channel.driver].by_hand)
+    if is_due and _offset(number) < MONTHS - 86_400:
+        path, is_due = ENDED[kind], False
     amount = int(100 + chance.random() * (200_000 if is_buy else 50_000))
     quote = fees.quote_buy(amount, merchant) if is_buy else fees.quote_sell(amount, merchant, channel)
     created = beginning + _offset(number)
@@ -92,6 +103,7 @@ def _order(number: int, beginning: int, merchants: list[Merchant], channels: dic
         "merchant_order_no": _own_number(number),
         "payment_method": chance.choice(channel.pay_methods),
         "expires_at": created + 900 if is_buy else None,
+        "due_at": created + 900 if is_due else None,
         "createtime": created,
         "updatetime": created + 60 * (len(path) - 1),
         "completedtime": created + 60 * (len(path) - 1) if path[-1] == COMPLETED else None,

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
+from functools import reduce
+from operator import or_
 from typing import Any
 
 from peewee import fn
@@ -19,7 +21,7 @@ from models.db.writer import transaction
 from models.tables.channel import Channel
 from models.tables.ledger import AVAILABLE, CLEARING, HELD, Entry, LedgerAccount, Posting
 from models.tables.merchant import Merchant
-from models.tables.order import CONFIRMED, PENDING, SELL, Order
+from models.tables.order import CONFIRMED, PAID, PENDING, SELL, TYPES, Order
 from runtime import current
 from services.errors import N_, OperatorError
 
@@ -84,7 +86,7 @@ def net(merchant_id: int, ids: list[int]) -> dict[tuple[str, int], int]:
     own = Entry.alias()
     theirs = fn.EXISTS(own.select(own.id).where(own.posting == Posting.id, own.account.in_(_accounts(merchant_id))))
     through = Posting.id.in_(_through(ids))
-    orders = Posting.select(Posting.order).where(theirs, through, Posting.order.is_null(False))
+    orders = Posting.select(Posting.order).join(Order).where(through, Order.merchant == merchant_id)
     found: Counter[tuple[str, int]] = Counter()
     for condition in (
         Posting.order.in_(orders),
@@ -101,6 +103,12 @@ def net(merchant_id: int, ids: list[int]) -> dict[tuple[str, int], int]:
         )
         found.update({(kind, owner): int(fen) for kind, owner, fen in rows})
     return {account: fen for account, fen in found.items() if fen}
+
+
+def last_order(merchant_id: int, ids: list[int]) -> Order:
+    """Return the merchant's newest order with an entry on the clearing account of one of these channels."""
+    through = Order.select().join(Posting).where(Posting.id.in_(_through(ids)), Order.merchant == merchant_id)
+    return through.order_by(Order.id.desc()).get()
 
 
 def _accounts(merchant_id: int) -> list[int]:
@@ -160,5 +168,21 @@ def with_money() -> list[Merchant]:
         .where(LedgerAccount.kind.in_((AVAILABLE, HELD)))
         .distinct()
     )
-    candidates = Merchant.select().where(Merchant.id.in_(owners) | Merchant.id.in_(_holding(ids))).order_by(Merchant.id)
+    # A deposit that was all fee has no entry on an account of its merchant.
+    payees = (
+        Posting.select(Order.merchant).join(Order).switch(Posting).join(through, on=through.c.posting_id == Posting.id)
+    )
+    found = [Merchant.id.in_(query) for query in (owners, payees.distinct(), _holding(ids))]
+    candidates = Merchant.select().where(reduce(or_, found)).order_by(Merchant.id)
     return [merchant for merchant in candidates if has_money(merchant.id)]
+
+
+def to_clear() -> list[Merchant]:
+    """Return all merchants with such money or with open orders of such channels, by id: nothing else ends those."""
+    ids = [channel.id for channel in channels()]
+    if not ids:
+        return []
+    every = Order.merchant.in_(Merchant.select(Merchant.id)) & Order.order_type.in_(TYPES)
+    is_open = Order.status.in_((PENDING, PAID, CONFIRMED)) & Order.channel.in_(ids)
+    with_orders = Merchant.select().where(Merchant.id.in_(Order.select(Order.merchant).where(every, is_open)))
+    return sorted({*with_money(), *with_orders}, key=lambda merchant: int(merchant.id))

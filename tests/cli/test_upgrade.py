@@ -26,6 +26,7 @@ OLDER = ["0.1.0", "0.2.0", "0.3.0"]  # whose entries an upgrade chains
 CONVERTED = {
     *(("history", "why"), ("payment_exception", "detail")),  # tests/blueprints/console/test_upgraded_reasons.py
     ("operator", "role"),  # test_operators_become_administrators
+    ("order", "due_at"),  # test_deposits_that_nothing_waited_for_are_due_again
 }
 STEPS = sorted(path.stem for path in schema.MIGRATIONS.glob("[0-9]*.py"))
 
@@ -169,6 +170,21 @@ def test_operators_become_administrators(app, then):
         before = dict(then("SELECT name, role FROM operator"))
         after = dict(now("SELECT name, role FROM operator"))
         assert after == {name: role.replace("operator", "administrator") for name, role in before.items()}
+
+
+def test_deposits_that_nothing_waited_for_are_due_again(app, then):
+    lost = """order_type = 1 AND due_at IS NULL AND (status = 'confirmed' OR (status IN ('pending', 'paid')
+    AND id NOT IN (SELECT order_id FROM payment_exception WHERE resolution IS NULL)))"""
+    days = dict(then("SELECT id, settlement_days FROM channel"))
+    due = {
+        number: at + (86_400 * days[channel] if status == "confirmed" else 0)
+        for number, at, channel, status in then(
+            f'SELECT order_no, updatetime, channel_id, status FROM "order" WHERE {lost}'
+        )
+    }
+    assert due
+    before = dict(then('SELECT order_no, due_at FROM "order"'))
+    assert dict(now('SELECT order_no, due_at FROM "order"')) == before | due
 
 
 def test_the_ledger_still_passes_its_check(flask_json):

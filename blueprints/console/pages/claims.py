@@ -18,9 +18,10 @@ from models.tables.channel import Channel
 from services.claims import decisions, matching
 from services.claims.decisions import NOT_RECEIVED, RECEIVED
 from services.claims.matching import Outcome
-from services.console import bulk, order_list, to_do
+from services.console import bulk, order_list
 from services.console.perform import Given
 from services.errors import N_, OperatorError
+from services.orders import next_step
 from services.security import audit
 from services.statements import kept_layouts, layouts, received, tables
 from services.statements.layouts import Role, UnknownLayout
@@ -172,7 +173,7 @@ def _done_text(kind: str, count: int, total: str) -> str:
 
 
 def _channels() -> list[Channel]:
-    return list(Channel.select().where(Channel.id.in_(to_do.by_hand())).order_by(Channel.id))
+    return list(Channel.select().where(Channel.id.in_(next_step.by_hand())).order_by(Channel.id))
 
 
 def _upload_page(problem: str = "") -> tuple[str, int]:

@@ -65,7 +65,7 @@ def test_a_step_is_legal_or_it_does_not_happen(api, order_details, kind, before,
 def test_of_two_steps_from_the_same_status_one_happens(api, steps):
     order_no = api.sell().data["order_no"]
     first, second = (Order.get(Order.order_no == order_no) for _ in range(2))
-    assert transaction(lifecycle.transition)(first, "confirmed", "operator", because(Why.ACCEPTED)) is True
+    assert transaction(lifecycle.transition)(first, "confirmed", "operator", because(Why.ACCEPTED), due_at=1) is True
     assert transaction(lifecycle.transition)(second, "cancelled", "operator", own_words("rejected")) is False
     assert steps(order_no) == [CREATED, ("operator", "pending", "confirmed")]
 

@@ -2,6 +2,9 @@
 
 import pytest
 
+from gateways.base import Report, State
+from gateways.sandbox.driver import SandboxDriver
+
 START = 1_000_000
 MANUAL = 3
 
@@ -171,3 +174,31 @@ def test_a_payout_confirmed_again_with_another_amount_is_a_conflict(api, flask, 
     assert "already recorded" in flask("order", "paid", order_no, "--reference", "BANK-1").output
     assert "payout_conflict" in flask("order", "paid", order_no, "--reference", "BANK-1", "--amount", "40").output
     assert balances() == paid
+
+
+# --- a failure that names another payment
+
+
+@pytest.mark.parametrize("returned", [0, 3_000])
+def test_a_failure_of_an_unrecorded_payment_closes_no_exception_about_another(
+    api, later, flask, order_details, exceptions, monkeypatch, returned
+):
+    order_no = api.buy().data["order_no"]
+    later(900)
+    api.notice(order_no, 10_000, reference="R-1")
+    report = Report(State.FAILED, reference="R-9", returned=returned)
+    monkeypatch.setattr(SandboxDriver, "query", lambda driver, payment: report)
+    flask("order", "check", order_no)
+    assert exceptions() == {order_no: "late_payment"}
+    flask("order", "resolve", order_no, "--credit")
+    flask("order", "check", order_no)
+    assert exceptions() == {}
+
+
+def test_a_failure_of_an_unrecorded_payment_takes_no_confirmed_one_away(api, flask, later, balances):
+    flask("channel", "set", 2, "--settlement-days", 1)
+    order_no = api.buy().data["order_no"]
+    api.notice(order_no, 10_000, reference="R-1")
+    api.notice(order_no, 10_000, state="failed", reference="R-9")
+    later(86_400)
+    assert (api.status(order_no), balances()[0]) == ("completed", 1_009_940)

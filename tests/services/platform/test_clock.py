@@ -16,7 +16,7 @@ from services.callbacks import delivery
 from services.orders import due as reconciliation
 from services.platform import clock as service_clock
 from services.security import replay
-from tests.services.walks import buy_confirmed
+from tests.services.walks import buy_confirmed, sell_accepted
 from tests.support import NOON, CrashedPool, completed, signed, until
 
 HOUR = 3600
@@ -163,6 +163,25 @@ def test_work_delayed_by_a_clock_that_was_ahead_continues_after_a_restart(api, s
         time_machine.shift(reconciliation.LEASE)
         until(lambda: api.status(payout) == "completed")
     assert balances() == (1_000_000 + 9_940 - 1_002, 0)
+
+
+def test_credits_and_late_checks_that_a_clock_ahead_has_dated_are_due_in_time(world, api, order_details, time_machine):
+    time_machine.move_to(datetime.now(UTC))
+    time_machine.shift(400 * 24 * HOUR)
+    credited, rejected = buy_confirmed(world), sell_accepted(world)
+    world.flask("order", "reject", rejected, "--reason", "no")
+    time_machine.shift(-400 * 24 * HOUR)
+    now, found = time.time(), []
+    for _ in range(3):  # each start adjusts times
+        reconciliation.release()
+        found.append([order_details(each)["due_at"] - now for each in (credited, rejected)])
+        time_machine.shift(60)
+    assert found[0] == found[1] == found[2] == [pytest.approx(24 * HOUR, abs=5), pytest.approx(600, abs=5)]
+    checked = []
+    for _ in range(4):
+        world.later(12 * HOUR)
+        checked.append((order_details(rejected)["due_at"] or now) - time.time() <= 24 * HOUR)
+    assert (api.status(credited), api.status(rejected), checked) == ("completed", "cancelled", [True] * 4)
 
 
 def test_possible_waits_and_dates_are_unchanged(world, api, shop, due):

@@ -1,6 +1,7 @@
 """Sandbox channels in a database that is served outside demo mode."""
 
 import json
+from datetime import UTC
 from types import SimpleNamespace
 
 import pytest
@@ -9,6 +10,7 @@ from app import create_app
 from gateways.sandbox.simulator import books
 from models.tables.channel import Channel
 from models.tables.ledger import Posting
+from services.console import alerts
 from services.ledger import accounts
 from services.merchants import cache
 from services.security import operators, sandbox_guard
@@ -214,6 +216,31 @@ def test_every_account_is_reversed_once_and_the_ledger_passes_its_check(earnest,
     production.run("ledger", "verify")
     audit = json.loads(production.run("order", "show", held, "--json").stdout)
     assert audit["history"][-1]["code"] == "sandbox_removed"
+
+
+def test_a_deposit_that_was_all_fee_is_reversed_too(earnest, other, flask, balances):
+    before = accounts.operator_balances()
+    flask("merchant", "set", "other", "--buy-rate", "100")
+    other.play(other.buy("500.00", channel=2).data["order_no"], "success")
+    assert balances("other") == (0, 0)
+    assert accounts.operator_balances()["fees"] == before.get("fees", 0) + 50_000
+    production = earnest()
+    assert "Withdrawals of demo, other are refused" in production.run("channel", "list").stderr
+    production.run("ledger", "remove-sandbox", "other", "--apply")
+    assert {**before, "fees": 0} == {**accounts.operator_balances(), "fees": 0}
+    assert accounts.operator_balances()["fees"] == before.get("fees", 0)
+    assert "nothing to remove" in production.run("ledger", "remove-sandbox", "other", "--apply").output
+    production.run("ledger", "verify")
+
+
+def test_open_deposits_there_are_a_finding_until_they_are_cancelled(earnest, other, later):
+    order_no = other.buy("500.00", channel=2).data["order_no"]
+    production = earnest()
+    later(1_000, 3)
+    assert [each.facts for each in alerts.now(UTC) if each.kind == "sandbox_orders"] == [{"merchants": ["other"]}]
+    production.run("ledger", "remove-sandbox", "other", "--apply")
+    assert json.loads(production.run("order", "show", order_no, "--json").stdout)["status"] == "cancelled"
+    assert [each for each in alerts.now(UTC) if each.kind == "sandbox_orders"] == []
 
 
 def test_spent_money_is_reversed_only_if_the_operator_takes_the_loss(earnest, paid, flask, balances, kept):

@@ -2,6 +2,9 @@
 
 import pytest
 
+from gateways.base import Report, State
+from gateways.sandbox.driver import SandboxDriver
+from models.tables.order import Order
 from services.console import to_do
 from services.ledger import scheduled_checks
 from tests.blueprints.console.overview.parts import alerts, card, queue, quiet
@@ -182,6 +185,33 @@ def test_the_lists_of_the_queues_have_exactly_those_rows(
         "claimed deposits to confirm": (1, "100.00"),
         "callbacks that failed": (1, ""),
     }
+
+
+def test_the_total_of_exceptions_is_what_the_channel_still_has(verified, api, flask, flask_json, monkeypatch):
+    order_no = api.buy().data["order_no"]
+    flask("order", "check", order_no)
+    for report in (Report(State.PAID, 8_000, "R-1"), Report(State.PAID, 3_000, "R-1", returned=5_000)):
+        monkeypatch.setattr(SandboxDriver, "query", lambda driver, payment, report=report: report)
+        flask("order", "check", order_no)
+    (row,) = flask_json("to-do")
+    assert (row["to do"], row["amount"]) == ("exceptions to resolve", "30.00")
+
+
+def test_an_open_order_without_a_next_step_is_shown_with_its_number(
+    overview, verified, api, http, flask_json, monkeypatch
+):
+    assert flask_json("to-do") == []
+    order_no = api.buy("70.00").data["order_no"]
+    Order.update(due_at=None).execute()
+    shown = overview()
+    sentence = f"Open orders that nothing and nobody will continue: 1 ({order_no}). Check them, and report this error."
+    severity, text = alerts(shown)
+    assert (severity, sentence in text) == ("urgent", True)
+    assert f"/console/order/{order_no}" in shown.html
+    (row,) = flask_json("to-do")
+    assert (row["to do"], row["count"], row["amount"]) == ("open orders without a next step", 1, "70.00")
+    assert row["see"] == f"orders order show {order_no}"
+    assert 'orders_to_do{queue="stuck"} 1.0' in http("GET", "/metrics").text.splitlines()
 
 
 def test_the_queues_are_metrics(overview, api, http, ahead):

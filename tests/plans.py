@@ -13,9 +13,9 @@ GROWING = {
     "payment_page",  # does not grow, but has the images of logos: each payer's browser asks for one
 }
 OWNERS = {"merchant_id", "channel_id"}
-# Indexes that an operator keeps small: open exceptions are the operator's to do list, accounts on file are added
-# one by one.
-KEPT_SHORT = ("exception_open", "receiving_account_on_file")
+# Indexes that an operator keeps small: open exceptions and orders that wait for an operator are the to do list,
+# accounts on file are added one by one.
+KEPT_SHORT = ("exception_open", "order_waiting", "receiving_account_on_file")
 # From a whole key to a whole key, such as from one number of an account's entries to another: such a range has a known
 # number of rows.
 BETWEEN_KEYS = re.compile(r"\)>\(.*\)<\(|account_id=\? AND number>\? AND number<\?")

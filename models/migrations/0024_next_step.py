@@ -7,7 +7,7 @@ settlement delay of its channel, because the earlier one was not stored.
 from typing import Any
 
 STATEMENTS = (
-    'CREATE INDEX "order_waiting" ON "order" ("order_type", "status") '
+    'CREATE INDEX "order_waiting" ON "order" ("createtime") '
     "WHERE ((\"due_at\" IS NULL) AND status IN ('pending', 'paid', 'confirmed'))",
     """UPDATE "order" SET "due_at" = "updatetime" + 86400 *
     (SELECT "settlement_days" FROM "channel" WHERE "channel"."id" = "order"."channel_id")

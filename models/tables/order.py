@@ -156,9 +156,7 @@ Order.add_index(Order.merchant, Order.merchant_order_no, Order.seq, name="order_
 Order.add_index(
     Order.index(Order.channel, Order.order_type, Order.due_at, where=Order.due_at.is_null(False), name="order_due")
 )
-Order.add_index(
-    Order.index(Order.order_type, Order.status, where=Order.due_at.is_null() & IS_OPEN, name="order_waiting")
-)
+Order.add_index(Order.index(Order.createtime, where=Order.due_at.is_null() & IS_OPEN, name="order_waiting"))
 Order.add_index(
     Order.index(
         *(Order.merchant, Order.completedtime, Order.id),

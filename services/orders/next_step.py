@@ -49,7 +49,10 @@ def missing(limit: int) -> list[Order]:
     )
     wanted = (Order.due_at.is_null(), IS_OPEN, ~in_queue, ~fn.EXISTS(open_ones))
     return list(
-        Order.select(Order.order_no, Order.amount, Order.createtime).where(*wanted).order_by(Order.id).limit(limit)
+        Order.select(Order.order_no, Order.amount, Order.createtime)
+        .where(*wanted)
+        .order_by(Order.createtime)
+        .limit(limit)
     )
 
 

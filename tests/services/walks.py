@@ -198,13 +198,15 @@ def payout_failed_after_all(w):
 
 def deposit_reversed_before_its_credit(w):
     order_no = buy_confirmed(w)
-    assert w.api.notice(order_no, 10_000, state="failed", reference="R-2").status == 200
+    reference = w.flask_json("order", "show", order_no)["channel_reference"]
+    assert w.api.notice(order_no, 10_000, state="failed", reference=reference).status == 200
     return order_no
 
 
 def deposit_reversed_after_its_credit(w):
     order_no = buy_paid(w)
-    assert w.api.notice(order_no, 10_000, state="failed", reference="R-2").status == 200
+    reference = w.flask_json("order", "show", order_no)["channel_reference"]
+    assert w.api.notice(order_no, 10_000, state="failed", reference=reference).status == 200
     return order_no
 
 

@@ -391,4 +391,4 @@ def test_a_seeded_order_of_every_type_and_status_has_a_page(demo, desk, flask):
         if (order.channel_id, order.order_type, order.status) not in shown:
             shown.add((order.channel_id, order.order_type, order.status))
             assert order.order_no in desk.order(order.order_no).text
-    assert {(2, "paid"), (1, "cancelled")} <= {(order_type, status) for _, order_type, status in shown}
+    assert {(2, "confirmed"), (1, "cancelled")} <= {(order_type, status) for _, order_type, status in shown}

@@ -226,6 +226,25 @@ def paid(order_no: str, amount: int | None, reference: str, shared: bool, in_fil
     _say(order_no)
 
 
+@order.command("returned")
+@click.argument("order_no")
+@click.option("--reference", default="", help="Transaction ID of the return at the bank.")
+@click.option("--reason", default="", help="The bank's reason. It is recorded in the order's history.")
+@click.option("--yes", is_flag=True, help="Record it without confirmation.")
+def returned(order_no: str, reference: str, reason: str, yes: bool) -> None:
+    """Record that the manual payout of ORDER_NO came back.
+
+    The money of a completed withdrawal is in your account again. This opens an exception. Return the money to the
+    merchant with `order resolve ORDER_NO --credit`.
+    """
+    found = timeline.find(order_no)
+    if not payouts.why_not_return(found) and not yes:
+        click.confirm(f"Did {hundredths(found.amount)} of order {order_no} come back to your account?", abort=True)
+    payouts.report_returned(found, reference=reference, reason=reason)
+    _tell_exceptions(found)
+    _say(order_no)
+
+
 @order.command("not-received")
 @click.argument("order_no")
 @click.option("--reason", default="", help="Reason for the order's history. Default: the payment was not received.")

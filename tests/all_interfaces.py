@@ -169,6 +169,7 @@ def give_every_command(run, api, flask_json):
         f"order paid {deposits[0]}",
         f"order paid {deposits[1]} --amount 99.00",
         "order unknown",
+        f"order returned {withdrawals[0]} --yes",
         f"order not-received {claimed}",
         f"order check {done}",
         f"order show {deposits[1]} --reveal",

@@ -46,6 +46,7 @@ _REQUEST = Button(lazy_gettext("Request approval"), lazy_gettext("Request approv
 _RECEIVED = Button(lazy_gettext("Confirm received"), lazy_gettext("Confirm received"))
 _SENT = Button(lazy_gettext("Mark as paid out"), lazy_gettext("Mark as paid out"))
 _MORE = Button(lazy_gettext("Record another payment"), lazy_gettext("Record payment"), "")
+_RETURNED = Button(lazy_gettext("Payout returned"), lazy_gettext("Report payout as returned"), "danger")
 _NOT_RECEIVED = Button(lazy_gettext("Payment not received"), lazy_gettext("Cancel deposit"), "danger")
 _ASK = Button(lazy_gettext("Check status"), lazy_gettext("Check status"), "")
 _CREDIT = Button(lazy_gettext("Credit balance"), lazy_gettext("Credit %(available)s"))
@@ -139,6 +140,12 @@ _TEXTS: dict[tuple[str, str], tuple[Any, ...]] = {
     ("paid", "sent although cancelled"): (
         _MORE,
         lazy_gettext("The reserved amount was returned. If you paid it out, the payout becomes an exception."),
+    ),
+    ("returned", "reverse"): (
+        _RETURNED,
+        lazy_gettext("The %(amount)s that you sent came back to your account. This opens an exception."),
+        lazy_gettext("No money moves until you resolve it with Return to merchant."),
+        _STAYS,
     ),
     ("ask", "deposit"): (
         _ASK,

@@ -147,6 +147,7 @@ ACTIONS = {
     "withdraw payout request": lazy_gettext("withdrew the payout request for %(subject)s"),
     "remove sandbox": lazy_gettext("removed the sandbox money of %(subject)s"),
     "report not received": lazy_gettext("reported that the payment of %(subject)s was not received"),
+    "report payout returned": lazy_gettext("reported that the payout of %(subject)s was returned"),
     "confirm claims": lazy_gettext("confirmed several claims"),
     "dismiss claims": lazy_gettext("reported several payments as not received"),
     "match statement": lazy_gettext("uploaded a statement for channel %(subject)s"),

@@ -80,7 +80,7 @@ class Names:
         return {word: list(self._by_number[word]) for word in words if self._by_number.get(word)}
 
     def with_number(self, number: str) -> list[Order] | None:
-        """Return the channel's orders with this merchant's number in any spelling; None if that can't be told."""
+        """Return the channel's orders with this merchant's number in any spelling; None if this is uncertain."""
         found = {order.id: order for order in self._by_number.get(folded(number), [])}
         alike = self._alike(folded(number))
         if alike is None:
@@ -91,7 +91,7 @@ class Names:
     def possible(self, note: str) -> list[Order] | None:
         """Return the orders that the note may name: by a number that is joined to other text, or by a part of one.
 
-        Returns None if that can't be told, because too many orders have such a number.
+        Returns None if this is uncertain, because too many orders have such a number.
         """
         text, joined = folded(note), compact(note)
         parts = {*_PART.findall(text), *_PART.findall(joined), *re.findall(r"[0-9]{6,}", text)}

@@ -115,6 +115,11 @@ def _mark_paid(order: Order) -> Iterator[Action]:
     yield Action("paid", case, lines, fields=("amount", "reference"), sends=sends)
 
 
+def _returned(order: Order) -> Iterator[Action]:
+    if not payouts.why_not_return(order):
+        yield Action("returned", "reverse", fields=("reference", "note"), state=order.status)
+
+
 def _not_received(order: Order) -> Iterator[Action]:
     if not claims.why_not_dismiss(order):
         asks = not driver_of(order.channel).by_hand
@@ -167,7 +172,7 @@ def of_claim(order: Order) -> list[Action]:
     return [*_mark_paid(order), *_not_received(order)]
 
 
-RULES = (_accept, _reject, _mark_paid, _not_received, _ask, _settle, _redeliver)
+RULES = (_accept, _reject, _mark_paid, _returned, _not_received, _ask, _settle, _redeliver)
 PAYING_OUT = ("accept", "paid")
 
 

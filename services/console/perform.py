@@ -58,6 +58,10 @@ def _reject(order: Order, action: Action, given: Given, who: str) -> None:
     payouts.reject(order, given.text("reason"), who, bool(given.in_file))
 
 
+def _return(order: Order, action: Action, given: Given, who: str) -> None:
+    payouts.report_returned(order, reference=given.text("reference"), reason=given.text("reason"), who=who)
+
+
 def _resolve(order: Order, action: Action, given: Given, who: str) -> PaymentException:
     assert action.exception is not None
     return exceptions.resolve(order, action.resolution, who, action.exception.id, action.exception.amount)
@@ -88,6 +92,7 @@ DOING: dict[str, tuple[str, Callable[[Order, Action, Given, str], Any]]] = {
     "accept": ("accept order", lambda order, _, given, who: payouts.accept(order, who)),
     "reject": ("reject order", _reject),
     "paid": ("mark paid", _mark),
+    "returned": ("report payout returned", _return),
     "not-received": (
         "report not received",
         lambda order, _, given, who: claims.dismiss(order, given.text("reason"), who),
@@ -117,6 +122,7 @@ def _detail(action: Action, given: Given) -> str:
     told: dict[str, list[Any]] = {
         "reject": [reason, given.in_file and "in a bank file"],
         "not-received": [reason],
+        "returned": [reference, reason],
         "paid": [amount, reference, given.shared and "shared reference", given.in_file and "in a bank file"],
         "accept": [action.case == "request" and "accept"],
         "approve": [action.case],

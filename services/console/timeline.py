@@ -66,7 +66,10 @@ class Event:
 
 EVENT, POSTING, CALLBACK, AUDIT = "event", "posting", "callback", "audit"
 # Audit entries whose actions the order's history has, too.
-IN_HISTORY = {"accept order", "reject order", "mark paid", "report not received", "settle exception", "approve payout"}
+IN_HISTORY = {
+    *("accept order", "reject order", "mark paid", "report payout returned"),
+    *("report not received", "settle exception", "approve payout"),
+}
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from models.tables.order import (
     PAID,
     PAYOUT_IN_PROGRESS,
     PENDING,
+    REVERSED,
     SELL,
     UNKNOWN_OUTCOME,
     Order,
@@ -30,6 +31,7 @@ from services.errors import N_, OperatorError
 from services.merchants import cache
 from services.orders import lifecycle, positions, settle
 from services.orders.reasons import Reason, Why, because, own_words
+from services.orders.verdicts import Books
 from services.platform import clock
 from services.security import sandbox_guard
 
@@ -294,6 +296,43 @@ def _without_number(order: Order) -> list[PaymentException]:
     ended = (positions.CORRECTED, positions.RETURNED)
     money = [each for each in positions.exceptions_of(order) if each.kind in MONEY_IN and not each.reference]
     return [each for each in money if each.resolution not in ended]
+
+
+def why_not_return(order: Order) -> str:
+    """Return the reason not to accept an operator's report that the money of a payout came back, or ""."""
+    if order.is_buy:
+        return N_("Only a withdrawal can be reported as returned.")
+    if not driver_of(order.channel).by_hand:
+        return N_("The channel reports payments itself. Check the status instead.")
+    if order.status != COMPLETED:
+        return N_("Only a completed withdrawal can be reported as returned.")
+    if any(each.kind == REVERSED and each.is_open for each in positions.exceptions_of(order)):
+        return N_("The return is already recorded. Resolve its exception.")
+    given_back = positions.place_of(order) is not Books.SPENT
+    return N_("The money was already returned to the merchant.") if given_back else ""
+
+
+@transaction
+def report_returned(order: Order, *, reference: str = "", reason: str = "", who: str = "operator") -> None:
+    """Record an operator's report that the money of a paid withdrawal came back to the operator's account.
+
+    It is a report like a channel's, and opens the exception `reversed`. No money moves before that is resolved.
+
+    Args:
+        reference: the bank's number of the return, or "".
+        reason: the bank's reason, or "".
+
+    Raises:
+        OperatorError: the channel is not manual, or the withdrawal is not completed or was returned already.
+    """
+    order = Order.for_update(order.id)
+    _unless(why_not_return(order))
+    for each in positions.exceptions_of(order):
+        if (each.kind, each.resolution) == (REVERSED, positions.COMPLETE):  # this is a new return
+            lifecycle.note_once(order, who, because(Why.REPORT_CHANGED, kind=each.kind, exception=str(each.id)))
+    told = because(Why.PAYOUT_CAME_BACK, text=", ".join(filter(None, (reference.strip(), reason.strip()))) or "-")
+    lifecycle.note(order, who, told)
+    settle.apply_report(order, Report(State.FAILED, reference=order.channel_reference), who, told)
 
 
 def hand_over(order: Order) -> tuple[Report, Reason]:

@@ -29,7 +29,7 @@ PROMISED = """serve demo to-do seed reconcile sign
     merchant: add set show list rotate page statement test-callback
     channel: add set link unlink list
     account: add list
-    order: list show approve check reject paid not-received resolve unknown
+    order: list show approve check reject paid returned not-received resolve unknown
     callback: list show redeliver
     notification: list test
     ledger: balances checkpoints verify adjust remove-sandbox

@@ -106,7 +106,7 @@ NEXT: tuple[tuple[str, tuple[str, ...]], ...] = (
 
 
 # The other actions on the whole order, in the order of their buttons.
-OTHERS = ("approve", "accept", "paid", "withdraw-request", "ask", "reject", "not-received", "redeliver-all")
+OTHERS = ("approve", "accept", "paid", "withdraw-request", "ask", "reject", "returned", "not-received", "redeliver-all")
 
 
 def _place(action: Action) -> int:

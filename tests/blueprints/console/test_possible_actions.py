@@ -70,6 +70,7 @@ def commands(order_no):
     yield "accept", ("accept", order_no)
     yield "reject", ("reject", order_no, "--reason", "no")
     yield "paid", ("paid", order_no, "--reference", "BANK-NEW")
+    yield "returned", ("returned", order_no, "--yes")
     yield "not-received", ("not-received", order_no)
     yield "ask", ("ask", order_no)
     for exception in PaymentException.select().join(Order).where(Order.order_no == order_no):

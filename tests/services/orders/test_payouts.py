@@ -173,3 +173,55 @@ def test_the_time_of_a_step_is_in_the_order(api, accepted, ahead):
     placed = api.detail(order_no=order_no).data
     accepted()
     assert placed["createtime"] == placed["updatetime"] <= int(time.time()) - 100
+
+
+# --- a manual payout whose money came back
+
+
+@pytest.fixture
+def paid_by_hand(accepted, flask):
+    """The number of a withdrawal of 50 yuan that an operator sent."""
+    order_no = accepted(MANUAL)
+    flask("order", "paid", order_no, "--reference", "T-1")
+    return order_no
+
+
+def test_a_manual_payout_that_came_back_is_an_exception_and_returned_once(
+    paid_by_hand, api, flask, refuses, balances, order_details
+):
+    spent = balances()
+    said = flask("order", "returned", paid_by_hand, "--reference", "RET-7", "--reason", "账号户名不符", typed="y\n")
+    assert "Did 50.00 of order" in said.output
+    assert "(reversed): Failed at the channel" in said.output
+    assert (balances(), api.status(paid_by_hand)) == (spent, "completed")
+    assert "already recorded" in refuses("order", "returned", paid_by_hand, "--yes")
+    told = [line["why"] for line in order_details(paid_by_hand)["history"]]
+    assert "The payout came back to the operator's account: RET-7, 账号户名不符" in told
+    (exception,) = order_details(paid_by_hand)["exceptions"]
+    assert (exception["kind"], exception["amount"], exception["reference"]) == ("reversed", "50.00", "T-1")
+    flask("order", "resolve", paid_by_hand, "--credit")
+    assert balances() == BACK
+    assert "already returned to the merchant" in refuses("order", "returned", paid_by_hand, "--yes")
+
+
+def test_a_return_after_one_that_was_a_mistake_is_recorded_too(paid_by_hand, flask, balances, exceptions):
+    for how in ("complete", "credit"):
+        flask("order", "returned", paid_by_hand, "--yes")
+        assert exceptions() == {paid_by_hand: "reversed"}
+        flask("order", "resolve", paid_by_hand, f"--{how}")
+    assert balances() == BACK
+
+
+def test_without_confirmation_nothing_is_recorded(paid_by_hand, flask, exceptions):
+    flask("order", "returned", paid_by_hand, typed="n\n", fails=True)
+    assert exceptions() == {}
+
+
+def test_only_a_completed_payout_of_a_manual_channel_can_be_reported_as_returned(api, accepted, refuses, later):
+    deposit = api.buy(channel=MANUAL).data["order_no"]
+    assert "Only a withdrawal" in refuses("order", "returned", deposit, "--yes")
+    assert "Only a completed withdrawal" in refuses("order", "returned", accepted(MANUAL), "--yes")
+    sent = accepted()
+    later(5, times=2)
+    assert api.status(sent) == "completed"
+    assert "Check the status instead" in refuses("order", "returned", sent, "--yes")

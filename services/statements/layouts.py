@@ -169,7 +169,7 @@ def check(layout: Layout) -> None:
 A_STATUS = N_("Column %(name)s looks like a status but is not used. Choose its content.")
 _LOOKS = (
     (
-        re.compile("收/?支|收/?付|借/?贷|方向|往来标志|dr/cr|debit/credit|direction"),
+        re.compile("收/?支|^收/?付(标志|类型)?$|借/?贷|方向|[来往]账标志|往来标志|dr/cr|debit/credit|direction"),
         N_("Column %(name)s looks like a direction but is not used. Choose its content."),
     ),
     (
@@ -186,13 +186,20 @@ _CURRENCIES = {"usd", "hkd", "eur", "jpy", "gbp", "美元", "美金", "港币", 
 
 
 def refuse_unread(columns: Columns, head: list[Row], body: list[Row]) -> None:
-    """Raise UnknownLayout if a column without a role looks like a direction, a currency or a status."""
-    of_layout = {bare(name) for name, _ in columns.layout.columns} if columns.layout.header is None else set()
+    """Raise UnknownLayout if a column without a role looks like a direction, a currency or a status.
+
+    A file with further columns than its shipped layout must not have notes or amounts in them either.
+    """
+    is_shipped = columns.layout.header is None
+    of_layout = {bare(name) for name, _ in columns.layout.columns} if is_shipped else set()
     for place in columns.places.get(Role.IGNORED, ()):
         name = columns.header[place]
-        what = looks_like(name, (cells[place] for _, cells in body if place < len(cells)))
-        if what and name not in of_layout:
-            raise UnknownLayout(head, what, name=name[:40] or str(place + 1))
+        if name not in of_layout:
+            why = looks_like(name, (cells[place] for _, cells in body if place < len(cells)))
+            if is_shipped and suggested([name])[0] not in OPTIONAL:
+                why = why or N_("Column %(name)s is not part of the known layout. Choose the content of each column.")
+            if why:
+                raise UnknownLayout(head, why, name=name[:40] or str(place + 1))
 
 
 def looks_like(name: str, cells: Iterable[str]) -> str:
@@ -352,6 +359,20 @@ SHIPPED = (
         reversed="冲帐标志",
     ),
     _layout(
+        N_("CMB, business account"),
+        ignored="账号 账号名称 起息日 余额",
+        currency="币种",
+        time="交易日",
+        clock="交易时间",
+        kind="交易类型",
+        expense="借方金额",
+        income="贷方金额",
+        reference="流水号",
+        note="摘要",
+        payer="收(付)方名称",
+        account="收(付)方账号",
+    ),
+    _layout(
         N_("ICBC, business account"),
         ignored="本方账号 余额 对方行号",
         reference="凭证号",
@@ -374,5 +395,63 @@ SHIPPED = (
         account="对方账号",
         note="摘要 备注",
         reference="账户明细编号-交易流水号",
+    ),
+    _layout(
+        N_("BOC, business account"),
+        direction="交易类型[TransactionType]",
+        kind="业务类型[Businesstype]",
+        account="付款人账号[DebitAccountNo.]",
+        payer="付款人名称[Payer'sName]",
+        time="交易日期[TransactionDate]",
+        clock="交易时间[Transactiontime]",
+        currency="交易货币[TradeCurrency]",
+        amount="交易金额[TradeAmount]",
+        reference="交易流水号[Transactionreferencenumber]",
+        note="摘要[Reference] 用途[Purpose] 交易附言[Remark] 备注[Remarks]",
+    ),
+    _layout(
+        N_("ABC, personal account"),
+        time="交易日期",
+        clock="交易时间",
+        kind="交易摘要",
+        signed="交易金额",
+        ignored="本次余额 交易渠道",
+        payer="对手信息",
+        reference="日志号",
+        note="交易附言",
+    ),
+    _layout(
+        N_("PSBC, business account"),
+        ignored="序号 记账日期 余额 对方行名",
+        time="交易日期",
+        clock="交易时间",
+        expense="支出金额",
+        income="收入金额",
+        account="对方账号",
+        payer="对方户名",
+        note="用途 附言 摘要",
+        reference="交易流水号",
+    ),
+    _layout(
+        N_("SPDB, business account"),
+        reference="交易流水号",
+        time="交易日期",
+        clock="交易时间",
+        expense="借方金额",
+        income="贷方金额",
+        ignored="余额",
+        account="对方账号",
+        payer="对方户名",
+        note="摘要 备注",
+    ),
+    _layout(
+        N_("WeChat Pay, statement of funds (business)"),
+        time="记账时间",
+        reference="微信支付业务单号",
+        ignored="资金流水单号 账户结余(元) 资金变更提交申请人",
+        kind="业务名称 业务类型",
+        direction="收支类型",
+        amount="收支金额(元)",
+        note="备注 业务凭证号",
     ),
 )

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from cli.output import ROW_ID, YUAN, Commands, facts, given_of, json_option, picked, show, table
+from cli.output import ROW_ID, Commands, YuanType, facts, given_of, json_option, picked, show, table
 from gateways.base import State
 from models.tables.order import BUY, SELL, STATUSES, History, Order, PaymentException
 from schemas.views import hundredths, order_view
@@ -202,7 +202,11 @@ def reject(order_no: str, reason: str, in_file: bool) -> None:
 
 @order.command("paid")
 @click.argument("order_no")
-@click.option("--amount", type=YUAN, help="Amount received or sent, in yuan. Default: the order's amount.")
+@click.option(
+    "--amount",
+    type=YuanType(zero=True),
+    help="Amount received or sent, in yuan. Default: the order's amount. 0: the bank took back all of a deposit.",
+)
 @click.option(
     "--reference",
     default="",

@@ -22,6 +22,7 @@ from models.tables.order import (
     MONEY_IN,
     PAID,
     PENDING,
+    REVERSED,
     Order,
     PaymentException,
 )
@@ -31,6 +32,7 @@ from services.console.bulk import MOST
 from services.errors import N_, OperatorError
 from services.orders import positions
 from services.orders.exceptions import open_exceptions
+from services.orders.positions import RETURNED
 from services.statements import received
 from services.statements.received import Kind, Movement
 
@@ -62,8 +64,8 @@ UNNUMBERED = N_(
 )
 AMOUNT_TAKEN_BACK = N_("A line of the file takes back a payment of this amount.")
 TAKES_BACK_RECORDED = N_(
-    "Takes back a payment that is recorded. Take the money back from the merchant: on the order's page, record the "
-    "amount that is left under the same transaction ID. If nothing is left, correct the balance with `ledger adjust`."
+    "Takes back a payment that is recorded. On the order's page, record the amount that is left under the same "
+    "transaction ID, or 0."
 )
 CONTRADICTED = N_("The payment of this order is recorded under this transaction ID, but the file contradicts it.")
 
@@ -95,6 +97,13 @@ class Sums(NamedTuple):
     rows: int
     money_in: int
     money_out: int
+
+
+class Known(NamedTuple):
+    """A payment on record: the amount that was received, and what the bank took back of it, in fen."""
+
+    received: int
+    returned: int
 
 
 @dataclass(frozen=True)
@@ -139,6 +148,7 @@ class _Matching:
         self.by_amount: dict[int, list[Order]] = defaultdict(list)
         for order in self.names.open:
             self.by_amount[order.amount].append(order)
+        self.matched = 0
         self.taken: set[int] = set()  # the orders that a row is for
         takes_back = [each for each in lines if each.kind is Kind.TAKEN_BACK or _is(each, received.TAKES_BACK)]
         self.reversed = {abs(line.amount or 0) for line in takes_back}
@@ -163,23 +173,35 @@ class _Matching:
     def _other(self, line: Movement) -> None:
         """Set the outcome of a row that is no received payment: to decide if it may be about a deposit."""
         recorded = {
-            order: amount
+            order: known
             for number in sorted({line.reference, line.original} - {""})
-            for order, amount in self.recorded.get(number, {}).items()
+            for order, known in self.recorded.get(number, {}).items()
             if order.is_buy
         }
-        is_whole = bool(recorded) and sum(recorded.values()) == abs(line.amount or 0)
+        total = sum(known.received for known in recorded.values())
+        is_whole = bool(recorded) and total == abs(line.amount or 0)
         awaited = self._named(line) or self.by_amount[line.amount or 0]
-        if _is(line, received.TAKEN_BACK) and is_whole:
+        if is_whole and (_is(line, received.TAKEN_BACK) or _is(line, received.MAYBE_TAKEN_BACK)):
             self._set(line, Outcome.RECORDED, orders=list(recorded))  # the row that takes it back is to decide
         elif recorded and (line.kind is Kind.TAKEN_BACK or (is_whole and (line.amount or 0) < 0)):
-            self._decide(line, TAKES_BACK_RECORDED, list(recorded))
+            if sum(known.returned for known in recorded.values()) >= total:
+                self._set(line, Outcome.RECORDED, line.why, list(recorded))
+            else:  # also if a part is recorded, because another part may be taken back
+                self._decide(line, TAKES_BACK_RECORDED, list(recorded))
         elif is_whole:
             self._decide(line, CONTRADICTED, list(recorded))
         elif line.kind is Kind.NOT_MONEY_IN and not (_is(line, received.TAKEN_BACK) and awaited):
             self._set(line, Outcome.NOT_MONEY_IN, line.why)
         else:
-            self._decide(line, line.why, awaited)
+            self._decide(line, line.why, awaited or self._maybe_taken_back(line))
+
+    def _maybe_taken_back(self, line: Movement) -> list[Order]:
+        """Return the orders of the recorded payments that this row may take back, by their amount."""
+        return _unique(
+            self.recorded.get(each.reference, {})
+            for each in self.lines
+            if _is(each, received.MAYBE_TAKEN_BACK) and each.why and each.why.values == {"line": str(line.at)}
+        )
 
     def _known(self) -> None:
         """Find the payments that are recorded, and those that no transaction ID tells from others."""
@@ -190,7 +212,8 @@ class _Matching:
             amounts[line.reference].add(line.amount)
         for line in payments:
             orders = self.recorded.get(line.reference, {})
-            if orders and sum(orders.values()) == line.amount and all(order.is_buy for order in orders):
+            amount = sum(known.received for known in orders.values())
+            if orders and amount == line.amount and all(order.is_buy for order in orders):
                 self._set(line, Outcome.RECORDED, orders=list(orders))
             elif orders:
                 self._decide(line, OTHER_RECORD, list(orders))
@@ -252,7 +275,7 @@ class _Matching:
         """Match a payment with the only claim of its amount, unless anything else is possible."""
         orders = self.by_amount[line.amount or 0]
         if not orders:
-            self._decide(line, NOTHING, self.names.possible(line.note) or [])
+            self._decide(line, NOTHING, [])
             return
         why, about = "", orders
         if len(orders) > 1:
@@ -282,12 +305,13 @@ class _Matching:
         why = PAID_BEFORE if order.id in self.taken else IN_QUESTION if open_exceptions(order) else ""
         if line.until is not None and line.until < order.createtime:
             why = TOO_EARLY
-        if not why and len([each for each in self.found.values() if each.outcome is Outcome.MATCHED]) == MOST:
+        if not why and self.matched == MOST:
             why = TOO_MANY
         if why:
             self._decide(line, why, [order])
         else:
             self.found[line.at] = Found(line, Outcome.MATCHED, orders=[order], by_number=by_number)
+            self.matched += 1
         self.taken.add(order.id)
 
     def _named(self, line: Movement) -> list[Order]:
@@ -313,8 +337,8 @@ def _unique(groups: Iterable[Iterable[Order]]) -> list[Order]:
     return list({order.id: order for orders in groups for order in orders}.values())
 
 
-def _recorded(channel: Channel, references: set[str]) -> dict[str, dict[Order, int]]:
-    """Return the channel's orders with these transaction IDs, each with the amount recorded under it, in fen."""
+def _recorded(channel: Channel, references: set[str]) -> dict[str, dict[Order, Known]]:
+    """Return the channel's orders with these transaction IDs, each with what is recorded under it."""
     found: dict[str, dict[int, Order]] = defaultdict(dict)
     for part in chunks(references):
         own = Order.select().where(
@@ -331,16 +355,19 @@ def _recorded(channel: Channel, references: set[str]) -> dict[str, dict[Order, i
         for exception in PaymentException.select().where(PaymentException.order.in_(part)):
             exceptions[exception.order_id].append(exception)
     return {
-        reference: {order: _amount(order, reference, exceptions[order.id]) for order in orders.values()}
+        reference: {order: _known(order, reference, exceptions[order.id]) for order in orders.values()}
         for reference, orders in found.items()
     }
 
 
-def _amount(order: Order, reference: str, exceptions: list[PaymentException]) -> int:
-    """Return the amount recorded under a transaction ID, also of a deposit whose money was returned uncredited."""
-    amount = positions.received(order, reference, exceptions)
-    went_back = order.status == CANCELLED and order.channel_reference == reference
-    return amount + (int(order.received) if went_back else 0)
+def _known(order: Order, reference: str, exceptions: list[PaymentException]) -> Known:
+    """Return what is recorded of an order's payment with this transaction ID."""
+    whole = order.received if order.status == CANCELLED and order.channel_reference == reference else 0
+    about = [each for each in exceptions if each.reference == reference]
+    money = [each for each in about if each.kind in MONEY_IN]
+    parts = [int(each.amount) for each in about if each.kind == REVERSED]
+    parts += [int((each.amount if each.resolution == RETURNED else each.returned) or 0) for each in money]
+    return Known(positions.received(order, reference, exceptions) + whole, sum(parts) + whole)
 
 
 def _unnumbered(channel: Channel, amounts: set[int], since: int) -> dict[int, list[Order]]:

@@ -10,7 +10,7 @@ from marshmallow import ValidationError
 
 from models.tables.operator import PayoutRequest
 from models.tables.order import Order, PaymentException
-from schemas.fields import Yuan
+from schemas.fields import Sum
 from schemas.views import STATUS_TEXTS
 from services.callbacks import manual_redelivery
 from services.console.available_actions import PAYING_OUT, Action, possible
@@ -34,9 +34,9 @@ class Given:
     in_file: str = ""
 
     def fen(self) -> int | None:
-        """The amount in fen, None for the order's own. Raises OperatorError."""
+        """The amount in fen, None for the order's own; 0 for money that was taken back. Raises OperatorError."""
         try:
-            return Yuan().deserialize(self.amount.strip()) if self.amount.strip() else None
+            return Sum(zero=True).deserialize(self.amount.strip()) if self.amount.strip() else None
         except ValidationError:
             raise OperatorError(N_("Enter an amount, such as 12.50.")) from None
 

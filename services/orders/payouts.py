@@ -231,7 +231,7 @@ def mark_paid(
     """Record an operator's confirmation that money was received (deposit) or sent (withdrawal) on a manual channel.
 
     Args:
-        amount: received or sent, in fen; None means the order's amount.
+        amount: received or sent, in fen; None means the order's amount, 0 that the bank took back a recorded deposit.
         reference: the bank's or wallet's number of the transfer; surrounding blanks are removed. Statements recognize
             the payment by it, so for a deposit a placeholder such as - is refused.
         shared: the transfer also covers other orders.
@@ -256,7 +256,12 @@ def mark_paid(
             ),
             reference=reference,
         )
-    report = Report(State.PAID, order.amount if amount is None else amount, reference, by_operator=True)
+    if amount == 0 and not (order.is_buy and reference and payment_numbers.is_on_record(order, reference)):
+        raise OperatorError(
+            N_("An amount of 0 means that the bank took a deposit's payment back. Enter its recorded transaction ID.")
+        )
+    taken_back = State.FAILED if amount == 0 else State.PAID
+    report = Report(taken_back, order.amount if amount is None else amount, reference, by_operator=True)
     if order.is_buy and not reference and _is_other_money(order, report.amount):
         raise OperatorError(
             N_(

@@ -194,15 +194,18 @@ def match() -> Any:
     try:
         channel = _chosen_channel()
         _, content = uploads.received("file")
-        statement = tables.alone(_read, channel, content)
-        found = matching.match(channel, statement.rows)
+        found = tables.alone(_matched, channel, content)
     except UnknownLayout as unknown:
         return _columns_page(channel, unknown)
     except OperatorError as refusal:
         return _upload_page(message_of(refusal))
-    detail = f"{len(statement.rows)} rows, {len(found.matched)} matched"
+    detail = f"{len(found.rows)} rows, {len(found.matched)} matched"
     audit.record(access.actor(), "match statement", "channel", str(channel.id), detail)
     return _matches_page(channel, found)
+
+
+def _matched(channel: Channel, content: bytes) -> matching.Matches:
+    return matching.match(channel, _read(channel, content).rows)
 
 
 def _read(channel: Channel, content: bytes) -> received.Statement:

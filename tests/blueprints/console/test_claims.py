@@ -368,8 +368,36 @@ def test_a_placeholder_is_not_a_transaction_id(claimed, refuses, console, ask, t
     assert status(order_no) == "paid"
 
 
-def test_money_that_a_bank_took_back_is_recorded_by_the_amount_that_is_left(claimed, flask, exceptions):
+@pytest.mark.parametrize(("left", "returned"), [("80.00", "8.00"), ("0", "88.00")])
+@pytest.mark.parametrize("days", [0, 1])
+def test_money_that_a_bank_took_back_is_recorded_by_the_amount_that_is_left(
+    claimed, flask, world, left, returned, days
+):
+    flask("channel", "set", MANUAL, "--settlement-days", days)
     order_no = claimed("88.00")
     flask("order", "paid", order_no, "--reference", "B1")
-    flask("order", "paid", order_no, "--reference", "B1", "--amount", "80.00")
+    assert status(order_no) == ("confirmed" if days else "completed")
+    flask("order", "paid", order_no, "--reference", "B1", "--amount", left)
+    found = [(each["kind"], each["amount"]) for each in world.flask_json("order", "show", order_no)["exceptions"]]
+    if days and left == "0":
+        assert (status(order_no), found) == ("cancelled", [])
+    else:
+        assert found == [("reversed", returned)]
+    assert "already recorded" in flask("order", "paid", order_no, "--reference", "B1", "--amount", left).output
+
+
+def test_an_amount_of_0_is_refused_without_a_recorded_payment(claimed, refuses, flask, world):
+    order_no, withdrawal = claimed("88.00"), walks.sell_accepted(world, MANUAL)
+    flask("order", "paid", withdrawal, "--reference", "B7")
+    for number, reference in ((order_no, ""), (order_no, "B1"), (withdrawal, "B7")):
+        assert "Enter its recorded transaction ID." in refuses(
+            "order", "paid", number, "--reference", reference, "--amount", "0"
+        )
+    assert status(order_no) == "paid"
+
+
+def test_the_console_records_that_a_bank_took_back_all_of_a_payment(claimed, flask, desk, exceptions):
+    order_no = claimed("88.00")
+    flask("order", "paid", order_no, "--reference", "B1")
+    desk.act(order_no, "paid", reference="B1", amount="0")
     assert exceptions() == {order_no: "reversed"}

@@ -510,6 +510,31 @@ def test_a_reversal_of_a_confirmed_payment_names_its_order(confirmed, read, rows
     assert [row.outcome for row in found.rows[:-1]] == ([first] if first else [])
 
 
+@pytest.mark.parametrize("days", [0, 1])
+def test_a_reversal_is_recorded_before_once_all_of_the_payment_is_recorded_as_taken_back(claimed, flask, read, days):
+    flask("channel", "set", MANUAL, "--settlement-days", days)
+    order_no = claimed("88.00")
+    flask("order", "paid", order_no, "--reference", "B1")
+    row = "R1,-88.00,,B1"
+    assert read(row).rows[0].outcome is TO_DECIDE
+    flask("order", "paid", order_no, "--reference", "B1", "--amount", "0")
+    for found in (read(row), read("B1,88.00", row)):
+        assert {each.outcome for each in found.rows} == {RECORDED}
+        assert [order.order_no for order in found.rows[-1].orders] == [order_no]
+
+
+def test_a_second_part_that_is_taken_back_is_to_decide_again(confirmed, flask, read):
+    flask("order", "paid", confirmed, "--reference", "B1", "--amount", "80.00")
+    found = read("B1,88.00", "R2,-8.00,,B1")
+    assert outcomes(found) == [(RECORDED, ""), (TO_DECIDE, matching.TAKES_BACK_RECORDED)]
+
+
+def test_a_reversal_without_an_id_names_the_recorded_payments_of_its_amount(confirmed, read):
+    found = read("B1,88.00", "R1,-88.00,冲正")
+    assert [row.outcome for row in found.rows] == [RECORDED, TO_DECIDE]
+    assert [order.order_no for order in found.rows[1].orders] == [confirmed]
+
+
 @pytest.mark.parametrize("kind", [Kind.NOT_MONEY_IN, Kind.UNCLEAR])
 def test_a_file_that_contradicts_a_recorded_payment_names_its_order(confirmed, matched, kind):
     found = matched(payment("B1", "88.00", kind=kind, why=OperatorError("The money was not received.")))

@@ -13,7 +13,7 @@ from itertools import islice
 
 from gateways.base import Report, State
 from models.db.writer import transaction
-from models.tables.order import COMPLETED, CONFIRMED, PAYOUT_CONFLICT, Order
+from models.tables.order import COMPLETED, CONFIRMED, PAYOUT_CONFLICT, REVERSED, Order
 from models.tables.payout_batch import DISCARDED, FAILED, SENT, PayoutBatch, PayoutBatchLine
 from services.channels import payment_numbers
 from services.console import bulk, perform, timeline
@@ -23,7 +23,7 @@ from services.errors import N_, OperatorError
 from services.orders import positions, settle
 from services.orders.lifecycle import close_exception
 from services.orders.reasons import Why, because
-from services.orders.verdicts import CLOSE, NONE, Books
+from services.orders.verdicts import NONE, Books
 from services.payouts import batches
 from services.payouts.batch_templates import TEMPLATES
 from services.payouts.decisions import OWN_REQUEST
@@ -97,7 +97,7 @@ def check(layout: Layout) -> None:
 
 @dataclass(frozen=True)
 class Reported:
-    """A row of the bank's file: its line in the file, the texts of its columns by role, and those of all others."""
+    """A row of the bank's file: its line there, the texts of its columns by role, and those of all others."""
 
     at: int
     said: Mapping[Role, tuple[str, ...]]
@@ -109,9 +109,9 @@ class Reported:
 
     @property
     def amount(self) -> int:
-        """The amount without a sign, in fen; 0 if it can't be read."""
+        """The amount in fen, with its sign; 0 if it can't be read."""
         try:
-            return abs(values.amount(self.text(Role.AMOUNT)))
+            return values.amount(self.text(Role.AMOUNT))
         except values.Unreadable:
             return 0
 
@@ -247,7 +247,7 @@ def compare(batch: PayoutBatch, reported: list[Reported], actor: Actor) -> list[
     """Return what each row of the bank's file would do if this operator confirmed it."""
     lines = {line.line: line for line in batches.lines_of(batch)}
     named = [_codes(each.text(Role.CODE)) for each in reported]
-    times = Counter(codes[0] for codes in named if len(codes) == 1)
+    times = Counter(code for codes in named for code in codes)
     uses = Counter(reference for each in reported if (reference := values.transaction_id(each.text(Role.REFERENCE))))
     numbers = {number for each in reported for text in each.others for number in _ORDER_NO.findall(text)}
     orders = {row for (row,) in Order.select(Order.order_no).where(Order.order_no.in_(numbers)).tuples()}
@@ -317,7 +317,7 @@ def _unclear(
         return OperatorError(N_("Its transaction ID is shortened or damaged. Use the file as you downloaded it."))
     for text in reported.said[Role.AMOUNT]:
         try:
-            amount = abs(values.amount(text))
+            amount = values.amount(text)
         except values.Unreadable:
             return OperatorError(N_("Its amount can't be read."))
         if amount != order.amount:
@@ -396,30 +396,34 @@ def _paid(row: Row, line: PayoutBatchLine, order: Order) -> Judgement:
 
 
 def _failed(row: Row, line: PayoutBatchLine, order: Order) -> Judgement:
-    if line.result == FAILED:
-        return Judgement(Effect.RECORDED)
-    known = Judgement(Effect.RECORDED if line.result == DISCARDED else Effect.NOTED)
-    mine = PayoutBatchLine.order == order
-    if line.result == SENT:
+    """Return the effect of a failure or return: about the transfer that it names, or that of its line."""
+    known = Judgement(Effect.NOTED if line.result in (None, SENT) else Effect.RECORDED)
+    if row.reference and payment_numbers.is_on_record(order, row.reference):
+        reference = row.reference
+    elif line.result == FAILED:
+        return known
+    elif line.result == SENT:
         reference = line.reference or ""
-        if order.status == CONFIRMED:  # recorded under the transaction ID of another order
-            return Judgement(Effect.CONTRADICTS, kind=PAYOUT_CONFLICT, reference=reference)
     elif order.status == CONFIRMED:
         return known if line.result == DISCARDED else Judgement(Effect.FAILED)
-    elif positions.place_of(order) is not Books.SPENT:
+    elif positions.place_of(order) is not Books.SPENT or _is_sent_by_a_file(order):
         return known
-    elif PayoutBatchLine.select().where(mine, PayoutBatchLine.result == SENT).exists():
-        return known  # another file paid it
     else:  # an operator marked it as paid out, perhaps because of this transfer
         reference = order.channel_reference
     _, _, verdict = settle.judge_payout(order, _report(State.FAILED, reference, order))
-    if verdict == NONE:
+    kind = REVERSED if verdict.exception == REVERSED else PAYOUT_CONFLICT
+    about = [each for each in positions.exceptions_of(order) if each.reference == reference and each.kind == kind]
+    is_open = any(each.is_open for each in about)
+    if order.status == CONFIRMED and not is_open:
+        return Judgement(Effect.FAILED) if line.result is None else known
+    if verdict == NONE or is_open is (kind == REVERSED):
         return replace(known, reference=reference)
-    is_open = any(each.is_open and each.reference == reference for each in positions.exceptions_of(order))
-    if verdict.exception == CLOSE and not is_open:
-        return replace(known, reference=reference)
-    kind = PAYOUT_CONFLICT if verdict.exception == CLOSE else verdict.exception
     return Judgement(Effect.CONTRADICTS, kind=kind, reference=reference)
+
+
+def _is_sent_by_a_file(order: Order) -> bool:
+    mine = PayoutBatchLine.order == order
+    return bool(PayoutBatchLine.select().where(mine, PayoutBatchLine.result == SENT).exists())
 
 
 def _report(state: State, reference: str, order: Order) -> Report:

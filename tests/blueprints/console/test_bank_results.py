@@ -275,13 +275,13 @@ def test_the_result_of_one_file_changes_nothing_in_another(out, imports, statuse
         (paid("p1-1"), "paid"),
         (paid("P1-1", account="6222 0200 0000 0000 017"), "paid"),
         (paid("P1-1", account="622202*********0017"), "paid"),
-        (paid("P1-1", amount="-10"), "paid"),
         (paid("P1-1 P1-2"), "unclear"),
         (paid("P1-1", account="622202*********0018"), "unclear"),
         (paid("P1-1", account="*******************"), "unclear"),
         (paid("P1-1", account="6.22202E+18"), "unclear"),
         (paid("P1-1", account=""), "unclear"),
         (paid("P1-1", amount=""), "unclear"),
+        (paid("P1-1", amount="-10.00"), "unclear"),
         (paid("P1-1", amount="1000"), "unclear"),
         (paid("P1-1", reference="2.02611E+27"), "unclear"),
         (failed("P1-1", amount="10.01"), "unclear"),
@@ -464,6 +464,20 @@ def test_a_payout_returned_after_it_was_recorded_is_reversed(status, out, import
     assert balances() == before
     assert imports(path, paid("P1-1")) == {"unclear": 1}, "the first result again"
     assert (balances(), exceptions()) == (before, {})
+
+
+def test_a_file_that_the_bank_paid_twice_is_a_conflict_and_each_return_counts(out, imports, exceptions):
+    (order_no,), path = out("10.00")
+    imports(path, paid("P1-1"))
+    assert imports(path, paid("P1-1", reference="BANK-2")) == {"contradicts": 1}
+    assert exceptions() == {order_no: "payout_conflict"}
+    bounced = ["P1-1", ACCOUNT, "10.00", "退票", "BANK-2", ""]
+    assert imports(path, bounced) == {"contradicts": 1}
+    assert exceptions() == {}
+    bounced[4] = "BANK-P1-1"
+    assert imports(path, bounced) == {"contradicts": 1}
+    assert exceptions() == {order_no: "reversed"}
+    assert imports(path, bounced) == {"recorded": 1}
 
 
 def test_a_payout_marked_manually_that_failed_at_the_bank_is_reversed(out, flask, imports, exceptions):

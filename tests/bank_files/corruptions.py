@@ -1,0 +1,506 @@
+"""Damage to a correct statement: cells, rows, headers, bytes and workbooks, each with the rows that may still match.
+
+A damaged file is either refused (or its columns are asked for), or the rows that the damage touched are to decide or
+not money in. Never does a touched row confirm an order, and no row confirms another order than its own.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import zipfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from random import Random
+from typing import Any
+
+from tests.bank_files.layouts import LAYOUTS, Number, Row, as_csv, as_workbook, table
+from tests.bank_files.lives import Movement
+
+NOTHING: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True)
+class Corrupted:
+    """A damaged file. `may` are the movements (their indices) that may still be matched; none if it is refused."""
+
+    name: str
+    content: bytes
+    may: frozenset[int]
+
+
+@dataclass
+class Statement:
+    """A correct statement of a plain life, to be damaged: its rows, and where each movement is."""
+
+    movements: list[Movement]
+    layout_name: str
+    rng: Random
+    rows: list[Row] = field(init=False)
+    at: list[int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.layout = LAYOUTS[self.layout_name]
+        self.rows, self.at = table(self.movements, self.layout, self.rng)
+        self.head = self.at[0] - 1  # the row of the header
+        self.all = frozenset(range(len(self.movements)))
+        self.named = [index for index, each in enumerate(self.movements) if each.note]
+
+    def row(self, index: int) -> Row:
+        return self.rows[self.at[index]]
+
+    def get(self, index: int, column: str) -> Any:
+        return self.row(index)[self.layout.column(column)]
+
+    def put(self, index: int, column: str, value: Any) -> None:
+        self.row(index)[self.layout.column(column)] = value
+
+    def but(self, *touched: int) -> frozenset[int]:
+        return self.all - set(touched)
+
+    def any(self) -> int:
+        return self.rng.randrange(len(self.movements))
+
+    def csv(self, encoding: str = "") -> bytes:
+        return as_csv(self.rows, encoding or self.layout.encoding, ",", Random(3))
+
+    def workbook(self, change: Callable[[Any], None] = lambda sheet: None) -> bytes:
+        return as_workbook(self.rows, Random(0), change)
+
+
+PERSON, COMPANY, BOOK = "alipay-person", "cmb-company", "ccb-company"
+TYPE, AMOUNT, STATUS, ID, TIME, NOTE = "收/支", "金额", "交易状态", "交易订单号", "交易时间", "商品说明"
+
+# One cell of one row: the layout, the column, what is wrong, and the new value from the old.
+CELLS: tuple[tuple[str, str, str, Callable[[str], str]], ...] = (
+    (PERSON, AMOUNT, "decimal point one to the right", lambda v: f"{v.replace('.', '')[:-1]}.{v[-1]}0"),
+    (PERSON, AMOUNT, "decimal point one to the left", lambda v: f"{int(v.replace('.', '')) / 1000:.3f}"),
+    (PERSON, AMOUNT, "decimal comma", lambda v: v.replace(".", ",")),
+    (PERSON, AMOUNT, "no decimal point", lambda v: v.replace(".", "")),
+    (PERSON, AMOUNT, "minus", lambda v: f"-{v}"),
+    (PERSON, AMOUNT, "minus at the end", lambda v: f"{v}-"),
+    (PERSON, AMOUNT, "long minus", lambda v: f"−{v}"),
+    (PERSON, AMOUNT, "brackets", lambda v: f"({v})"),
+    (PERSON, AMOUNT, "empty", lambda v: ""),
+    (PERSON, AMOUNT, "dash", lambda v: "-"),
+    (PERSON, AMOUNT, "two amounts", lambda v: f"{v} {v}"),
+    (PERSON, AMOUNT, "two amounts with a refund", lambda v: f"{v}(已退款{v})"),
+    (PERSON, AMOUNT, "a letter", lambda v: f"{v[:-1]}O"),
+    (PERSON, AMOUNT, "a question mark", lambda v: f"{v}?"),
+    (PERSON, AMOUNT, "half a fen", lambda v: f"{v}5"),
+    (PERSON, AMOUNT, "a formula", lambda v: f"={v}*1"),
+    (PERSON, AMOUNT, "dollars", lambda v: f"${v}"),
+    (PERSON, AMOUNT, "US dollars", lambda v: f"USD{v}"),
+    (PERSON, AMOUNT, "per cent", lambda v: f"{v}%"),
+    (PERSON, AMOUNT, "ten thousands", lambda v: f"{v}万"),
+    (PERSON, AMOUNT, "separator in a wrong place", lambda v: f"{v[0]},{v[1:]}" if len(v) < 7 else f"{v[:2]},{v[2:]}"),
+    (PERSON, AMOUNT, "infinite", lambda v: "Infinity"),
+    (PERSON, AMOUNT, "not a number", lambda v: "NaN"),
+    (PERSON, AMOUNT, "an error of a spreadsheet", lambda v: "#VALUE!"),
+    (PERSON, TYPE, "out", lambda v: "支出"),
+    (PERSON, TYPE, "neither", lambda v: "不计收支"),
+    (PERSON, TYPE, "empty", lambda v: ""),
+    (PERSON, TYPE, "unknown", lambda v: "其他"),
+    (PERSON, TYPE, "both", lambda v: "收入/支出"),
+    (PERSON, STATUS, "returned", lambda v: "退款成功"),
+    (PERSON, STATUS, "paid, then returned", lambda v: "支付成功，已退回"),
+    (PERSON, STATUS, "reversed", lambda v: "冲正成功"),
+    (PERSON, STATUS, "closed", lambda v: "交易关闭"),
+    (PERSON, STATUS, "submitted", lambda v: "提交成功"),
+    (PERSON, STATUS, "not successful", lambda v: "未成功"),
+    (PERSON, STATUS, "unknown", lambda v: "已核销"),
+    (PERSON, STATUS, "empty", lambda v: ""),
+    (PERSON, STATUS, "with a mark", lambda v: f"{v}?"),
+    (PERSON, ID, "empty", lambda v: ""),
+    (PERSON, ID, "zero", lambda v: "0"),
+    (PERSON, ID, "shortened by a spreadsheet", lambda v: "2.02611E+27"),
+    (PERSON, ID, "an error of a spreadsheet", lambda v: "#REF!"),
+    (PERSON, TIME, "empty", lambda v: ""),
+    (PERSON, TIME, "a word", lambda v: "昨天"),
+    (PERSON, TIME, "no such day", lambda v: "2026-13-45 00:00:00"),
+    (PERSON, TIME, "zeros", lambda v: "0000-00-00 00:00:00"),
+    (PERSON, TIME, "hashes of a narrow column", lambda v: "########"),
+    (PERSON, TIME, "a month before the order", lambda v: v.replace("2026-11", "2026-10")),
+    (PERSON, TIME, "ambiguous", lambda v: "03/02/26"),
+    (PERSON, TIME, "decades ahead", lambda v: v.replace("2026", "2062")),
+    (COMPANY, "币种", "US dollars", lambda v: "美元"),
+    (COMPANY, "币种", "a code", lambda v: "HKD"),
+    (COMPANY, "币种", "empty", lambda v: ""),
+    (COMPANY, "币种", "unknown", lambda v: "其他币种"),
+    (COMPANY, "借方金额", "both amounts", lambda v: "60.00"),
+    (COMPANY, "贷方金额", "red", lambda v: f"-{v}"),
+    (COMPANY, "贷方金额", "empty", lambda v: ""),
+    (COMPANY, "交易日", "empty", lambda v: ""),
+    (COMPANY, "交易日", "no date", lambda v: "本日"),
+)
+
+
+def _cells(movements: list[Movement], rng: Random) -> Iterator[Corrupted]:
+    for layout, column, wrong, change in CELLS:
+        s = Statement(movements, layout, rng)
+        index = s.any()
+        s.put(index, column, change(str(s.get(index, column)).strip()))
+        yield Corrupted(f"{column}: {wrong}", s.csv(), s.but(index))
+
+
+# Whole rows, columns and headers: each damages a statement and returns what may still be matched.
+def names_two_orders(s: Statement) -> frozenset[int]:
+    one, two = s.rng.sample(s.named, 2)
+    s.put(one, NOTE, f"{s.get(one, NOTE)} {s.get(two, NOTE)}")
+    return s.but(one)
+
+
+def names_another_order(s: Statement) -> frozenset[int]:
+    one, two = s.rng.sample(s.named, 2)
+    s.put(one, NOTE, s.get(two, NOTE))
+    return s.but(one)
+
+
+def a_digit_of_the_number_is_missing(s: Statement) -> frozenset[int]:
+    one = s.rng.choice(s.named)
+    s.put(one, NOTE, re.sub(r"\d(?=\D|$)", "", s.get(one, NOTE), count=1))
+    return s.all  # the only claim of its amount, with a note that names no order: the amount may say whose it is
+
+
+def row_cut_short(s: Statement) -> frozenset[int]:
+    index = s.any()
+    del s.row(index)[s.layout.column(AMOUNT) :]
+    return s.but(index)
+
+
+def row_without_its_status(s: Statement) -> frozenset[int]:
+    index = s.any()
+    del s.row(index)[s.layout.column(STATUS) :]
+    return s.but(index)
+
+
+def one_cell_too_many(s: Statement) -> frozenset[int]:
+    index = s.any()
+    s.row(index).insert(s.layout.column(NOTE), "逗号")
+    return s.but(index)
+
+
+def one_cell_too_few(s: Statement) -> frozenset[int]:
+    index = s.any()
+    del s.row(index)[s.layout.column("对方账号")]
+    return s.but(index)
+
+
+def amount_and_balance_swapped_in_a_row(s: Statement) -> frozenset[int]:
+    index, amount, balance = s.any(), s.layout.column("贷方金额"), s.layout.column("余额")
+    row = s.row(index)
+    row[amount], row[balance] = row[balance], row[amount]
+    return s.but(index)
+
+
+def amount_in_the_other_column(s: Statement) -> frozenset[int]:
+    index, credit, debit = s.any(), s.layout.column("贷方金额"), s.layout.column("借方金额")
+    row = s.row(index)
+    row[credit], row[debit] = row[debit], row[credit]
+    return s.but(index)
+
+
+def row_twice(s: Statement) -> frozenset[int]:
+    s.rows.insert(s.at[s.any()], [*s.row(s.any())])
+    return s.all
+
+
+def row_twice_with_another_amount(s: Statement) -> frozenset[int]:
+    index = s.any()
+    again = [*s.row(index)]
+    again[s.layout.column(AMOUNT)] = "1.00"
+    s.rows.insert(s.at[index] + 1, again)
+    return s.but(index)
+
+
+def row_twice_with_another_id(s: Statement) -> frozenset[int]:
+    index = s.any()
+    again = [*s.row(index)]
+    again[s.layout.column(ID)] = "99887766554433"
+    s.rows.insert(s.at[index] + 1, again)
+    return s.all
+
+
+def one_id_for_two_orders(s: Statement) -> frozenset[int]:
+    one, two = s.rng.sample(sorted(s.all), 2)
+    s.put(two, ID, s.get(one, ID))
+    return s.but(one, two)
+
+
+def column_emptied(column: str) -> Callable[[Statement], frozenset[int]]:
+    def emptied(s: Statement) -> frozenset[int]:
+        for index in s.all:
+            s.put(index, column, "")
+        return NOTHING
+
+    emptied.__name__ = f"column emptied: {column}"
+    return emptied
+
+
+def column_removed(column: str) -> Callable[[Statement], frozenset[int]]:
+    def removed(s: Statement) -> frozenset[int]:
+        where = s.layout.column(column)
+        for row in (s.rows[s.head], *(s.row(index) for index in s.all)):
+            del row[where]
+        return NOTHING
+
+    removed.__name__ = f"column removed: {column}"
+    return removed
+
+
+def header_renamed(old: str, new: str) -> Callable[[Statement], frozenset[int]]:
+    def renamed(s: Statement) -> frozenset[int]:
+        s.rows[s.head][s.layout.column(old)] = new
+        return NOTHING
+
+    renamed.__name__ = f"header renamed: {old} to {new or 'nothing'}"
+    return renamed
+
+
+def headers_swapped(one: str, two: str) -> Callable[[Statement], frozenset[int]]:
+    def swapped(s: Statement) -> frozenset[int]:
+        a, b = s.layout.column(one), s.layout.column(two)
+        header = s.rows[s.head]
+        header[a], header[b] = header[b], header[a]
+        return NOTHING
+
+    swapped.__name__ = f"headers swapped: {one} and {two}"
+    return swapped
+
+
+def no_header(s: Statement) -> frozenset[int]:
+    del s.rows[s.head]
+    return NOTHING
+
+
+def header_below_the_first_rows(s: Statement) -> frozenset[int]:
+    s.rows.insert(s.at[2], s.rows.pop(s.head))
+    return s.but(0, 1)
+
+
+def second_header(s: Statement) -> frozenset[int]:
+    s.rows.insert(s.at[3], [*s.layout.header])
+    return s.all
+
+
+def second_header_in_another_order(s: Statement) -> frozenset[int]:
+    header = [*s.layout.header]
+    a, b = s.layout.column("贷方金额"), s.layout.column("余额")
+    header[a], header[b] = header[b], header[a]
+    s.rows.insert(s.at[3], header)
+    return frozenset(range(3))
+
+
+def second_table_of_another_bank(s: Statement) -> frozenset[int]:
+    other = LAYOUTS["abc-person"]
+    s.rows.append([*other.header])
+    s.rows.append(["20261102", "002500", "转存", "+60.00", "1.00", "张伟", "123456", "超级网银", s.movements[0].note])
+    return s.all
+
+
+def totals_in_the_middle(s: Statement) -> frozenset[int]:
+    s.rows.insert(s.at[3], ["合计", "", "", "", "", "收入", "60.00"])
+    return s.all
+
+
+def all_times_the_same_word(s: Statement) -> frozenset[int]:
+    for index in s.all:
+        s.put(index, TIME, "见附件")
+    return NOTHING
+
+
+ROWS: tuple[tuple[str, Callable[[Statement], frozenset[int]]], ...] = (
+    (PERSON, names_two_orders),
+    (PERSON, names_another_order),
+    (PERSON, a_digit_of_the_number_is_missing),
+    (PERSON, row_cut_short),
+    (PERSON, row_without_its_status),
+    (PERSON, one_cell_too_many),
+    (PERSON, one_cell_too_few),
+    (COMPANY, amount_and_balance_swapped_in_a_row),
+    (COMPANY, amount_in_the_other_column),
+    (PERSON, row_twice),
+    (PERSON, row_twice_with_another_amount),
+    (PERSON, row_twice_with_another_id),
+    (PERSON, one_id_for_two_orders),
+    *((PERSON, column_emptied(name)) for name in (AMOUNT, ID, TYPE, STATUS, TIME)),
+    (COMPANY, column_emptied("币种")),
+    *((PERSON, column_removed(name)) for name in (AMOUNT, ID, TYPE, STATUS, TIME)),
+    (COMPANY, column_removed("币种")),
+    (COMPANY, column_removed("借方金额")),
+    (PERSON, header_renamed(AMOUNT, "余额")),
+    (PERSON, header_renamed(TYPE, "资金类型")),
+    (PERSON, header_renamed(STATUS, "")),
+    (COMPANY, header_renamed("贷方金额", "借方金额")),
+    (COMPANY, header_renamed("币种", "货币代码")),
+    (COMPANY, headers_swapped("贷方金额", "借方金额")),
+    (COMPANY, headers_swapped("贷方金额", "余额")),
+    (COMPANY, no_header),
+    (COMPANY, header_below_the_first_rows),
+    (COMPANY, second_header),
+    (COMPANY, second_header_in_another_order),
+    (COMPANY, second_table_of_another_bank),
+    (PERSON, totals_in_the_middle),
+    (PERSON, all_times_the_same_word),
+)
+
+
+def _rows(movements: list[Movement], rng: Random) -> Iterator[Corrupted]:
+    for layout, damage in ROWS:
+        s = Statement(movements, layout, rng)
+        may = damage(s)
+        yield Corrupted(damage.__name__.replace("_", " "), s.csv(), may)
+
+
+def _bytes(movements: list[Movement], rng: Random) -> Iterator[Corrupted]:
+    s = Statement(movements, COMPANY, rng)
+    good, index, last = s.csv(), rng.choice(s.named), len(movements) - 1
+    header = next(each for each in good.split(b"\n") if "贷方金额".encode("gb18030") in each)
+    note, mine = movements[index].note.encode("gb18030"), movements[index].reference.encode()
+    line = next(each for each in good.split(b"\n") if note in each)
+    amount, last_amount = (str(s.get(each, "贷方金额")).encode() for each in (index, last))
+    credit = "贷方金额".encode("gb18030")
+    cut = good.rindex(last_amount)
+    utf16 = s.csv("utf-16")
+    cells, lines = b"</td><td>", b"</td></tr><tr><td>"
+    one, rest = s.but(index), s.but(last)
+
+    def changed(old: bytes, new: bytes) -> bytes:
+        assert old in good
+        return good.replace(old, new)
+
+    for name, content, may in (
+        ("an amount with a damaged byte", changed(amount, b"\xff" + amount[1:]), one),
+        ("an amount with a NUL", changed(amount, amount[:1] + b"\0" + amount[1:]), one),
+        ("a note with damaged bytes", changed(note, b"\xff\xff" + note[2:]), one),
+        ("an order number with a damaged byte", changed(note, note[:-3] + b"\xff" + note[-2:]), one),
+        ("an ID with a damaged byte", changed(mine, mine[:-1] + b"\xff"), one),
+        ("a header with damaged bytes", changed(credit, b"\xff\xff" + credit[2:]), NOTHING),
+        ("one row in another encoding", changed(line, line.decode("gb18030").encode()), one),
+        ("the mark of UTF-8 before another encoding", b"\xef\xbb\xbf" + good, s.all),
+        ("UTF-16 without its mark", good.decode("gb18030").encode("utf-16-le"), s.all),
+        ("UTF-16 that lost its last byte", utf16[:-1], s.all),
+        ("UTF-16 that lost a byte in the middle", utf16[: len(utf16) // 2] + utf16[len(utf16) // 2 + 1 :], s.all),
+        ("cut before the last amount", good[:cut], rest),
+        ("cut within the last amount", good[: cut + len(last_amount) - 1], rest),
+        ("cut after the last amount", good[: cut + len(last_amount)], rest),
+        ("filled with NULs", good + b"\0" * 4096, s.all),
+        ("a quote that is never closed", changed(note, b'"' + note), one),
+        ("another separator in one row", changed(line, line.replace(b",", b";")), one),
+        ("another separator in the header", changed(header, header.replace(b",", b"\t")), NOTHING),
+        ("without line ends", good.replace(b"\r", b"").replace(b"\n", b" "), NOTHING),
+        ("two rows on one line", changed(line + b"\n", line.rstrip(b"\r") + b","), s.but(index, index + 1)),
+        ("an old Mac's line ends", good.replace(b"\r\n", b"\n").replace(b"\n", b"\r"), s.all),
+        ("empty", b"\r\n", NOTHING),
+        ("only headings", good[: good.index(header)], NOTHING),
+        ("only the header", good[: good.index(header) + len(header)], NOTHING),
+        ("a page named csv", b"<table><tr><td>" + good.replace(b",", cells).replace(b"\n", lines), NOTHING),
+        ("an old workbook", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + good, NOTHING),
+        ("a picture", b"\x89PNG\r\n\x1a\n" + rng.randbytes(3000), NOTHING),
+        ("zipped", _zip({"明细.csv": good}), NOTHING),
+    ):
+        yield Corrupted(name, content, may)
+
+
+def _zip(parts: dict[str, bytes]) -> bytes:
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as target:
+        for name, content in parts.items():
+            target.writestr(name, content)
+    return made.getvalue()
+
+
+def _parts(content: bytes) -> dict[str, bytes]:
+    with zipfile.ZipFile(io.BytesIO(content)) as source:
+        return {name: source.read(name) for name in source.namelist()}
+
+
+# A cell of a workbook: the column, what is wrong, and the new value from the movement.
+IN, BOOK_ID, BOOK_TIME = "贷方发生额（收入）", "账户明细编号-交易流水号", "交易时间"
+BOOK_CELLS: tuple[tuple[str, str, Callable[[Movement], Any]], ...] = (
+    (IN, "a formula without a value", lambda m: f"={m.amount}/100"),
+    (IN, "an error", lambda m: "#N/A"),
+    (IN, "a truth value", lambda m: True),
+    (IN, "nothing", lambda m: None),
+    (IN, "a date", lambda m: datetime(2026, 6, 1)),
+    (IN, "a fraction of a fen", lambda m: m.amount / 100 + 0.001),
+    (IN, "a format with dollars", lambda m: Number(m.amount / 100, "[$$-409]#,##0.00")),
+    (IN, "a format with euros", lambda m: Number(m.amount / 100, "#,##0.00 [$€-407]")),
+    (IN, "a format of thousands", lambda m: Number(m.amount / 100, "#,##0.00,")),
+    (IN, "per cent", lambda m: Number(m.amount / 100, "0.00%")),
+    (IN, "an exponent", lambda m: 1e300),
+    (BOOK_ID, "a rounded number", lambda m: float(int(m.reference) * 10**12 + 7)),
+    (BOOK_ID, "a formula without a value", lambda m: f"=TEXT({m.reference},0)"),
+    (BOOK_TIME, "a number that is no date", lambda m: -3),
+    (BOOK_TIME, "a time of 1900", lambda m: Number(12.5, "yyyy-mm-dd")),
+    (BOOK_TIME, "a formula without a value", lambda m: "=NOW()"),
+)
+
+
+def _workbooks(movements: list[Movement], rng: Random) -> Iterator[Corrupted]:
+    for column, wrong, change in BOOK_CELLS:
+        s = Statement(movements, BOOK, rng)
+        index = s.any()
+        s.put(index, column, change(movements[index]))
+        yield Corrupted(f"workbook, {column}: {wrong}", s.workbook(), s.but(index))
+    s = Statement(movements, BOOK, rng)
+    amount, index = s.layout.column(IN) + 1, s.any()
+    row = s.at[index] + 1
+    good = s.workbook()
+
+    def hidden(sheet: Any) -> None:
+        sheet.row_dimensions[row].hidden = True
+
+    def hidden_column(sheet: Any) -> None:
+        sheet.column_dimensions["E"].hidden = True
+
+    def merged(sheet: Any) -> None:
+        sheet.merge_cells(start_row=s.at[1] + 1, end_row=s.at[3] + 1, start_column=amount, end_column=amount)
+
+    def wide(sheet: Any) -> None:
+        sheet.merge_cells(start_row=row, end_row=row, start_column=amount - 1, end_column=amount)
+
+    def second(sheet: Any) -> None:
+        other = sheet.parent.create_sheet("第二页")
+        for each in s.rows:
+            other.append([value.value if isinstance(value, Number) else value for value in each])
+
+    def far(sheet: Any) -> None:
+        sheet.cell(row=1_000_000, column=5, value="1.00")
+
+    sheet1 = "xl/worksheets/sheet1.xml"
+    parts = _parts(good)
+    sheet = parts[sheet1]
+    flipped = bytearray(good)
+    flipped[len(good) // 3] ^= 0xFF
+    entity = b'<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a "60.00"><!ENTITY b "&a;&a;&a;&a;">]>'
+    many = b'<row r="2">' + b"<c><v>1</v></c>" * 2_600_000 + b"</row></sheetData>"
+    for name, content, may in (
+        ("a hidden row", s.workbook(hidden), s.all),
+        ("a hidden column", s.workbook(hidden_column), s.all),
+        ("amounts merged over three rows", s.workbook(merged), s.but(2, 3)),
+        ("two amounts merged", s.workbook(wide), s.but(index)),
+        ("the rows on two sheets", s.workbook(second), s.all),
+        ("a cell far below", s.workbook(far), s.all),
+        ("a workbook cut in half", good[: len(good) // 2], NOTHING),
+        ("a workbook without its end", good[:-30], NOTHING),
+        ("a workbook with a damaged byte", bytes(flipped), s.all),
+        ("a workbook without sheets", _zip({n: part for n, part in parts.items() if "sheet" not in n}), NOTHING),
+        ("a workbook without texts", _zip({n: part for n, part in parts.items() if "shared" not in n}), NOTHING),
+        ("a workbook with entities", _zip(parts | {sheet1: entity + sheet}), NOTHING),
+        ("a workbook whose XML is broken", _zip(parts | {sheet1: sheet.replace(b"</sheetData>", b"")}), NOTHING),
+        ("a row of millions of cells", _zip(parts | {sheet1: sheet.replace(b"</sheetData>", many)}), s.all),
+        ("a document of another kind", _zip({"word/document.xml": b"<w/>", "[Content_Types].xml": b"<a/>"}), NOTHING),
+    ):
+        yield Corrupted(name, content, may)
+
+
+def corruptions(movements: list[Movement], rng: Random) -> dict[str, list[Corrupted]]:
+    """Return the damaged statements of a plain life, by what is damaged."""
+    return {
+        "cells": list(_cells(movements, rng)),
+        "rows": list(_rows(movements, rng)),
+        "bytes": list(_bytes(movements, rng)),
+        "workbooks": list(_workbooks(movements, rng)),
+    }

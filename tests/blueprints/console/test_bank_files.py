@@ -1,0 +1,346 @@
+"""Statements and result files as banks write them, from random lives: the right orders move, the rest is listed.
+
+`BANK_FILE_SEEDS=20` runs each of these tests on more lives.
+"""
+
+import html
+import io
+import os
+import re
+from datetime import timedelta, timezone
+from functools import cache
+from random import Random
+
+import pytest
+
+from models.tables.order import Order
+from models.tables.payout_batch import PayoutBatchLine
+from tests.bank_files import corruptions, lives, results
+from tests.bank_files.layouts import LAYOUTS, write
+from tests.bank_files.lives import DECIDE, MATCHED, NOT_IN, RECORDED
+from tests.blueprints.console.acting import main_form
+from tests.blueprints.console.reading import Shown
+from tests.services import walks
+
+MANUAL, CARD = 3, "6222020000000000017"
+CHINA = timezone(timedelta(hours=8))
+SEEDS = range(int(os.environ.get("BANK_FILE_SEEDS", "1")))
+
+
+@pytest.fixture
+def settings_of_app():
+    return {"requests_per_second": 1_000_000}
+
+
+@pytest.fixture
+def place(app, world, other, flask, time_machine):
+    """`place(life)`: place its orders shortly after midnight in China; return their numbers by key."""
+
+    def placed(life):
+        time_machine.move_to(lives.PLACED.replace(tzinfo=CHINA))
+        flask("channel", "link", MANUAL, "other")
+        apis, numbers = {"demo": world.api, "other": other}, {}
+        for each in life.deposits:
+            more = {"merchant_order_no": each.number} if each.number else {}
+            answer = apis[each.merchant].buy(lives_yuan(each.amount), MANUAL, **more)
+            number = numbers[each.key] = answer.data["order_no"]
+            if each.state != "pending":
+                walks.claim(world, number)
+            if each.state == "cancelled":
+                flask("order", "not-received", number)
+            elif each.state.startswith("completed"):
+                flask("order", "paid", number, *(("--reference", each.reference) if each.reference else ()))
+        for key, amount in life.withdrawals.items():
+            numbers[key] = world.api.sell(lives_yuan(amount), MANUAL).data["order_no"]
+        time_machine.move_to(lives.READ.replace(tzinfo=CHINA))
+        return numbers
+
+    return placed
+
+
+def lives_yuan(fen):
+    return f"{fen // 100}.{fen % 100:02d}"
+
+
+@pytest.fixture
+def read(sign_in):
+    """`read(content)`: the service's page about a statement, after the operator confirmed the roles of its columns."""
+
+    @cache
+    def session():
+        client = sign_in("demo")
+        return client, Shown(client.get("/console/").text).fields["csrf_token"]
+
+    def shown(content, layout=None):
+        client, token = session()
+        form = {"csrf_token": token, "channel": str(MANUAL), "file": (io.BytesIO(content), "bills.csv")}
+        answer = client.post("/console/claims/upload", data=form, content_type="multipart/form-data")
+        return Read(client, answer, layout)
+
+    return shown
+
+
+class Read:
+    """The page about a statement: each row of the file with what became of it.
+
+    `is_read` is false if the file was refused or its columns are unknown. `orders` are the references by the numbers
+    of the orders that a confirmation would complete.
+    """
+
+    SECTIONS = {"ambiguous": DECIDE, "unmatched": DECIDE, "left": NOT_IN, "recorded": RECORDED}
+
+    def __init__(self, client, answer, layout=None):
+        self.client = client
+        self.status, self.text = answer.status_code, answer.get_data(as_text=True)
+        self.is_read = self.status == 200 and "Matched payments" in self.text
+        told = re.search(r'role="alert">([^<]*)<', self.text)
+        self.problem = html.unescape(told[1]) if told else self.text[:300]
+        shown = re.findall(r'name="row" value="([^":]+):', self.text)
+        self.orders = {no: html.unescape(self._reference(no)) for no in shown}
+
+    def _reference(self, order_no):
+        found = re.search(rf'name="reference-{order_no}" value="([^"]*)"', self.text)
+        return found[1] if found else ""
+
+    def confirm(self):
+        """Confirm what the page shows."""
+        url, fields = main_form(self.text)
+        assert self.client.post(url, data=fields).status_code == 303
+
+    def rows(self):
+        """The rows by their lines in the file: (outcome, order_no or None)."""
+        found = {}
+        for row in Shown(self.text).rows:
+            if "Line" in row:
+                found[int(row["Line"])] = (MATCHED, row["Order number"].split()[0])
+        for name, content in re.findall(r'<section[^>]*aria-labelledby="(\w+)">(.*?)</section>', self.text, re.S):
+            for line in re.findall(r"Line (\d+)", content):
+                found[int(line)] = (self.SECTIONS.get(name, name), None)
+        return found
+
+
+def pays(movements, numbers, may=None):
+    """Return the orders that the movements (or those at the indices `may`) pay, by number: their movements."""
+    found = {}
+    for index, each in enumerate(movements):
+        if each.pays and (may is None or index in may):
+            found.setdefault(numbers[each.pays], []).append(each)
+    return found
+
+
+def told(movements):
+    """Return what movements are about, for a message."""
+    return "; ".join(f"{m.story}, {m.amount} fen ({m.amount_as}), ID {m.reference_as}, {m.note!r}" for m in movements)
+
+
+def faults(shown, movements, numbers, layout):
+    """Return what is wrong on the page of a statement, as texts."""
+    if not shown.is_read:
+        return [f"{layout.name}: not read: {shown.problem}"]
+    found, paid = [], pays(movements, numbers)
+    for order_no, reference in shown.orders.items():
+        ways = [each for each in paid.get(order_no, ()) if MATCHED in layout.outcomes(each)]
+        if not ways:
+            near = paid.get(order_no) or [m for m in movements if m.reference == reference]
+            found.append(f"{layout.name}: confirms {order_no}, which it may not: {told(near)}")
+        elif layout.has_id and reference not in {"", *(each.reference for each in ways if not each.placeholder)}:
+            found.append(f"{layout.name}: {order_no} would have the transaction ID {reference!r}: {told(ways)}")
+    for order_no, ways in paid.items():
+        if any(layout.outcomes(each) == {MATCHED} for each in ways) and order_no not in shown.orders:
+            found.append(f"{layout.name}: does not confirm {order_no}: {told(ways)}")
+    return found
+
+
+def statuses():
+    """Return the statuses of all orders by number."""
+    return {order.order_no: order.status for order in Order.select()}
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_life_reads_the_same_in_each_layout(seed, place, read):
+    life = lives.life(seed)
+    numbers = place(life)
+    found = []
+    for layout in LAYOUTS.values():
+        movements = [each for each in life.named(numbers) if layout.writes(each)]
+        shown = read(write(movements, layout, Random(seed)), layout)
+        found += faults(shown, movements, numbers, layout)
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("name", ["alipay-account", "wechat-xlsx", "icbc-person"])
+def test_confirming_a_statement_completes_what_the_page_showed_and_once(name, place, read):
+    layout, life = LAYOUTS[name], lives.life(50)
+    numbers = place(life)
+    movements = [each for each in life.named(numbers) if layout.writes(each)]
+    content, before = write(movements, layout, Random(50)), statuses()
+    shown = read(content, layout)
+    shown.confirm()
+    assert statuses() == before | dict.fromkeys(shown.orders, "completed")
+    for order_no, reference in shown.orders.items():
+        assert Order.get(Order.order_no == order_no).channel_reference == reference
+    # Read again, in this layout and in another one, the statement confirms nothing that its payments did not pay.
+    for again in (layout, LAYOUTS["cmb-company"]):
+        movements = [each for each in life.named(numbers) if again.writes(each)]
+        wrong = read(write(movements, again, Random(51)), again).orders.keys() - pays(movements, numbers).keys()
+        assert not wrong
+    assert not read(content, layout).orders
+
+
+def test_a_correct_statement_confirms_every_deposit_in_each_layout(place, read):
+    life = lives.plain(7)
+    numbers = place(life)
+    found = []
+    for layout in LAYOUTS.values():
+        movements = life.named(numbers)
+        shown = read(write(movements, layout, Random(7)), layout)
+        found += faults(shown, movements, numbers, layout)
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("name", ["cmb-company", "alipay-account", "ccb-company"])
+def test_a_later_reversal_of_a_confirmed_payment_names_its_order(name, place, read):
+    layout, life = LAYOUTS[name], lives.plain(9)
+    numbers = place(life)
+    movements = life.named(numbers)
+    read(write(movements, layout, Random(9)), layout).confirm()
+    back = [lives.taken_back(each) for each in movements[:2]]
+    shown = read(write(back, layout, Random(9)), layout)
+    assert shown.is_read, shown.problem
+    assert not shown.orders
+    for each in back:
+        assert numbers[each.pays] in shown.text
+
+
+@pytest.fixture
+def confirms_damaged(place, read):
+    """`confirms_damaged(group, every)`: what a share of the damaged statements would confirm although it may not."""
+
+    def read_all(group, every):
+        life = lives.plain(7)
+        numbers = place(life)
+        movements = life.named(numbers)
+        found = []
+        for each in corruptions.corruptions(movements, Random(7))[group][::every]:
+            right = pays(movements, numbers, each.may)
+            for order_no, reference in read(each.content).orders.items():
+                if reference not in {way.reference for way in right.get(order_no, ())}:
+                    found.append(f"{each.name}: confirms {order_no} with {reference!r}")
+        return found
+
+    return read_all
+
+
+GROUPS = ["cells", "rows", "bytes", "workbooks"]
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_a_damaged_statement_confirms_no_row_that_is_damaged(group, confirms_damaged):
+    found = confirms_damaged(group, every=6)
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_no_damage_to_a_statement_confirms_a_row(group, confirms_damaged, slow):
+    found = confirms_damaged(group, every=1)
+    assert not found, "\n".join(found)
+
+
+@pytest.fixture
+def batch(api, flask, send):
+    """`batch("icbc", amounts)`: the path of a new batch of approved payouts, and its lines as its file has them."""
+
+    def made(template, amounts):
+        numbers = [api.sell(lives_yuan(each), channel=MANUAL).data["order_no"] for each in amounts]
+        for order_no in numbers:
+            flask("order", "accept", order_no)
+        path = send("payouts/batch", order_no=numbers, template=template).location.removeprefix("/console/")
+        number = path.rpartition("/")[2]
+        lines = enumerate(zip(numbers, amounts, strict=True), 1)
+        return path, [results.Payout(f"P{number}-{at}", no, "张三", CARD, fen) for at, (no, fen) in lines]
+
+    return made
+
+
+@pytest.fixture
+def settle(send, console):
+    """`settle(path, content)`: upload a bank's result and confirm what the page shows; return that page's text."""
+
+    def settled(path, content):
+        answer = send(f"{path}/upload", file=(io.BytesIO(content), "result.csv"))
+        if answer.status_code != 200 or "<form" not in answer.text:
+            return answer.text
+        form = re.search(r'<form method="post"[^>]*/result/upload".*?</form>', answer.text, re.S)
+        if form:
+            url, fields = main_form(f"<main>{form[0]}")
+            assert console.post(url, data=fields).status_code in (200, 303)
+        return answer.text
+
+    return settled
+
+
+def ends(payouts):
+    """Return what became of the payouts: paid, failed, or unclear while the batch still waits for the result."""
+    words = {None: results.OPEN, "sent": results.PAID, "failed": results.REFUSED}
+    found = {}
+    for each in payouts:
+        order = Order.get(Order.order_no == each.order_no)
+        line = PayoutBatchLine.select().where(PayoutBatchLine.order == order).order_by(-PayoutBatchLine.id).get()
+        found[each.code] = words[line.result]
+        assert (order.status == "completed") is (line.result == "sent")
+    return found
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("template", results.ADDED)
+def test_a_banks_result_settles_exactly_the_lines_that_it_names(template, seed, batch, settle):
+    rng = Random(seed)
+    path, payouts = batch(template, rng.sample(range(1_000, 20_000), results.STORIES))
+    _, others = batch(template, (777, 888))
+    rows = results.results(payouts, others, rng)
+    settle(path, results.write(rows, template, rng, workbook=template == "cmb"))
+    became = ends([*payouts, *others])
+    either = {results.EITHER: {results.PAID, results.OPEN}}
+    wrong = [
+        f"{each.story} ({each.word}): {became[each.payout.code]}, not {each.outcome}"
+        for each in rows
+        if became[each.payout.code] not in either.get(each.outcome, {each.outcome})
+    ]
+    assert not wrong, "\n".join(wrong)
+    assert {became[each.code] for each in others} == {results.OPEN}
+    for each in rows:
+        if became[each.payout.code] == results.PAID:
+            stored = Order.get(Order.order_no == each.payout.order_no).channel_reference
+            assert stored == ("" if each.outcome == results.EITHER else each.reference), each
+
+
+@pytest.mark.parametrize("template", results.ADDED)
+def test_the_result_of_another_batch_settles_nothing(template, batch, settle):
+    rng = Random(5)
+    amounts = (6_000, 7_000, 8_000)
+    path, mine = batch(template, amounts)
+    _, others = batch(template, amounts)
+    rows = [results.Result("paid", each, results.PAID, "成功", f"88{at}") for at, each in enumerate(others)]
+    settle(path, results.write(rows, template, rng))
+    assert set(ends([*mine, *others]).values()) == {results.OPEN}
+
+
+def test_a_damaged_result_settles_nothing(batch, settle):
+    path, payouts = batch("generic", (6_000, 7_000, 8_001))
+    rows = [results.Result("paid", each, results.PAID, "成功", f"88{at}") for at, each in enumerate(payouts)]
+    wrong = []
+    for name in results.DAMAGE:
+        settle(path, results.damaged(rows, name, Random(1)))
+        if set(ends(payouts).values()) != {results.OPEN}:
+            wrong.append((name, ends(payouts)))
+            path, payouts = batch("generic", (6_000, 7_000, 8_001))
+            rows = [results.Result("paid", each, results.PAID, "成功", f"89{at}") for at, each in enumerate(payouts)]
+    assert not wrong, "\n".join(map(str, wrong))
+
+
+def test_a_correct_result_settles_each_line(batch, settle):
+    path, payouts = batch("generic", (6_000, 7_000, 8_000))
+    words = zip(payouts, ("成功", "失败", "交易成功"), strict=True)
+    rows = [results.Result("", each, "", word, f"88{at}") for at, (each, word) in enumerate(words)]
+    settle(path, results.write(rows, "generic", Random(2)))
+    assert list(ends(payouts).values()) == [results.PAID, results.REFUSED, results.PAID]

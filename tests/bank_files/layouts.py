@@ -183,6 +183,13 @@ def time(*patterns: str) -> Write:
     return lambda m, rng: _bare(m.at.strftime(rng.choice(patterns)), rng)
 
 
+# As banks, wallets and spreadsheets write a time.
+SPELLINGS = (
+    *("%Y-%m-%d %H:%M:%S", "%Y/%m/%d %H:%M:%S", "%Y/%m/%d %H:%M", "%Y-%m-%d %H:%M", "%Y%m%d %H:%M:%S"),
+    *("%Y年%m月%d日 %H:%M:%S", "%Y年%m月%d日%H:%M:%S", "%Y.%m.%d %H:%M:%S", "%Y%m%d%H%M%S", "%Y-%m-%dT%H:%M:%S"),
+)
+
+
 def _bare(text: str, rng: Random) -> str:
     """Return a time as Excel saves it: without zeros, in half of the cases in which it has slashes."""
     return re.sub(r"(?<=/)0(?=\d)|(?<= )0(?=\d:)", "", text) if "/" in text and rng.random() < 0.5 else text
@@ -420,7 +427,7 @@ LAYOUTS = {
                 ("业务流水号", text("\t")),
                 ("商户订单号", text("\t")),
                 ("商品名称", text("收款\t")),
-                ("发生时间", time("%Y-%m-%d %H:%M:%S", "%Y/%m/%d %H:%M:%S")),
+                ("发生时间", time(*SPELLINGS)),
                 ("对方账号", payer),
                 ("收入金额（+元）", income("0.00")),
                 ("支出金额（-元）", expense("0.00", -1)),

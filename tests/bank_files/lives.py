@@ -138,7 +138,7 @@ class _Teller:
 
     def moves(self, story: str, amount: int, outcomes: frozenset[str], note: str = "", **more: object) -> Movement:
         facts: dict[str, object] = {
-            "at": PLACED + timedelta(seconds=self.rng.randrange(60, 600)),
+            "at": PLACED + timedelta(seconds=self.rng.randrange(20, 600)),
             "reference": self.reference(),
             "payer": self.rng.choice(NAMES),
             "account": f"62{self.rng.randrange(10**17):017d}",

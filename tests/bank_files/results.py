@@ -217,8 +217,9 @@ DAMAGE = {
 }
 
 
-def damaged(rows: list[Result], name: str, rng: Random) -> bytes:
-    """Return a correct result file of the generic template with one kind of damage."""
+def correct(rows: list[Result], damage: str = "") -> bytes:
+    """Return a result file of the generic template, as a bank writes it, or with one kind of damage."""
     table = [columns("generic"), *(_row(each, "generic") for each in rows)]
-    DAMAGE[name](table)
-    return as_csv(table, "gb18030", ",", rng)
+    if damage:
+        DAMAGE[damage](table)
+    return as_csv(table, "gb18030", ",", Random(1))

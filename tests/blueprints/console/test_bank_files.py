@@ -7,9 +7,11 @@ import html
 import io
 import os
 import re
+from contextlib import suppress
 from datetime import timedelta, timezone
 from functools import cache
 from random import Random
+from types import SimpleNamespace
 
 import pytest
 
@@ -330,7 +332,7 @@ def test_a_damaged_result_settles_nothing(batch, settle):
     rows = [results.Result("paid", each, results.PAID, "成功", f"88{at}") for at, each in enumerate(payouts)]
     wrong = []
     for name in results.DAMAGE:
-        settle(path, results.damaged(rows, name, Random(1)))
+        settle(path, results.correct(rows, name))
         if set(ends(payouts).values()) != {results.OPEN}:
             wrong.append((name, ends(payouts)))
             path, payouts = batch("generic", (6_000, 7_000, 8_001))
@@ -342,5 +344,62 @@ def test_a_correct_result_settles_each_line(batch, settle):
     path, payouts = batch("generic", (6_000, 7_000, 8_000))
     words = zip(payouts, ("成功", "失败", "交易成功"), strict=True)
     rows = [results.Result("", each, "", word, f"88{at}") for at, (each, word) in enumerate(words)]
-    settle(path, results.write(rows, "generic", Random(2)))
+    settle(path, results.correct(rows))
     assert list(ends(payouts).values()) == [results.PAID, results.REFUSED, results.PAID]
+
+
+def reported(payout, word, reference=""):
+    """Return the content of a result file with one row about a payout."""
+    return results.correct([results.Result("", payout, "", word, reference)])
+
+
+def by_hand(desk, path, payout):
+    desk.flask("order", "paid", payout.order_no, "--reference", "BY-HAND")
+
+
+def rejected(desk, path, payout):
+    with suppress(AssertionError):  # it may be refused while the file is out
+        desk.flask("order", "reject", payout.order_no, "--reason", "no")
+
+
+def discarded(desk, path, payout):
+    desk.send(f"{path}/discard")
+
+
+def discarded_and_exported_again(desk, path, payout):
+    desk.send(f"{path}/discard")
+    desk.send("payouts/batch", order_no=[payout.order_no], template="generic")
+
+
+def failed_and_exported_again(desk, path, payout):
+    desk.settle(path, reported(payout, "失败"))
+    assert desk.send("payouts/batch", order_no=[payout.order_no], template="generic").location.endswith("batch/2")
+
+
+@pytest.mark.parametrize(
+    "meanwhile", [by_hand, rejected, discarded, discarded_and_exported_again, failed_and_exported_again]
+)
+def test_a_bank_that_paid_is_heard_whatever_happened_before(meanwhile, batch, settle, flask, send, exceptions):
+    path, (payout,) = batch("generic", (6_000,))
+    meanwhile(SimpleNamespace(flask=flask, send=send, settle=settle), path, payout)
+    settle(path, reported(payout, "成功", "BANK-1"))
+    order = Order.get(Order.order_no == payout.order_no)
+    is_known = order.status == "completed" and order.channel_reference == "BANK-1"
+    assert is_known or payout.order_no in exceptions()
+
+
+def test_a_transfer_that_came_back_after_it_was_recorded_is_an_exception(batch, settle, exceptions):
+    path, (payout,) = batch("generic", (6_000,))
+    settle(path, reported(payout, "成功", "BANK-1"))
+    assert exceptions() == {}
+    settle(path, reported(payout, "退票", "BANK-1"))
+    assert exceptions() == {payout.order_no: ["reversed"]}
+
+
+def test_a_result_that_is_read_again_changes_nothing(batch, settle, exceptions, balances):
+    path, (one, two) = batch("generic", (6_000, 7_000))
+    for _ in range(2):
+        settle(path, reported(one, "成功", "BANK-1"))
+        settle(path, reported(two, "失败"))
+        assert ends([one, two]) == {one.code: results.PAID, two.code: results.REFUSED}
+        assert exceptions() == {}

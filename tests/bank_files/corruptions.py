@@ -487,7 +487,6 @@ def _workbooks(movements: list[Movement], rng: Random) -> Iterator[Corrupted]:
         ("a workbook without its end", good[:-30], NOTHING),
         ("a workbook with a damaged byte", bytes(flipped), s.all),
         ("a workbook without sheets", _zip({n: part for n, part in parts.items() if "sheet" not in n}), NOTHING),
-        ("a workbook without texts", _zip({n: part for n, part in parts.items() if "shared" not in n}), NOTHING),
         ("a workbook with entities", _zip(parts | {sheet1: entity + sheet}), NOTHING),
         ("a workbook whose XML is broken", _zip(parts | {sheet1: sheet.replace(b"</sheetData>", b"")}), NOTHING),
         ("a row of millions of cells", _zip(parts | {sheet1: sheet.replace(b"</sheetData>", many)}), s.all),

@@ -1,4 +1,4 @@
-"""Twelve layouts of statements, as banks and wallets export them, and a writer that uses all their liberties.
+"""Fifteen layouts of statements, as banks and wallets export them, and a writer that uses all their liberties.
 
 The names and the order of the columns are facts from public examples of real exports:
 
@@ -9,9 +9,12 @@ The names and the order of the columns are facts from public examples of real ex
 - ICBC for companies: scripts that read 历史明细 workbooks, with 凭证号 first and amounts in two columns.
 - China Construction Bank for companies: reconciliation tests that build its workbook, times as `20260105 18:22:21`.
 - Bank of China for companies (HISQRY): an example of a whole file, with 来账 and 往账 beside amounts with a sign.
-- Postal Savings Bank: reconciliation tests that build its workbook, with merged headings.
+- Postal Savings Bank: reconciliation tests that build its workbook, with headings above.
+- SPDB for companies: the columns of common_util (SPDB01); their order is not certain.
+- WeChat's statement of funds for merchants: WeChat's manual of the fund flow bill, with a backtick before each value.
+- JD: the example file of deb-sig/double-entry-generator.
 
-Order numbers, balances and texts are made up. A layout without a column for a fact (a status, a currency) can't write
+Numbers, balances and texts are made up. A layout without a column for a fact (a status, a currency) can't write
 movements for which that fact matters: `writes` says so.
 """
 
@@ -22,7 +25,7 @@ import io
 import re
 import zipfile
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from random import Random
@@ -32,7 +35,7 @@ from openpyxl import Workbook
 from openpyxl.cell.cell import Cell
 from openpyxl.styles import Font
 
-from tests.bank_files.lives import DECIDE, MATCHED, OK, RECORDED, Movement
+from tests.bank_files.lives import DECIDE, OK, Movement
 
 EXCEL_BEGAN = datetime(1899, 12, 30)
 Row = list[Any]
@@ -62,6 +65,7 @@ class Layout:
     has_currency: bool = False
     has_clock: bool = True  # whether its times are more than days
     page_ends: str = ""  # the text of a row between two pages, if it has any
+    means: dict[str, str] = field(default_factory=dict)  # what a column is for; the others are not needed
 
     @property
     def header(self) -> list[str]:
@@ -74,13 +78,8 @@ class Layout:
         return known_status and known_id and (movement.currency == "CNY" or self.has_currency)
 
     def outcomes(self, movement: Movement) -> frozenset[str]:
-        """Return what a careful reader of this layout may make of a movement: without an ID, nothing is recorded."""
-        if not self.has_id:
-            if RECORDED in movement.outcomes:
-                return movement.outcomes | {DECIDE}
-            if MATCHED in movement.outcomes and not movement.note:
-                return movement.outcomes | {DECIDE}
-        return movement.outcomes
+        """Return what a careful reader of this layout may make of a movement: without an ID, it may always ask."""
+        return movement.outcomes if self.has_id else movement.outcomes | {DECIDE}
 
     def column(self, name: str) -> int:
         """Return the index of the column with this header."""
@@ -218,6 +217,11 @@ def reference(m: Movement, rng: Random) -> str:
 def padded(write: Write, width: int) -> Write:
     """A value filled with blanks and a tab."""
     return lambda m, rng: f"{write(m, rng):<{width}}\t"
+
+
+def _ticked(write: Write) -> Write:
+    """A value behind a backtick, as WeChat protects each one from spreadsheets."""
+    return lambda m, rng: f"`{write(m, rng)}"
 
 
 def note(m: Movement, rng: Random) -> str:
@@ -417,14 +421,150 @@ def _psbc_head(movements: list[Movement]) -> list[Row]:
     ]
 
 
+# What an operator says about the columns of each layout, in the values of the form.
+MEANING = {
+    "alipay-account": {
+        "业务流水号": "reference",
+        "发生时间": "time",
+        "收入金额（+元）": "income",
+        "支出金额（-元）": "expense",
+        "对方账号": "payer",
+        "备注": "note",
+        "业务类型": "kind",
+    },
+    "alipay-person": {
+        "交易时间": "time",
+        "收/支": "direction",
+        "金额": "amount",
+        "交易状态": "status",
+        "交易订单号": "reference",
+        "商品说明": "note",
+        "交易对方": "payer",
+    },
+    "cmb-company": {
+        "币种": "currency",
+        "交易日": "time",
+        "交易时间": "clock",
+        "交易类型": "kind",
+        "借方金额": "expense",
+        "贷方金额": "income",
+        "摘要": "note",
+        "流水号": "reference",
+        "收(付)方名称": "payer",
+        "收(付)方账号": "account",
+    },
+    "icbc-person": {
+        "交易日期": "time",
+        "摘要": "kind",
+        "交易详情": "note",
+        "记账金额(收入)": "income",
+        "记账金额(支出)": "expense",
+        "记账币种": "currency",
+        "对方户名": "payer",
+        "对方账户": "account",
+    },
+    "icbc-company": {
+        "交易时间": "time",
+        "借/贷": "direction",
+        "借方发生额": "expense",
+        "贷方发生额": "income",
+        "用途": "note",
+        "对方单位名称": "payer",
+        "对方账号": "account",
+    },
+    "ccb-company": {
+        "交易时间": "time",
+        "借方发生额（支取）": "expense",
+        "贷方发生额（收入）": "income",
+        "币种": "currency",
+        "对方户名": "payer",
+        "对方账号": "account",
+        "摘要": "kind",
+        "备注": "note",
+        "账户明细编号-交易流水号": "reference",
+    },
+    "abc-person": {
+        "交易日期": "time",
+        "交易时间": "clock",
+        "交易摘要": "kind",
+        "交易金额": "signed",
+        "对手信息": "payer",
+        "日 志 号": "reference",
+        "交易附言": "note",
+    },
+    "boc-company": {
+        "交易类型[ Transaction Type ]": "direction",
+        "业务类型[ Business type ]": "kind",
+        "付款人账号[ Debit Account No. ]": "account",
+        "付款人名称[ Payer's Name ]": "payer",
+        "交易日期[ Transaction Date ]": "time",
+        "交易时间[ Transaction time ]": "clock",
+        "交易货币[ Trade Currency ]": "currency",
+        "交易金额[ Trade Amount ]": "amount",
+        "交易流水号[ Transaction reference number ]": "reference",
+        "用途[ Purpose ]": "note",
+        "交易附言[ Remark ]": "note",
+    },
+    "bocom-person": {
+        "交易日期": "time",
+        "交易时间": "clock",
+        "交易类型": "kind",
+        "借贷": "direction",
+        "交易金额": "amount",
+        "对方账号": "account",
+        "对方户名": "payer",
+        "摘要": "note",
+    },
+    "spdb-company": {
+        "交易流水号": "reference",
+        "交易日期": "time",
+        "交易时间": "clock",
+        "借方金额": "expense",
+        "贷方金额": "income",
+        "对方账号": "account",
+        "对方户名": "payer",
+        "摘要": "kind",
+        "备注": "note",
+    },
+    "wechat-funds": {
+        "记账时间": "time",
+        "微信支付业务单号": "reference",
+        "业务类型": "kind",
+        "收支类型": "direction",
+        "收支金额(元)": "amount",
+        "备注": "note",
+    },
+    "jd-person": {
+        "交易时间": "time",
+        "商户名称": "payer",
+        "交易说明": "note",
+        "金额": "amount",
+        "收/付款方式": "kind",
+        "交易状态": "status",
+        "收/支": "direction",
+        "交易订单号": "reference",
+    },
+    "psbc-company": {
+        "交易日期": "time",
+        "交易时间": "clock",
+        "支出金额": "expense",
+        "收入金额": "income",
+        "对方账号": "account",
+        "对方户名": "payer",
+        "用途": "note",
+        "附言": "note",
+        "摘要": "kind",
+        "交易流水号": "reference",
+    },
+}
 LAYOUTS = {
-    each.name: each
+    each.name: replace(each, means=MEANING.get(each.name, {}))
     for each in (
         Layout(
             "alipay-account",
             (
-                ("账务流水号", reference),
-                ("业务流水号", text("\t")),
+                ("账务流水号", lambda m, rng: f"{rng.randrange(10**14, 10**15)}\t"),
+                ("业务流水号", reference),
                 ("商户订单号", text("\t")),
                 ("商品名称", text("收款\t")),
                 ("发生时间", time(*SPELLINGS)),
@@ -592,6 +732,78 @@ LAYOUTS = {
             has_id=False,
         ),
         Layout(
+            "spdb-company",
+            (
+                ("交易流水号", reference),
+                ("交易日期", time("%Y%m%d")),
+                ("交易时间", time("%H:%M:%S")),
+                ("借方金额", expense()),
+                ("贷方金额", income()),
+                ("余额", balance),
+                ("对方账号", account),
+                ("对方户名", payer),
+                ("摘要", summary("转账")),
+                ("备注", note),
+            ),
+            lambda movements: [["账号", "97990078801000001234"], ["账户名称", OURS[0]]],
+            encoding="utf-16",
+        ),
+        Layout(
+            "wechat-funds",
+            tuple(
+                (name, _ticked(write))
+                for name, write in (
+                    ("记账时间", time("%Y-%m-%d %H:%M:%S")),
+                    ("微信支付业务单号", lambda m, rng: m.reference),
+                    ("资金流水单号", lambda m, rng: f"19{rng.randrange(10**26):026d}"),
+                    ("业务名称", summary("交易")),
+                    ("业务类型", summary("交易")),
+                    ("收支类型", direction("收入", "支出")),
+                    ("收支金额(元)", absolute),
+                    ("账户结余(元)", balance),
+                    ("资金变更提交申请人", text("system")),
+                    ("备注", note),
+                    ("业务凭证号", text("")),
+                )
+            ),
+            foot=lambda movements: [
+                ["资金流水总笔数", "收入笔数", "收入金额", "支出笔数", "支出金额"],
+                [
+                    *(f"`{len(movements)}.0", f"`{_count(movements, 1)}.0", f"`{_sum(movements, 1)}"),
+                    *(f"`{_count(movements, -1)}.0", f"`{_sum(movements, -1)}"),
+                ],
+            ],
+            encoding="utf-8-sig",
+        ),
+        Layout(
+            "jd-person",
+            (
+                ("交易时间", lambda m, rng: f"{m.at:%Y-%m-%d %H:%M:%S}\t"),
+                ("商户名称", payer),
+                ("交易说明", note),
+                ("金额", absolute),
+                ("收/付款方式", text("钱包余额")),
+                ("交易状态", ALIPAY_STATUS),
+                ("收/支", direction("收入", "支出")),
+                ("交易分类", summary("其他")),
+                ("交易订单号", reference),
+                ("商家订单号", text("\t")),
+                ("备注", text(" ")),
+                ("", text("")),
+            ),
+            lambda movements: [
+                ["导出信息："],
+                ["京东账号名：jd_55370d18"],
+                ["日期区间：2026-11-01 至 2026-11-02"],
+                [f"共：{len(movements)}笔记录"],
+                ["特别提示"],
+                ["1.本明细为每笔订单支付的明细，不包括已删除的记录；"],
+                [],
+            ],
+            encoding="utf-8-sig",
+            has_status=True,
+        ),
+        Layout(
             "psbc-company",
             (
                 ("序号", text("")),
@@ -648,8 +860,6 @@ def as_workbook(rows: list[Row], rng: Random, change: Callable[[Any], None] = la
     sheet: Any = book.active
     for row in rows:
         sheet.append([_cell(sheet, value) for value in row])
-    if rng.random() < 0.5:
-        book.create_sheet("说明").append(["本文件由银行系统生成"])
     change(sheet)
     content = io.BytesIO()
     book.save(content)

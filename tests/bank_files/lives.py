@@ -34,6 +34,9 @@ AROUND = (
     "【{}】充值",
     "{}/张三",
     "订单号：{}。",
+    "`{}`",
+    "{},`a,`收入,`1.00",
+    "'{}'\t2",
 )
 # How a bank or a spreadsheet can spell an amount. Only the first few are what banks write themselves.
 USUAL_AMOUNTS = ("plain", "grouped", "sign of yuan", "plus")

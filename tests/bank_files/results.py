@@ -13,7 +13,7 @@ from typing import Any
 from tests.bank_files.layouts import Row, as_csv, as_workbook, spelled, yuan
 
 PAID, REFUSED, OPEN = "paid", "failed", "unclear"
-EITHER = "paid or unclear"
+EITHER, UNPAID = "paid or unclear", "failed or unclear"
 WORDS = {
     PAID: ("成功", "处理成功", "支付成功", "交易成功", "付款成功"),
     REFUSED: ("失败", "处理失败", "交易失败", "付款失败", "退票", "拒绝"),
@@ -109,7 +109,7 @@ def results(payouts: list[Payout], others: list[Payout], rng: Random) -> list[Re
             (
                 replace(paid, amount=spelled(payout.amount, rng.choice(SUMS))),
                 refused,
-                replace(paid, story="came back", outcome=OPEN, word=rng.choice(WORDS["came back"])),
+                replace(paid, story="came back", outcome=UNPAID, word=rng.choice(WORDS["came back"])),
                 replace(paid, story="on its way", outcome=OPEN, word=rng.choice(WORDS["on its way"])),
                 replace(paid, story="an unknown word", outcome=OPEN, word=rng.choice(WORDS["unknown"])),
                 replace(paid, story="without an amount", outcome=OPEN, no_amount=True),
@@ -209,7 +209,6 @@ DAMAGE = {
     "amounts in dollars": _all("USD60.00", "金额"),
     "an unknown status": _all("已核销", "处理状态"),
     "no statuses": _all("", "处理状态"),
-    "returned": _all("退回成功", "处理状态"),
     "submitted": _all("提交成功", "处理状态"),
     "another account": _all("6222029999999999999", "收款账号"),
     "codes of a batch that does not exist": _all("P999-1", "编号"),

@@ -163,6 +163,15 @@ def a_digit_of_the_number_is_missing(s: Statement) -> frozenset[int]:
     return s.all  # the only claim of its amount, with a note that names no order: the amount may say whose it is
 
 
+def rest_of_the_row_in_the_note(s: Statement) -> frozenset[int]:
+    """The payer's note has the separators, the direction, an amount, a status and an ID, and the file has no quotes."""
+    one, two = s.rng.sample(s.named, 2)
+    amount = s.get(two, AMOUNT)
+    s.row(one)[s.layout.column(NOTE) + 1 : s.layout.column(NOTE) + 1] = ["收入", amount, "余额", "交易成功", "123456"]
+    s.put(one, NOTE, s.get(two, NOTE))
+    return s.but(one)
+
+
 def row_cut_short(s: Statement) -> frozenset[int]:
     index = s.any()
     del s.row(index)[s.layout.column(AMOUNT) :]
@@ -314,6 +323,7 @@ ROWS: tuple[tuple[str, Callable[[Statement], frozenset[int]]], ...] = (
     (PERSON, names_two_orders),
     (PERSON, names_another_order),
     (PERSON, a_digit_of_the_number_is_missing),
+    (PERSON, rest_of_the_row_in_the_note),
     (PERSON, row_cut_short),
     (PERSON, row_without_its_status),
     (PERSON, one_cell_too_many),

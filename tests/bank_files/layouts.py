@@ -60,6 +60,7 @@ class Layout:
     foot: Callable[[list[Movement]], list[Row]] = lambda movements: []
     encoding: str = "gb18030"
     workbook: bool = False
+    bare: bool = False  # a CSV file whose values are never quoted, as its values begin with backticks
     has_id: bool = True
     has_status: bool = False
     has_currency: bool = False
@@ -766,6 +767,7 @@ LAYOUTS = {
                     ("业务凭证号", text("")),
                 )
             ),
+            bare=True,
             foot=lambda movements: [
                 ["资金流水总笔数", "收入笔数", "收入金额", "支出笔数", "支出金额"],
                 [
@@ -892,4 +894,7 @@ def write(movements: list[Movement], layout: Layout, rng: Random) -> bytes:
     if layout.workbook:
         return as_workbook(rows, rng)
     encoding, separator = rng.choice(((layout.encoding, ","), (layout.encoding, ","), *SAVED_AS))
+    if layout.bare and encoding == layout.encoding and separator == ",":
+        lines = (",".join(str(cell).replace("\n", " ") for cell in row) for row in rows)
+        return "".join(f"{line}\r\n" for line in lines).encode(encoding)
     return as_csv(rows, encoding, separator, rng)

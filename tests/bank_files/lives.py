@@ -169,7 +169,8 @@ def _paid_by_our_number(t: _Teller) -> None:
 
 def _paid_by_the_merchants_number(t: _Teller) -> None:
     made = t.deposit(number=t.number())
-    t.moves("names the merchant's number", made.amount, SURE, t.around(made.number), pays=made.key)
+    outcomes = SURE if made.number.isascii() else SAFE
+    t.moves("names the merchant's number", made.amount, outcomes, t.around(made.number), pays=made.key)
 
 
 def _paid_without_a_note(t: _Teller) -> None:

@@ -39,7 +39,7 @@ SEPARATORS = ",\t;"
 DAMAGED = "\ufffd"  # replaces bytes that are no character
 # Characters that surround values so that spreadsheets do not shorten long numbers.
 PADDING = " \t\u3000\xa0`'=\""
-_BACKTICKED = re.compile(r"\s*`[^,;\t]*[,;\t]\s*`")
+_PADDED = re.compile(r"\t+(?=[,;]|$)")  # tabs behind values keep spreadsheets from shortening them
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f]")
 _CHINESE = re.compile("[\u4e00-\u9fff]")
 NO_TABLE = {
@@ -121,15 +121,12 @@ def _encoding(raw: bytes) -> str:
 
 
 def _of_text(text: str) -> Iterator[Row]:
-    """Yield the rows of a CSV text. A quote that is not closed, or closed too early, is part of its value."""
+    """Yield the rows of a CSV text. Quotes that are not in pairs are part of their value, which is then DAMAGED."""
     separator = _separator(text)
     lines = enumerate(io.StringIO(text, newline=None), start=1)
     ahead: list[tuple[int, str]] = []  # lines that were read to find the end of a quoted value
     while (line := ahead.pop(0) if ahead else next(lines, None)) is not None:
         at, whole = line[0], _bounded(*line)
-        if _BACKTICKED.match(whole):  # WeChat: a backtick before each value allows separators in it
-            yield at, re.split(rf"{separator}\s*`", whole.strip("\r\n"))
-            continue
         cells, more = _cells(whole, separator), 0
         while cells is None and whole.count('"') % 2 and more < QUOTED_LINES:
             if more == len(ahead) and (line := next(lines, None)) is not None:
@@ -139,11 +136,17 @@ def _of_text(text: str) -> Iterator[Row]:
             whole += ahead[more][1]
             more += 1
             cells = _cells(whole, separator)
-        if cells is None:
-            yield at, _bounded(at, whole.split("\n", 1)[0]).split(separator)
+        if cells is None:  # the quote is a part of its value, or the rest of the value is missing
+            cells = [
+                cell + DAMAGED if cell.count('"') % 2 else cell for cell in whole.split("\n", 1)[0].split(separator)
+            ]
         else:
             del ahead[:more]
-            yield at + more, cells
+            at += more
+        if len(cells) > 1 and all(cell.lstrip().startswith("`") for cell in cells[:2]):
+            # WeChat: a backtick before each value allows separators in it.
+            cells = re.split(rf"{separator}\s*`", separator.join(cells))
+        yield at, cells
 
 
 def _bounded(at: int, line: str) -> str:
@@ -162,7 +165,8 @@ def _cells(line: str, separator: str) -> list[str] | None:
 
 def _separator(text: str) -> str:
     """Return the separator that most lines have, and equally often."""
-    head = list(islice((line for line in io.StringIO(text, newline=None) if line.strip()), 500))
+    lines = (_PADDED.sub("", line.rstrip("\n")) for line in io.StringIO(text, newline=None))
+    head = list(islice(filter(None, lines), 500))
 
     def regular(separator: str) -> int:
         times, lines = max(Counter(line.count(separator) for line in head).items(), key=lambda each: each[0] * each[1])

@@ -61,9 +61,11 @@ def test_a_damaged_character_costs_its_cell_only(encoding):
         ('B1,"say ""hi"", please",1.00', ["B1", 'say "hi", please', "1.00"]),
         ('B1,5" screen,1.00', ["B1", '5" screen', "1.00"]),
         ('B1,"urgent" payment,1.00', ["B1", 'urgent" payment', "1.00"]),
-        ('B1,"never closed,1.00', ["B1", "never closed", "1.00"]),
+        ('B1,"never closed,1.00', ["B1", "never closed\ufffd", "1.00"]),
         ('B1,"two\nlines",1.00', ["B1", "two\nlines", "1.00"]),
         ("`B1,`a, b,`1.00", ["B1", "a, b", "1.00"]),
+        ('`B1,"`say ""a"",\nb",`1.00', ["B1", 'say "a",\nb', "1.00"]),
+        ("B1\t,a\t,1.00\t", ["B1", "a", "1.00"]),
         ('="B1",a,\'1.00', ["B1", "a", "1.00"]),
     ],
 )

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import date, datetime, timedelta
 from itertools import islice
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
 from openpyxl import load_workbook
 
@@ -40,6 +40,11 @@ DAMAGED = "\ufffd"  # replaces bytes that are no character
 # Characters that surround values so that spreadsheets do not shorten long numbers.
 PADDING = " \t\u3000\xa0`'=\""
 _PADDED = re.compile(r"\t+(?=[,;]|$)")  # tabs behind values keep spreadsheets from shortening them
+_ROW_OR_CELL = re.compile(
+    rb"<(?:\w+:)?(?:(?P<cell>c)(?=[\s/>])|row(?=[\s/>])(?:[^>]*?\sr=[\"'](?P<number>\d{1,10})[\"'])?)"
+)
+_YUAN = re.compile(r"\[\$(¥|￥|CNY|RMB|元)?(-[^\]]*)?\]")
+_CHANGES = re.compile(r"[$€£%]|\[\$|[0#?],+(?![0#?,])|USD|HKD|EUR|GBP|JPY")
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f]")
 _CHINESE = re.compile("[\u4e00-\u9fff]")
 NO_TABLE = {
@@ -187,21 +192,45 @@ def _of_workbook(raw: bytes) -> Iterator[Row]:
             raise OperatorError(N_("The file is a ZIP archive. Unpack it first."))
         if len(parts) > MOST_PARTS or sum(part.file_size for part in parts) > MOST_BYTES:
             raise OperatorError(N_("The workbook is too large. Choose fewer days at a time."))
+        for part in parts:
+            if part.filename.startswith("xl/worksheets/"):
+                with packed.open(part) as content:
+                    _refuse_odd_rows(content)
         # With defusedxml installed, openpyxl refuses entities.
         book = load_workbook(io.BytesIO(raw), read_only=True, data_only=True, keep_links=False)
         sheets = [sheet for sheet in book.worksheets if sheet.sheet_state == "visible"]
-        filled = [sheet for sheet in sheets if next(_of_sheet(sheet), None) is not None]
+        # A row of fewer values can be no payment: a sheet without longer rows has remarks.
+        filled = [sheet for sheet in sheets if any(sum(map(bool, values)) > 2 for _, values in _of_sheet(sheet))]
         if len(filled) > 1:
             names = ", ".join(sheet.title[:40] for sheet in filled[:5])
             text = N_("The workbook has data on several sheets: %(names)s. Save the sheet of the statement alone.")
             raise OperatorError(text, names=names)
-        for sheet in filled:
+        for sheet in filled or sheets[:1]:
             yield from _of_sheet(sheet)
     except OperatorError:
         raise
     except Exception as error:  # openpyxl has no error of its own for damaged workbooks
         log.info("Workbook without readable content: %r", error)
         raise OperatorError(N_("The Excel workbook is damaged. Download it again.")) from error
+
+
+def _refuse_odd_rows(content: IO[bytes]) -> None:
+    """Raise if a row has too many cells, which openpyxl would build first, or does not follow the row before it.
+
+    openpyxl leaves out rows whose number is not above that of the row before.
+    """
+    last = cells = 0
+    rest = b""
+    while block := content.read(2**20):
+        text = rest + block
+        end = max(text.rfind(b"<"), 0)  # a tag may continue in the next block
+        for tag in _ROW_OR_CELL.finditer(text, 0, end):
+            cells = cells + 1 if tag["cell"] else 0
+            number = int(tag["number"] or last + 1) if not tag["cell"] else last
+            if cells > MOST_COLUMNS or not (tag["cell"] or last < number <= LAST_OF_SHEET):
+                raise OperatorError(N_("Line %(line)s of the file is too long."), line=str(number))
+            last = number
+        rest = text[end:]
 
 
 def _of_sheet(sheet: Any) -> Iterator[Row]:
@@ -227,5 +256,8 @@ def _text(cell: Any) -> str:
         return f"{value:%Y-%m-%d}"
     if isinstance(value, int | float) and not isinstance(value, bool):
         # A number cell keeps 15 digits.
-        return f"{value:.14E}" if abs(value) >= 10**15 else str(value) if isinstance(value, int) else f"{value:.15g}"
+        number = f"{value:.14E}" if abs(value) >= 10**15 else f"{value:.15g}"
+        # A format with a currency, a scale or per cent changes what the number says.
+        shown = str(cell.number_format)
+        return f"{number} {shown[:40]}" if _CHANGES.search(_YUAN.sub("", shown)) else number
     return unicodedata.normalize("NFC", str(value))

@@ -163,7 +163,7 @@ _STATUSES = {
         *("成功", "交易成功", "支付成功", "付款成功", "收款成功", "转账成功", "汇款成功", "代发成功", "代付成功"),
         *("入账成功", "到账成功", "处理成功", "划款成功", "出款成功", "已成功", "已收钱", "对方已收钱", "朋友已收钱"),
         *("已收款", "对方已收款", "已存入零钱", "已入账", "已到账", "提现已到账", "已支付", "已付款", "已转账"),
-        *("已完成", "完成", "交易完成", "支付完成", "success", "successful", "succeeded", "completed", "complete"),
+        *("已完成", "交易完成", "支付完成", "success", "successful", "succeeded", "completed"),
         *("paid", "settled", "trade_success", "trade_finished"),
     ),
     Meaning.RETURNED: (

@@ -226,6 +226,12 @@ def test_the_suggested_roles_of_a_bank_are_those_of_its_names():
     assert layouts.suggested(header) == suggested
 
 
+@pytest.mark.parametrize("again", ["流水号,交易时间,收入金额,附言", "交易时间,流水号,支出金额,附言"])
+def test_another_table_below_the_first_one_is_refused(again):
+    with pytest.raises(OperatorError, match="Line 3 names other columns"):
+        received.read(f"{PLAIN}2026-11-25,B1,1.00,x\n{again}\n2026-11-25,B2,1.00,x\n".encode())
+
+
 def test_too_many_rows_are_refused(monkeypatch):
     monkeypatch.setattr(received, "MOST_ROWS", 2)
     with pytest.raises(OperatorError, match="more than 2 rows"):

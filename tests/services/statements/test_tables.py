@@ -31,7 +31,7 @@ def workbook(*rows, sheets=()):
         book.active.append(row)
     for title, state in sheets:
         sheet = book.create_sheet(title)
-        sheet.append(["x"])
+        sheet.append(["x", "y", "z"])
         sheet.sheet_state = state
     raw = io.BytesIO()
     book.save(raw)
@@ -102,7 +102,48 @@ def test_hidden_sheets_are_no_statement():
 
 def test_data_on_two_sheets_is_refused():
     with pytest.raises(OperatorError, match=r"several sheets: Sheet, more\."):
-        cells(workbook(["a"], sheets=[("more", "visible")]))
+        cells(workbook(["a", "b", "c"], sheets=[("more", "visible")]))
+
+
+def test_a_sheet_of_remarks_does_not_count():
+    book = Workbook()
+    book.active.append(["Downloaded", "today"])
+    book.create_sheet("bills").append(["a", "b", "c"])
+    raw = io.BytesIO()
+    book.save(raw)
+    assert cells(raw.getvalue()) == [["a", "b", "c"]]
+
+
+@pytest.mark.parametrize(
+    ("number_format", "text"),
+    [
+        *[(each, "60.5") for each in ("General", "0.00", "#,##0.00", "¥#,##0.00", "[$¥-804]#,##0.00", "[$-804]0.00")],
+        *[
+            (each, "60.5")
+            for each in ('_ "¥"* #,##0.00_ ;_ "¥"* -#,##0.00_ ;_ "¥"* "-"??_ ;_ @_ ', "#,##0.00_);[Red](#,##0.00)")
+        ],
+        *[
+            (each, f"60.5 {each}")
+            for each in ("[$$-409]#,##0.00", "#,##0.00 [$€-407]", "#,##0.00,", "0.00%", '"US$"0.00')
+        ],
+    ],
+)
+def test_a_number_with_a_format_that_changes_it_is_no_plain_number(number_format, text):
+    book = Workbook()
+    book.active["A1"] = 60.5
+    book.active["A1"].number_format = number_format
+    raw = io.BytesIO()
+    book.save(raw)
+    assert cells(raw.getvalue()) == [[text]]
+
+
+@pytest.mark.parametrize(
+    "rows", [b'<row r="2">' + b"<c><v>1</v></c>" * 300_000 + b"</row>", b'<row r="1"><c><v>1</v></c></row>']
+)
+def test_a_row_that_openpyxl_would_build_first_or_leave_out_is_refused(rows):
+    raw = replaced(workbook(["a"]), SHEET, lambda content: content.replace(b"</sheetData>", rows + b"</sheetData>"))
+    with pytest.raises(OperatorError, match="of the file is too long"):
+        cells(raw)
 
 
 def test_a_sheet_may_declare_wrong_dimensions():

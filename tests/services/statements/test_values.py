@@ -119,7 +119,27 @@ def test_a_transaction_id_is_as_the_bank_wrote_it(text):
 @pytest.mark.parametrize(
     "text",
     [
-        *("", "0", "-", "/", "--", "00000000", "----", "N/A", "n/a", "null", "无", "空", "None", "*", "9999999999"),
+        *(
+            "",
+            "0",
+            "-",
+            "/",
+            "--",
+            "00000000",
+            "----",
+            "N/A",
+            "n/a",
+            "null",
+            "无",
+            "空",
+            "None",
+            "*",
+            "9999999999",
+            "#REF!",
+            "#N/A",
+            "#VALUE!",
+            "#DIV/0!",
+        ),
         *("2.02611E+27", "2e+27", "2.0261E27", "202611021234567000000000", "订单1", "a\ufffdb", "a\nb", "x" * 65),
     ],
 )
@@ -138,7 +158,10 @@ def test_placeholders_and_shortened_numbers_are_no_transaction_ids(text):
         (Meaning.RETURNED, "支付成功，已退回 成功(已退汇) 成功/退票"),
         (Meaning.IN_PROGRESS, "提交成功 受理成功 处理中 银行处理中 待审核 等待付款 待对方收款 pending"),
         (Meaning.FAILED, "失败 交易失败 代发失败 交易关闭 已拒绝 已作废 failed Rejected"),
-        (Meaning.UNCLEAR, "未成功 成功率 部分成功 不成功 成功? 已完成审核 支付成功，未知 提交成功/失败 x 1 \ufffd成功"),
+        (
+            Meaning.UNCLEAR,
+            "完成 未成功 成功率 部分成功 不成功 成功? 已完成审核 支付成功，未知 提交成功/失败 x 1 \ufffd成功",
+        ),
     ],
 )
 def test_a_status_is_known_by_whole_words(meaning, texts):

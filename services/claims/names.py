@@ -21,9 +21,8 @@ LEAST_OF_OURS = 12  # characters of a part of an order number: the first eight a
 
 _OURS = re.compile(r"(?=(20[0-9]{22}))")
 _WORD = re.compile(r"[a-z0-9_\-]+")
-_LOOSE = re.compile(r"[a-z0-9_\-]+|[a-z0-9]+|[0-9]+|\S+")
 _PART = re.compile(rf"[a-z0-9]{{{LEAST},}}")
-_RUN = re.compile(rf"[a-z]{{{search.LEAST},}}|[0-9]{{{search.LEAST},}}")
+_RUN = re.compile(rf"[A-Za-zＡ-Ｚａ-ｚ]{{{search.LEAST},}}|[0-9]{{{search.LEAST},}}|[０-９]{{{search.LEAST},}}")
 _PAYOUT = re.compile(r"(?<![a-z0-9])p([0-9]{1,12})-([0-9]{1,6})(?![0-9])")
 
 
@@ -75,14 +74,13 @@ class Names:
 
     def theirs(self, note: str) -> dict[str, list[Order]]:
         """Return the channel's orders whose merchant's number is a whole word of the note, by the folded number."""
-        words = dict.fromkeys(_LOOSE.findall(folded(note)))
-        words |= {word: None for text in (folded(note), compact(note)) for word in _words(text)}
+        words = {word: None for text in (folded(note), compact(note)) for word in _words(text)}
         return {word: list(self._by_number[word]) for word in words if self._by_number.get(word)}
 
     def with_number(self, number: str) -> list[Order] | None:
         """Return the channel's orders with this merchant's number in any spelling; None if this is uncertain."""
         found = {order.id: order for order in self._by_number.get(folded(number), [])}
-        alike = self._alike(folded(number))
+        alike = self._alike(number)
         if alike is None:
             return None
         found |= {order.id: order for order in alike if folded(order.merchant_order_no) == folded(number)}
@@ -103,13 +101,11 @@ class Names:
                 within = Order.order_no.between(part.ljust(24, "0"), part.ljust(24, "9"))
                 found |= {order.id: order for order in Order.select().where(within).limit(AT_ONCE)}
             found |= {order.id: order for order in self.open if order.order_no.endswith(part)}
-        alike = self._alike(text)
+        alike = self._alike(note)
         if alike is None:
             return None
-        for order in {order.id: order for order in (*self.open, *alike)}.values():
-            number = self._compact.get(order.id) or compact(order.merchant_order_no)
-            contained = len(number) >= LEAST and number in joined
-            if contained or any(number.startswith(part) or number.endswith(part) for part in parts):
+        for order in (*self.open, *alike):
+            if order.id not in found and _may_have(text, joined, order.merchant_order_no):
                 found[order.id] = order
         return list(found.values())
 
@@ -125,7 +121,8 @@ class Names:
         Returns None if more orders than the index lists contain a run that may be a number.
         """
         found: dict[int, Order] = {}
-        for run in dict.fromkeys(_RUN.findall(text)):
+        words = [each for spelling in (text, folded(text)) for each in (*_RUN.findall(spelling), *spelling.split())]
+        for run in dict.fromkeys(word for word in words if len(word) >= search.LEAST):
             candidates = self._containing(run)
             if candidates is None and run.isdecimal() and len(run) >= LEAST:
                 return None
@@ -143,6 +140,14 @@ class Names:
                 orders.extend(Order.select().where(Order.id > reached, Order.merchant_order_no.contains(run)))
                 self._searched[run] = [order for order in orders if order.channel_id == self.channel.id]
         return self._searched[run]
+
+
+def _may_have(text: str, joined: str, number: str) -> bool:
+    """Return whether a folded and a compact note may have a merchant's number: its beginning or end, or a short one."""
+    bare = compact(number)
+    if len(bare) >= LEAST:
+        return bare[:LEAST] in joined or bare[-LEAST:] in joined
+    return bool(bare) and re.search(rf"(?<![a-z0-9]){re.escape(folded(number))}(?![a-z0-9])", text) is not None
 
 
 def is_whole(word: str, note: str) -> bool:
@@ -166,14 +171,16 @@ def _ours(note: str) -> list[str]:
 
 
 def _words(text: str) -> list[str]:
-    """Return the whole words of a text without blanks."""
-    return [text, *re.findall(r"[a-z0-9_\-]+|[0-9]+", text)]
+    """Return the words of a text that may be numbers, longest kinds first."""
+    kinds = (r"[A-Za-z0-9_\-]+", r"[A-Za-z0-9]+", r"[0-9]+")
+    found = [text, *text.split(), *(word for kind in kinds for word in re.findall(kind, text))]
+    return list(dict.fromkeys(word for word in found if word))
 
 
 def _spellings(note: str) -> Iterator[str]:
     """Yield the words of a note as merchants may have written them."""
     for text in (note.strip(), folded(note), compact(note)):
-        for word in {*_LOOSE.findall(text), *re.findall(r"[A-Za-z0-9_\-]+|\S+", text), *_words(text)} - {""}:
+        for word in _words(text):
             yield from {word, word.upper(), word.lower()}
 
 

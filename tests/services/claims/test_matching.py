@@ -211,6 +211,9 @@ def test_a_number_that_may_be_cut_off_identifies_none_of_its_amount(claimed, mat
     [
         ("A-1", "A-1"),
         ("12", "订单12"),
+        ("Ab9", "订单Ab9号"),
+        ("ＳＨＯＰ100200", "转账ＳＨＯＰ100200"),
+        ("SHOP#100/1", "转账SHOP#100/1谢谢"),
         ("订单 77/2026", "订单 77/2026"),
         ("SHOP#100/1", "shop#100/1"),
         ("SHOP-1001", "SHOP 1001"),
@@ -231,6 +234,13 @@ def test_what_may_name_an_order_is_not_matched_by_the_amount(claimed, matched, f
     found = matched(payment("B1", "100.00", note))
     assert found.matched == []
     assert named(found) == {"B1": [order_no]}
+
+
+@pytest.mark.parametrize("note", ["(9/Z)", "订单9/z号", "9/Z 谢谢"])
+def test_an_odd_number_of_an_open_order_is_not_matched_by_the_amount(claimed, matched, note):
+    order_no = claimed("60.00", merchant_order_no="9/Z")
+    claimed("100.00")
+    assert named(matched(payment("B1", "100.00", note))) == {"B1": [order_no]}
 
 
 @pytest.mark.parametrize("part", [slice(0, 14), slice(0, 23), slice(18, 24)], ids=["short", "long", "last digits"])

@@ -12,7 +12,10 @@ from models.tables.order import Order, PaymentException
 
 LONGEST_ID = 64  # characters
 _SHORTENED = re.compile(r"[0-9](\.[0-9]+)?e\+?[0-9]+", re.ASCII | re.IGNORECASE)
-_NO_ID = {"无", "空", "暂无", "none", "null", "nan", "n/a", "#n/a", "nil", "undefined"}
+_NO_ID = {
+    *("无", "空", "暂无", "none", "null", "nan", "n/a", "nil", "undefined"),
+    *("#n/a", "#ref!", "#value!", "#name?", "#num!", "#div/0!", "#null!", "#spill!", "#calc!"),  # of a spreadsheet
+}
 _NONE = SQL("''")  # written out, so that both databases can use the partial indexes
 
 

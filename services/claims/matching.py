@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import NamedTuple
 
+import business_clock
 from models.tables.channel import Channel
 from models.tables.merchant import Merchant
 from models.tables.order import (
@@ -36,7 +37,8 @@ from services.orders.positions import RETURNED
 from services.statements import received
 from services.statements.received import Kind, Movement
 
-BOOKED_LATE = 3 * 86_400  # seconds by which a bank may date a payment later than an operator confirmed it
+A_DAY = 86_400
+BOOKED_LATE = 3 * A_DAY  # seconds by which a bank may date a payment later than an operator confirmed it
 MOST_EXCEPTIONS = 10_000  # newest exceptions that are searched for payments without a transaction ID
 DAMAGED = "\ufffd"
 
@@ -45,6 +47,7 @@ SAME_AMOUNT = N_("Several payments in the file have this amount, and their notes
 OTHER_AMOUNT = N_("The note names this order, whose amount is different.")
 NOT_CLAIMED = N_("Only an unclaimed deposit has this amount, and the note does not name it.")
 TOO_EARLY = N_("The payment is older than this order.")
+IN_THE_FUTURE = N_("The time of the payment is in the future.")
 PAID_BEFORE = N_("Another payment in the file is for the same order.")
 ENDED = N_("The note names this order, which no longer waits for a payment.")
 ELSEWHERE = N_("The note names this order of another channel.")
@@ -57,7 +60,7 @@ OTHER_RECORD = N_("This transaction ID is recorded with another amount.")
 NAMES_SEVERAL = N_("The note names several orders.")
 NOT_UNIQUE = N_("Several orders of the channel have the number in the note.")
 MAY_NAME = N_("The note may name another order.")
-DAMAGED_NOTE = N_("The note has damaged characters, so it may name another order.")
+DAMAGED_NOTE = N_("The note has damaged characters.")
 NO_TIME = N_("The time of the payment is unknown, so the amount alone does not identify it.")
 UNNUMBERED = N_(
     "This order of the same amount was confirmed without a transaction ID, so this payment may be recorded already."
@@ -223,6 +226,9 @@ class _Matching:
 
     def _by_number(self, line: Movement) -> bool:
         """Match a payment whose note names an order, or leave it to an operator; False if it names none."""
+        if DAMAGED in line.note:
+            self._decide(line, DAMAGED_NOTE, self._named(line) or self.by_amount[line.amount or 0])
+            return True
         ours = self.names.ours(line.note)
         if ours:
             self._about(line, ours)
@@ -238,8 +244,6 @@ class _Matching:
             self._decide(line, several, _unique([named, same or []]))
         elif not word:
             self._decide(line, MAY_NAME, named)
-        elif DAMAGED in line.note:
-            self._decide(line, DAMAGED_NOTE, named)
         elif others := self._others(line, word):
             self._decide(line, MAY_NAME, _unique([named, others]))
         else:
@@ -290,8 +294,6 @@ class _Matching:
             why = AMOUNT_TAKEN_BACK
         elif line.amount in self.unnumbered:
             why, about = UNNUMBERED, self.unnumbered[line.amount]
-        elif DAMAGED in line.note:
-            why = DAMAGED_NOTE
         elif len(line.note) >= received.LONGEST_NOTE:
             why = MAY_NAME  # the rest of the note was not read
         elif (possible := self.names.possible(line.note)) is None or possible:
@@ -305,6 +307,8 @@ class _Matching:
         why = PAID_BEFORE if order.id in self.taken else IN_QUESTION if open_exceptions(order) else ""
         if line.until is not None and line.until < order.createtime:
             why = TOO_EARLY
+        if line.since is not None and line.since > business_clock.now() + A_DAY:
+            why = IN_THE_FUTURE
         if not why and self.matched == MOST:
             why = TOO_MANY
         if why:

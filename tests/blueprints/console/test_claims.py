@@ -358,7 +358,7 @@ def test_confirming_without_a_transaction_id_says_what_it_costs(ask, claimed, pa
     assert told not in flask("order", "paid", claimed("20.00"), "--reference", "BANK-1").stderr
 
 
-@pytest.mark.parametrize("typed", ["-", "0", "00000000", "2.02611E+27", "无"])
+@pytest.mark.parametrize("typed", ["-", "0", "00000000", "2.02611E+27", "无", "#REF!"])
 def test_a_placeholder_is_not_a_transaction_id(claimed, refuses, console, ask, typed):
     order_no = claimed("10.00")
     assert f"{typed} is not a transaction ID." in refuses("order", "paid", order_no, "--reference", typed)

@@ -320,11 +320,19 @@ def test_a_payment_without_a_readable_time_is_not_matched_by_amount(claimed, mat
     assert pairs(matched(payment("B1", "88.00", order_no, since=None))) == {"B1": order_no}
 
 
-def test_a_damaged_note_is_not_matched_by_amount(claimed, matched):
+def test_a_payment_with_a_damaged_note_is_to_decide(claimed, matched):
     order_no = claimed("88.00", merchant_order_no="SHOP-1001")
-    for note in ("订\ufffd", "SHOP-1001\ufffd"):
-        assert reasons(matched(payment("B1", "88.00", note))) == {"B1": matching.DAMAGED_NOTE}
-    assert pairs(matched(payment("B1", "88.00", f"\ufffd {order_no}"))) == {"B1": order_no}
+    for note in ("订\ufffd", "SHOP-1001\ufffd", f"\ufffd {order_no}"):
+        found = matched(payment("B1", "88.00", note))
+        assert reasons(found) == {"B1": matching.DAMAGED_NOTE}
+        assert named(found) == {"B1": [order_no]}
+
+
+def test_a_payment_of_the_future_is_to_decide(claimed, matched):
+    order_no = claimed("88.00")
+    for note in ("", order_no):
+        late = payment("B1", "88.00", note, since=business_clock.now() + 2 * DAY)
+        assert reasons(matched(late)) == {"B1": matching.IN_THE_FUTURE}
 
 
 @pytest.fixture(params=["claim", "late payment", "late payment that was credited", "another amount"])

@@ -329,12 +329,20 @@ def _unclear(
         return OperatorError(N_("It has a different account number."))
     meaning = _meaning(reported)
     is_bounce = all(values.plain(text) in BOUNCED for text in reported.said[Role.STATUS])
+    told = (*reported.said[Role.REASON], *reported.others)
+    if meaning is Meaning.PAID and any(_contradicts(text) for text in told):
+        return OperatorError(N_("Another column says that it failed or was returned."))
     if meaning is Meaning.RETURNED and line.result != SENT and order.status == CONFIRMED and not is_bounce:
         return OperatorError(N_("The bank returned it, but it is not recorded as sent."))
     return {
         Meaning.IN_PROGRESS: OperatorError(N_("The bank has it in progress.")),
         Meaning.UNCLEAR: OperatorError(N_("Its result is not a known word.")),
     }.get(meaning)
+
+
+def _contradicts(text: str) -> bool:
+    """Return whether a text next to a success speaks of a failure or return."""
+    return values.speaks_of_return(text) or values.status(text) in (Meaning.RETURNED, Meaning.FAILED)
 
 
 def _is_account(text: str, account: str) -> bool:

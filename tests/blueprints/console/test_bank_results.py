@@ -153,7 +153,7 @@ def test_a_file_that_is_no_table_is_refused(out, upload, console, content, messa
         ("编号,状态\r\nP1-1,成功", "The file has no known column for: 付款金额 / "),
         ("编号,金额,状态,退票标志\r\nP1-1,10.00,成功,是", "Column 退票标志 is not known"),
         ("编号,金额,状态,二次处理状态\r\nP1-1,10.00,成功,失败", "Column 二次处理状态 is not known"),
-        ("编号,金额,状态,说明\r\nP1-1,10.00,成功,已退票", "Column 说明 is not known"),
+        ("编号,金额,状态,核对\r\nP1-1,10.00,成功,已退票", "Column 核对 is not known"),
         ("编号,金额,状态,网银流水号\r\nP1-1,10.00,成功,B-1", "Column 网银流水号 is not known"),
     ],
 )
@@ -336,6 +336,15 @@ def test_all_columns_with_a_result_or_an_amount_must_agree(out, result):
         ["P1-3", "10", "10.00", "成功", "交易成功"],
     ]
     assert effects(result(path, [header, *rows])) == {"unclear": 2, "paid": 1}
+
+
+@pytest.mark.parametrize("note", ["已退票", "户名不符，退汇", "失败"])
+@pytest.mark.parametrize("column", ["备注", "失败原因"])
+def test_a_success_next_to_a_failure_is_unclear(note, column, out, result):
+    _, path = out("10.00", "10.00")
+    header = ["编号", "金额", "状态", column]
+    rows = [["P1-1", "10.00", "成功", note], ["P1-2", "10.00", "成功", "处理成功"]]
+    assert effects(result(path, [header, *rows])) == {"unclear": 1, "paid": 1}
 
 
 @pytest.mark.parametrize("reference", ["", "-", "0", "00000000", "/"])

@@ -160,7 +160,7 @@ def names_another_order(s: Statement) -> frozenset[int]:
 def a_digit_of_the_number_is_missing(s: Statement) -> frozenset[int]:
     one = s.rng.choice(s.named)
     s.put(one, NOTE, re.sub(r"\d(?=\D|$)", "", s.get(one, NOTE), count=1))
-    return s.all  # the only claim of its amount, with a note that names no order: the amount may say whose it is
+    return s.all  # the only claim of its amount, with a note that names no order: the amount may identify it
 
 
 def rest_of_the_row_in_the_note(s: Statement) -> frozenset[int]:
@@ -383,7 +383,7 @@ def _bytes(movements: list[Movement], rng: Random) -> Iterator[Corrupted]:
     for name, content, may in (
         ("an amount with a damaged byte", changed(amount, b"\xff" + amount[1:]), one),
         ("an amount with a NUL", changed(amount, amount[:1] + b"\0" + amount[1:]), one),
-        ("a note with damaged bytes", changed(note, b"\xff\xff" + note[2:]), one),
+        ("a note with damaged bytes before the number", changed(note, b"\xff\xff" + note[2:]), s.all),
         ("an order number with a damaged byte", changed(note, note[:-3] + b"\xff" + note[-2:]), one),
         ("an ID with a damaged byte", changed(mine, mine[:-1] + b"\xff"), one),
         ("a header with damaged bytes", changed(credit, b"\xff\xff" + credit[2:]), NOTHING),

@@ -15,7 +15,7 @@ The names and the order of the columns are facts from public examples of real ex
 - JD: the example file of deb-sig/double-entry-generator.
 
 Numbers, balances and texts are made up. A layout without a column for a fact (a status, a currency) can't write
-movements for which that fact matters: `writes` says so.
+movements for which that fact matters: `writes` is false for them.
 """
 
 from __future__ import annotations
@@ -79,8 +79,12 @@ class Layout:
         return known_status and known_id and (movement.currency == "CNY" or self.has_currency)
 
     def outcomes(self, movement: Movement) -> frozenset[str]:
-        """Return what a careful reader of this layout may make of a movement: without an ID, it may always ask."""
-        return movement.outcomes if self.has_id else movement.outcomes | {DECIDE}
+        """Return what a careful reader of this layout may make of a movement.
+
+        It may ask about each row without an ID, and where a note without quotes has the layout's own separator.
+        """
+        may_ask = not self.has_id or (self.bare and ",`" in movement.note)
+        return movement.outcomes | {DECIDE} if may_ask else movement.outcomes
 
     def column(self, name: str) -> int:
         """Return the index of the column with this header."""
@@ -130,7 +134,7 @@ def _in_or_out(movement: Movement) -> bool:
 
 
 def income(zero: str = "") -> Write:
-    """The amount that came in; a red entry is negative. `zero` is what stands for none."""
+    """The amount that came in; a red entry is negative. `zero` is the text for none."""
 
     def cell(m: Movement, rng: Random) -> str:
         style = "sign at the end" if m.red and rng.random() < 0.5 else m.amount_as

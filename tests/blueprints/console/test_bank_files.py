@@ -91,7 +91,7 @@ def read(sign_in):
 
 
 class Read:
-    """The page about a statement: each row of the file with what became of it.
+    """The page about a statement: each row of the file with its result.
 
     `is_read` is false if the file was refused or its columns are unknown. `orders` are the references by the numbers
     of the orders that a confirmation would complete.
@@ -370,7 +370,7 @@ def settle(send, console):
 
 
 def ends(payouts):
-    """Return what became of the payouts: paid, failed, or unclear while the batch still waits for the result."""
+    """Return the result of the payouts: paid, failed, or unclear while the batch still waits for the result."""
     words = {None: results.OPEN, "sent": results.PAID, "failed": results.REFUSED}
     found = {}
     for each in payouts:

@@ -111,6 +111,14 @@ class Money(RuleBasedStateMachine):
     def the_operator_rejects(self, order: str) -> None:
         self._command("order", "reject", order, "--reason", "no")
 
+    @rule(order=orders)
+    def the_bank_returns_a_payout(self, order: str) -> None:
+        self._command("order", "returned", order, "--yes")
+
+    @rule(channel=st.sampled_from([1, 2, 3]), days=st.sampled_from([0, 1, 1]))
+    def a_channel_gets_a_settlement_delay(self, channel: int, days: int) -> None:
+        self._command("channel", "set", str(channel), "--settlement-days", str(days))
+
     @rule(order=orders, how=st.sampled_from(["--credit", "--refund", "--complete", "--cancel"]))
     def the_operator_settles_an_exception(self, order: str, how: str) -> None:
         self._command("order", "settle", order, how)
@@ -180,12 +188,13 @@ class Money(RuleBasedStateMachine):
         actual = fn.COALESCE(fn.SUM(Order.merchant_actual_amount), 0)
         credited = Order.select(actual).where(Order.order_type == 1, Order.status == COMPLETED).scalar()
         spent = Order.select(actual).where(Order.order_type == 2, Order.status == COMPLETED).scalar()
+        by_decision = Posting.purpose.startswith("exception ") | Posting.purpose.startswith("return ")
         by_hand = (
             Entry.select(fn.COALESCE(fn.SUM(Entry.amount), 0))
             .join(Posting)
             .switch(Entry)
             .join(LedgerAccount)
-            .where(Posting.purpose.startswith("exception "), LedgerAccount.kind == "available")
+            .where(by_decision, LedgerAccount.kind == "available")
             .scalar()
         )
         row = accounts.balances()["demo"]
@@ -193,7 +202,7 @@ class Money(RuleBasedStateMachine):
         out_after_all = (PaymentException.kind == PAYOUT_CONFLICT) & (Order.status == CANCELLED)
         moves = (PaymentException.resolution == CREDIT) | ((PaymentException.resolution == COMPLETE) & out_after_all)
         settled = PaymentException.select().join(Order).where(moves).count()
-        assert Posting.select().where(Posting.purpose.startswith("exception ")).count() == settled
+        assert Posting.select().where(by_decision).count() == settled
 
     @invariant()
     def every_open_order_has_a_next_step(self) -> None:

@@ -18,6 +18,7 @@ def settings_of_app():
 def seeded_orders(demo, flask, api):
     """All of the merchant's orders, of the demo content with orders, as the list shows them."""
     flask("seed", "--orders", SEEDED)
+    api.buy()  # a pending one
     pages = [api.listed(limit=100, page=page).data["list"] for page in (1, 2)]
     return [order for page in pages for order in page]
 

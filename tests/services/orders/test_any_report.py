@@ -7,6 +7,8 @@ import pytest
 
 from gateways.base import Report, State
 from gateways.sandbox.driver import SandboxDriver
+from models.tables.order import BUY
+from services.orders import next_step
 from services.orders.positions import RESOLUTIONS
 from tests.services.walks import SANDBOX, sell_accepted, sell_rejected
 
@@ -51,6 +53,10 @@ def test_any_reports_are_settled_and_a_repeated_one_changes_nothing(
 
     def money(order_no):
         found = order_details(order_no)
+        assert next_step.missing(1) == [], (seed, told)
+        if found["status"] == "confirmed" and found["order_type"] == BUY:
+            own = {each["reference"] for each in found["exceptions"] if each["resolution"] is None}
+            assert found["due_at"] or found["channel_reference"] in own, (seed, told)
         kept = ("id", "reference", "kind", "amount", "resolution", "code")
         return found["status"], found["ledger"], [[each.get(name) for name in kept] for each in found["exceptions"]]
 

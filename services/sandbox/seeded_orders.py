@@ -1,4 +1,4 @@
-"""Demo orders in all states over the last ten months: always the same sequence, inserted in bulk."""
+"""Demo orders of the last ten months: always the same sequence, inserted in bulk; open ones have a next step."""
 
 from __future__ import annotations
 

@@ -19,12 +19,15 @@ MOST_HEADERS = 40  # rows that can be chosen as the header
 
 
 def confirmed(head: list[Row], check: Callable[[Layout], None]) -> Layout | None:
-    """Return the layout that the form has for a file with these first rows; None if the form asks nothing.
+    """Return the layout that the form has for a file with these first rows; None if the form has none.
 
     Raises:
-        UnknownLayout: the form is about other columns, or its roles do not pass the check.
+        UnknownLayout: the operator wants to choose again, the form is about other columns, or its roles do not pass the
+            check.
     """
     roles = request.form.getlist("role")
+    if not roles and request.form.get("again"):
+        raise UnknownLayout(head, N_("Choose the content of each column."))
     if not roles:
         return None
     header = next((layouts.header_of(cells) for at, cells in head if str(at) == request.form.get("header")), [])

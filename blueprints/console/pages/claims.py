@@ -24,7 +24,7 @@ from services.errors import N_, OperatorError
 from services.orders import next_step
 from services.security import audit
 from services.statements import kept_layouts, layouts, received, tables
-from services.statements.layouts import Role, UnknownLayout
+from services.statements.layouts import Layout, Role, UnknownLayout
 
 MOST_SHOWN = 5  # refusals that a message names
 ROLES = {
@@ -194,18 +194,19 @@ def match() -> Any:
     try:
         channel = _chosen_channel()
         _, content = uploads.received("file")
-        found = tables.alone(_matched, channel, content)
+        layout, found = tables.alone(_matched, channel, content)
     except UnknownLayout as unknown:
         return _columns_page(channel, unknown)
     except OperatorError as refusal:
         return _upload_page(message_of(refusal))
     detail = f"{len(found.rows)} rows, {len(found.matched)} matched"
     audit.record(access.actor(), "match statement", "channel", str(channel.id), detail)
-    return _matches_page(channel, found)
+    return _matches_page(channel, layout, found)
 
 
-def _matched(channel: Channel, content: bytes) -> matching.Matches:
-    return matching.match(channel, _read(channel, content).rows)
+def _matched(channel: Channel, content: bytes) -> tuple[Layout, matching.Matches]:
+    statement = _read(channel, content)
+    return statement.layout, matching.match(channel, statement.rows)
 
 
 def _read(channel: Channel, content: bytes) -> received.Statement:
@@ -254,13 +255,13 @@ OUTCOMES = {
 }
 
 
-def _matches_page(channel: Channel, found: matching.Matches) -> str:
+def _matches_page(channel: Channel, layout: Layout, found: matching.Matches) -> str:
     by_order = {match.orders[0].order_no: match for match in found.matched}
     rows = decisions.preview(RECEIVED, decisions.find(by_order))
     counted = [(OUTCOMES[outcome], found.sums(outcome)) for outcome in OUTCOMES]
     return render_template(
         "console/claims/matches.html",
-        **{"channel": channel, "by_order": by_order, "rows": rows, "sums": _sums(rows)},
+        **{"channel": channel, "layout": layout, "by_order": by_order, "rows": rows, "sums": _sums(rows)},
         **{"counted": [*counted, (gettext("File"), found.sums())]},
         others=[(outcome.name, OUTCOMES[outcome], found.of(outcome)) for outcome in list(OUTCOMES)[1:]],
         **{"send_to": url_for(".confirm_all"), "most": 100, "message_of": message_of},

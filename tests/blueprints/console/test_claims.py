@@ -305,7 +305,14 @@ def test_the_columns_of_another_bank_are_asked_for_once_and_kept(console, page, 
     matched = answered(["time", "reference", "amount", "direction", "note"])
     assert matched.status_code == 200
     assert order_no in matched.text
-    assert upload(text).status_code == 200, "the columns are known now"
+    known = upload(text)
+    assert known.status_code == 200, "the columns are known now"
+    assert "Columns as in: Confirmed columns" in known.text
+    del form["role"]
+    again = answered([])
+    assert again.status_code == 200, "without roles they stay"
+    form["again"] = "1"
+    assert "Choose the content of each column." in answered([]).text
     entry = AuditEntry.get(AuditEntry.action == "confirm columns")
     assert (entry.key, entry.detail) == ("3", "日期=time, 凭证=reference, 金额=amount, 收/支=direction, 说明=note")
 

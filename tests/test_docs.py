@@ -26,7 +26,7 @@ PLAIN = [page for page in PAGES if page.name != "CHANGELOG.md" and not page.is_r
 IN_BOTH_LANGUAGES = (
     *("README", "quickstart", "integrating", "signing", "callbacks", "payment-page", "returning", "errors"),
     *("console", "drivers", "epay", "epay-inbound", "wechatpay", "alipay", "guides/containers"),
-    *("guides/bank-files", "guides/withdrawals"),
+    *("guides/bank-files", "guides/withdrawals", "guides/daily-work", "reconciling"),
 )
 
 

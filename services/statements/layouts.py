@@ -166,20 +166,16 @@ def check(layout: Layout) -> None:
 
 # --- columns without a role that would change what a row means
 
+A_DIRECTION = N_("Column %(name)s looks like a direction but is not used. Choose its content.")
+A_CURRENCY = N_("Column %(name)s looks like a currency but is not used. Choose its content.")
 A_STATUS = N_("Column %(name)s looks like a status but is not used. Choose its content.")
 _LOOKS = (
     (
         re.compile("收/?支|^收/?付(标志|类型)?$|借/?贷|方向|[来往]账标志|往来标志|dr/cr|debit/credit|direction"),
-        N_("Column %(name)s looks like a direction but is not used. Choose its content."),
+        A_DIRECTION,
     ),
-    (
-        re.compile("币种|币别|货币|currency"),
-        N_("Column %(name)s looks like a currency but is not used. Choose its content."),
-    ),
-    (
-        re.compile("状态|处理结果|交易结果|status|result"),
-        N_("Column %(name)s looks like a status but is not used. Choose its content."),
-    ),
+    (re.compile("币种|币别|货币|currency"), A_CURRENCY),
+    (re.compile("状态|处理结果|交易结果|status|result"), A_STATUS),
 )
 _TEXTS = re.compile("名称|商品|说明|备注|摘要|附言|用途|note|remark|name")  # people write anything there
 _CURRENCIES = {"usd", "hkd", "eur", "jpy", "gbp", "美元", "美金", "港币", "港元", "欧元", "日元", "英镑", "840", "344"}
@@ -211,11 +207,11 @@ def looks_like(name: str, cells: Iterable[str]) -> str:
         return ""
     found = {values.plain(cell) for cell in cells} - {"", "/", "-", "--"}
     if found and all(values.direction(cell) is not Direction.UNKNOWN for cell in found):
-        return _LOOKS[0][1]
+        return A_DIRECTION
     if found and all(cell in _CURRENCIES or values.is_yuan(cell) for cell in found):
-        return _LOOKS[1][1]
+        return A_CURRENCY
     if found and all(values.status(cell) is not Meaning.UNCLEAR for cell in found):
-        return _LOOKS[2][1]
+        return A_STATUS
     return ""
 
 

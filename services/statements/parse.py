@@ -25,6 +25,18 @@ SUMMARY = ("总", "合计", "汇总", "小计")
 _FEE = re.compile(r"[+-]?([0-9]{1,13}|[0-9]{1,3}(?:,[0-9]{3}){1,3})(\.[0-9]{1,8})?", re.ASCII)
 
 
+# By what a column looks like that the comparison would ignore.
+UNREAD = {
+    layouts.A_DIRECTION: N_(
+        "Column %(name)s looks like a direction, which the comparison does not read. Use a file of one direction "
+        "without this column."
+    ),
+    layouts.A_CURRENCY: N_(
+        "Column %(name)s looks like a currency but is not read. Specify it with --column currency=%(name)s."
+    ),
+}
+
+
 class NoStatus(OperatorError):
     """The file has no status column, so each of its lines would count as a completed payment."""
 
@@ -117,8 +129,8 @@ def _refuse_unread(header: list[str], read: set[str], sample: list[tables.Row]) 
     for place, name in enumerate(header):
         cells = (cells[place] for _, cells in sample if place < len(cells))
         why = "" if name in read else layouts.looks_like(layouts.bare(name), cells)
-        if why and why != layouts.A_STATUS:
-            raise OperatorError(why, name=name[:40] or str(place + 1))
+        if why in UNREAD:
+            raise OperatorError(UNREAD[why], name=name[:40] or str(place + 1))
 
 
 def _data(rows: Iterable[tables.Row], header: list[str], number: int) -> Iterator[tables.Row]:

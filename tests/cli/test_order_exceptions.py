@@ -61,7 +61,7 @@ def test_a_payout_of_a_wrong_amount_is_completed_or_cancelled_by_the_operator(fl
     assert (api.status(withdrawal), balances()) == ("cancelled", (1_000_000, 0))
 
 
-@pytest.mark.parametrize("amount", ["-5", "-0.01", "0", "1.005", "abc", "1e99"])
+@pytest.mark.parametrize("amount", ["-5", "-0.01", "1.005", "abc", "1e99"])
 def test_an_impossible_amount_changes_nothing(refuses, flask_json, deposit, amount):
     before = flask_json("order", "show", deposit)
     assert "--amount" in refuses("order", "paid", deposit, "--amount", amount)

@@ -32,7 +32,7 @@ def _row(header, **facts):
 def _wechat(order_no, reference, amount, refunded=""):
     """WeChat Pay's 交易账单: a backtick before each value, and sums at the end."""
     facts = {"交易时间": STAMP, "商户订单号": order_no, "微信订单号": reference, "商品名称": "Order, with a comma"}
-    facts |= {"交易状态": "REFUND" if refunded else "SUCCESS", "手续费": "0.60000", "费率": "0.60%"}
+    facts |= {"交易状态": "REFUND" if refunded else "SUCCESS", "手续费": "0.60000", "费率": "0.60%", "货币种类": "CNY"}
     facts |= {"订单金额": "0.00" if refunded else amount, "申请退款金额": refunded or "0.00"}
     line = ",".join(f"`{value}" for value in _row(WECHAT_HEADER, **facts))
     sums = "总交易单数,应结订单总金额,退款总金额,充值券退款总金额,手续费总金额,订单总金额,申请退款总金额"

@@ -120,7 +120,9 @@ def moment(text: str) -> tuple[int, int]:
         except ValueError:  # there is no such day, which each version of Python says in other words
             pass
         else:
-            if not (hour and not minute) and not (noon is not None and int(hour or 0) > 12):
+            # A clock column in a spreadsheet loses zeros: 930 may be 9:30 or 0:09:30.
+            is_short = bool(minute_2 and not second_2 and " " in given)
+            if not is_short and not (hour and not minute) and not (noon is not None and int(hour or 0) > 12):
                 return _span(start, length)
     raise Unreadable(N_("not a time such as 2026-05-01 12:00:00: %(value)s"), value=repr(text[:40]))
 
@@ -213,11 +215,18 @@ _SUM = re.compile(r"[(]?[¥]?\d[\d,]*(\.\d+)?元?[)]?$", re.ASCII)  # 已退款(
 
 
 def status(text: str) -> Meaning:
-    """Return what a status says, by whole known words. Of several, such as 支付成功，已退回, a return counts."""
-    parts = [part for part in re.split(r"[,;:。、/|()\[\]]+", _SUM.sub("", plain(text))) if part]
+    """Return what a status says, by whole known words. Of several, such as 支付成功，已退回, a return counts.
+
+    A return may state its amount.
+    """
+    given = plain(text)
+    without_sum = _SUM.sub("", given)
+    parts = [part for part in re.split(r"[,;:。、/|()\[\]]+", without_sum) if part]
     found = {_MEANING_OF.get(part, Meaning.UNCLEAR) for part in parts}
     if Meaning.RETURNED in found and Meaning.UNCLEAR not in found:
         return Meaning.RETURNED
+    if without_sum != given:
+        return Meaning.UNCLEAR
     return found.pop() if len(found) == 1 else Meaning.UNCLEAR
 
 

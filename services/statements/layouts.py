@@ -175,10 +175,17 @@ _LOOKS = (
         A_DIRECTION,
     ),
     (re.compile("币种|币别|货币|currency"), A_CURRENCY),
-    (re.compile("状态|处理结果|交易结果|status|result"), A_STATUS),
+    (
+        re.compile(
+            "状态|处理结果|交易结果|status|result|退款|退回|退汇|退票|冲正|冲销|冲[账帐]|撤销|红字|refund|revers"
+        ),
+        A_STATUS,
+    ),
 )
 _TEXTS = re.compile("名称|商品|说明|备注|摘要|附言|用途|note|remark|name")  # people write anything there
-_CURRENCIES = {"usd", "hkd", "eur", "jpy", "gbp", "美元", "美金", "港币", "港元", "欧元", "日元", "英镑", "840", "344"}
+_CODES = {"840", "344"}  # of USD and HKD
+_CURRENCIES = {"usd", "hkd", "eur", "jpy", "gbp", "美元", "美金", "港币", "港元", "欧元", "日元", "英镑"} | _CODES
+_CURRENCY = re.compile(r"(?:币种|币别|货币|currency) ?: ?([^\s:,;()]+)", re.IGNORECASE)  # of the account: 币种:美元
 
 
 def refuse_unread(columns: Columns, head: list[Row], body: list[Row]) -> None:
@@ -198,19 +205,32 @@ def refuse_unread(columns: Columns, head: list[Row], body: list[Row]) -> None:
                 raise UnknownLayout(head, why, name=name[:40] or str(place + 1))
 
 
+def refuse_other_currencies(above: list[Row]) -> None:
+    """Raise OperatorError if a row above the header says that the account has another currency than the yuan."""
+    for cell in (values.half_width(cell) for _, cells in above for cell in cells):
+        stated = [each for each in _CURRENCY.findall(cell) if not values.is_yuan(each)]
+        if stated or values.plain(cell) in _CURRENCIES - _CODES:
+            text = N_("The account of this file has another currency than CNY: %(currency)s.")
+            raise OperatorError(text, currency=[*stated, cell][0][:20])
+
+
 def looks_like(name: str, cells: Iterable[str]) -> str:
-    """Return the reason not to ignore a column, by its name or by all its values; or ""."""
+    """Return the reason not to ignore a column, by its name or by one of its values; or "".
+
+    The other values can be words that are not known. A number is a currency's code only if all values are.
+    """
     for pattern, what in _LOOKS:
         if pattern.search(name):
             return what
     if _TEXTS.search(name):
         return ""
     found = {values.plain(cell) for cell in cells} - {"", "/", "-", "--"}
-    if found and all(values.direction(cell) is not Direction.UNKNOWN for cell in found):
+    if any(values.direction(cell) is not Direction.UNKNOWN for cell in found):
         return A_DIRECTION
-    if found and all(cell in _CURRENCIES or values.is_yuan(cell) for cell in found):
+    currencies = {cell for cell in found if cell in _CURRENCIES or values.is_yuan(cell)}
+    if currencies and (currencies == found or not all(map(str.isdecimal, currencies))):
         return A_CURRENCY
-    if found and all(values.status(cell) is not Meaning.UNCLEAR for cell in found):
+    if any(values.status(cell) is not Meaning.UNCLEAR for cell in found):
         return A_STATUS
     return ""
 
@@ -308,7 +328,8 @@ SHIPPED = (
         N_("Alipay, transactions (web)"),
         reference="交易号",
         time="付款时间",
-        ignored="交易创建时间 最近修改时间 交易来源地 服务费（元） 成功退款（元） 资金状态",
+        ignored="交易创建时间 最近修改时间 交易来源地 服务费（元） 资金状态",
+        reversed="成功退款（元）",
         kind="类型",
         payer="交易对方",
         amount="金额（元）",

@@ -87,6 +87,7 @@ def movements(raw: bytes, kept: Iterable[Layout] = ()) -> Statement:
     rows = tables.rows(raw)
     head = _head(rows)
     header, columns = layouts.find(head, [*kept, *layouts.SHIPPED])
+    layouts.refuse_other_currencies(head[:header])
     body = list(islice(chain(head[header + 1 :], rows), MOST_ROWS + 1))
     if len(body) > MOST_ROWS:
         text = N_("The file has more than %(most)s rows. Upload fewer days at a time.")
@@ -137,16 +138,15 @@ def _movement(row: Row, columns: Columns) -> Movement:
         read.refuse_other_currencies()
         amount, is_in = read.amount()
         facts = replace(facts, amount=amount if is_in else -abs(amount))
-        is_in = read.is_in(is_in)
+        takes_back = bool(facts.original) or read.speaks_of_return()
+        is_in = read.is_in(is_in, takes_back)
         facts = replace(facts, amount=amount if is_in else -abs(amount))
-        told = any(map(values.speaks_of_return, (*read.all(Role.KIND), *read.all(Role.NOTE))))
-        takes_back = told or bool(facts.original)
         if amount < 0 if is_in else takes_back:
             raise _Not(Kind.TAKEN_BACK, N_("The row takes money back."))
         if not is_in:
             raise _Not(Kind.NOT_MONEY_IN, SENT)
         read.refuse_other_statuses()
-        if takes_back or any(mark.casefold() not in (*NOTHING, "0", "n", "否") for mark in read.all(Role.REVERSED)):
+        if takes_back:
             raise _Not(Kind.UNCLEAR, N_("The row mentions a refund or reversal."))
         if columns.places.get(Role.TIME):
             since, until = read.readable(Role.TIME, values.moment, read.time())
@@ -232,13 +232,24 @@ class _Cells:
         [(fen, is_in)] = moved
         return (-fen, False) if self.has(Role.SIGNED) and fen < 0 else (fen, is_in)
 
-    def is_in(self, by_column: bool) -> bool:
-        """Return whether money was received, by the column of the amount and the columns of the direction."""
+    def speaks_of_return(self) -> bool:
+        """Return whether the row's type, notes, status or marks say that money was returned."""
+        told = any(map(values.speaks_of_return, (*self.all(Role.KIND), *self.all(Role.NOTE))))
+        returned = any(values.status(text) is Meaning.RETURNED for text in self.all(Role.STATUS))
+        return told or returned or not all(map(_is_no_mark, self.all(Role.REVERSED)))
+
+    def is_in(self, by_column: bool, takes_back: bool) -> bool:
+        """Return whether money was received, by the column of the amount and the columns of the direction.
+
+        Wallets list a refund as neither income nor expense.
+        """
         directions = {values.direction(text) for text in self.all(Role.DIRECTION)}
         if Direction.UNKNOWN in directions or len(directions) > 1:
             shown = ", ".join(self.all(Role.DIRECTION))[:40]
             raise _Not(Kind.UNCLEAR, N_("Unknown direction: %(direction)s."), direction=shown)
         if directions == {Direction.NEUTRAL}:
+            if takes_back:
+                return False
             raise _Not(Kind.NOT_MONEY_IN, N_("The row is neither income nor expense."))
         if not directions or self.has(Role.AMOUNT):
             return directions == {Direction.IN} if directions else by_column
@@ -255,6 +266,14 @@ class _Cells:
                 raise _Not(Kind.UNCLEAR, N_("Unknown status: %(status)s."), status=text[:40])
             if meaning is not Meaning.PAID:
                 raise _Not(Kind.NOT_MONEY_IN, N_("The money was not received: %(status)s."), status=text[:40])
+
+
+def _is_no_mark(text: str) -> bool:
+    """Return whether a cell in a column of marks says that nothing was reversed: it is empty, no or an amount of 0."""
+    try:
+        return text.casefold() in (*NOTHING, "n", "no", "否") or values.amount(text) == 0
+    except Unreadable:
+        return False
 
 
 def _cancelled(rows: list[Movement]) -> list[Movement]:

@@ -547,6 +547,7 @@ MEANING = {
         "收/付款方式": "kind",
         "交易状态": "status",
         "收/支": "direction",
+        "交易分类": "kind",
         "交易订单号": "reference",
     },
     "psbc-company": {

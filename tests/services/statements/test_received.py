@@ -156,6 +156,73 @@ def test_a_reversal_cancels_the_payment_that_it_names_or_makes_its_amount_unclea
     assert [each[1] for each in brief(text)] == kinds
 
 
+APP = "交易时间,交易分类,交易对方,对方账号,商品说明,收/支,金额,收/付款方式,交易状态,交易订单号,商家订单号,备注\n"
+PAYMENT = "2026-11-25 10:00:01,转账,张三,a,收款,收入,60.25,余额,交易成功,A1,,\n"
+
+
+@pytest.mark.parametrize(
+    ("refund", "kinds"),
+    [
+        ("张三,a,收款,不计收支,60.25,余额,退款成功,A1", [NOT_MONEY_IN, NOT_MONEY_IN]),
+        ("张三,a,退款-收款,不计收支,60.25,余额,交易成功,A1", [NOT_MONEY_IN, NOT_MONEY_IN]),
+        ("张三,a,收款,不计收支,60.25,余额,退款成功,A2", [UNCLEAR, TAKEN_BACK]),
+        ("张三,a,收款,支出,60.25,余额,退款成功,A2", [UNCLEAR, TAKEN_BACK]),
+        ("张三,a,收款,不计收支,60.25,余额,交易成功,A2", [RECEIVED, NOT_MONEY_IN]),
+    ],
+)
+def test_a_refund_that_is_no_expense_takes_a_payment_back_too(refund, kinds):
+    assert [each[1] for each in brief(f"{APP}{PAYMENT}2026-11-25 11:00:01,其他,{refund},,\n")] == kinds
+
+
+def test_money_sent_with_a_mark_of_a_reversal_takes_a_payment_back():
+    lines = CMB.splitlines()[:3]
+    lines.append('1,商户,人民币,20261125,111233,20261125,转账,"1,288.00",,1.00,,CMB0009,,,,李四,6222,*')
+    assert [each[1] for each in brief("\n".join(lines))] == [UNCLEAR, TAKEN_BACK]
+
+
+WEB = (
+    "交易号,付款时间,交易创建时间,最近修改时间,交易来源地,服务费（元）,成功退款（元）,资金状态,类型,交易对方,金额（元）,"
+    "收/支,交易状态,商家订单号,商品名称,备注\n"
+)
+
+
+@pytest.mark.parametrize(("refunded", "kind"), [("0.00", RECEIVED), ("", RECEIVED), ("0.01", UNCLEAR), ("x", UNCLEAR)])
+def test_a_payment_with_a_refunded_amount_is_unclear(refunded, kind):
+    times = "2026-11-25 10:00:00," * 3
+    row = f"A1,{times}其他,0.00,{refunded},已收入,转账,张三,60.25,收入,交易成功,,,\n"
+    assert [each[1] for each in brief(WEB + row)] == [kind]
+
+
+@pytest.mark.parametrize("above", ["币种：美元", "账号:123  币种：HKD  户名:x", "账号,123,币种,美元", "Currency: USD"])
+def test_the_account_of_a_file_must_be_in_yuan(above):
+    with pytest.raises(OperatorError, match="another currency"):
+        brief(f"{above}\n{PLAIN}2026-11-25,B1,1.00,x\n")
+
+
+@pytest.mark.parametrize(
+    "above", ["币种：人民币", "账号:123  币种：人民币(元)  户名:x", "币种,人民币", "Currency: CNY"]
+)
+def test_the_account_of_a_file_may_say_that_it_is_in_yuan(above):
+    assert [each[1] for each in brief(f"{above}\n{PLAIN}2026-11-25,B1,1.00,x\n")] == [RECEIVED]
+
+
+@pytest.mark.parametrize(
+    ("name", "cells", "what"),
+    [
+        ("退款金额", ["60.25", ""], "a status"),
+        ("是否撤销", ["是", "否"], "a status"),
+        ("标记", ["成功", "挂账"], "a status"),
+        ("标记", ["收入", "其他"], "a direction"),
+        ("标记", ["CNY", "XAU"], "a currency"),
+        ("标记", ["156", "840"], "a currency"),
+    ],
+)
+def test_a_further_column_may_not_speak_against_the_payment(name, cells, what):
+    rows = "".join(f"2026-11-25,B{at},1.00,x,{cell}\n" for at, cell in enumerate(cells))
+    with pytest.raises(UnknownLayout, match=f"looks like {what}"):
+        brief(f"{PLAIN.strip()},{name}\n{rows}")
+
+
 HEADER = ["日期", "凭证", "金额", "收/支", "币种", "结果", "说明"]
 ROLES = [Role.TIME, Role.REFERENCE, Role.AMOUNT, Role.DIRECTION, Role.CURRENCY, Role.STATUS, Role.NOTE]
 ROW = "2026-11-25,A1,1.00,收入,CNY,成功,x"

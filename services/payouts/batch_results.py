@@ -193,7 +193,7 @@ def read(content: bytes, names: Names, kept: Sequence[Layout] = ()) -> list[Repo
         OperatorError: it is no table, or too long.
         UnknownLayout: a needed column is missing, or a column without a role may contradict the others.
     """
-    rows = list(tables.rows(content))
+    rows = list(islice(tables.rows(content), MOST_LINES + 1))
     head, missing = rows[:HEADER_WITHIN], list(NEEDED)
     if len(rows) > MOST_LINES:
         raise OperatorError(N_("The file has more than %(most)s rows."), most=str(MOST_LINES))

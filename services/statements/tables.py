@@ -33,6 +33,8 @@ MOST_CELLS = 10_000_000
 MOST_SECONDS = 60
 LAST_OF_SHEET = 1_048_576  # the last row that a sheet can have
 MOST_PARTS = 1_000  # files in a workbook
+MOST_TAGS = 2_000_000  # of a workbook's shared texts
+SETTINGS_BYTES = 2**20  # of a part of a workbook that has neither cells nor texts
 LONGEST_LINE = 100_000  # characters
 QUOTED_LINES = 20  # lines that one quoted value can span
 SEPARATORS = ",\t;"
@@ -41,7 +43,7 @@ DAMAGED = "\ufffd"  # replaces bytes that are no character
 PADDING = " \t\u3000\xa0`'=\""
 _PADDED = re.compile(r"\t+(?=[,;]|$)")  # tabs behind values keep spreadsheets from shortening them
 _ROW_OR_CELL = re.compile(
-    rb"<(?:\w+:)?(?:(?P<cell>c)(?=[\s/>])|row(?=[\s/>])(?:[^>]*?\sr=[\"'](?P<number>\d{1,10})[\"'])?)"
+    rb"<(?:\w+:)?(?:(?P<cell>c)(?=[\s/>])|row(?=[\s/>])(?:[^<>]*?\sr=[\"'](?P<number>\d{1,10})[\"'])?)"
 )
 _YUAN = re.compile(r"\[\$(¥|￥|CNY|RMB|元)?(-[^\]]*)?\]")
 _CHANGES = re.compile(r"[$€£%]|\[\$|[0#?],+(?![0#?,])|USD|HKD|EUR|GBP|JPY")
@@ -52,6 +54,8 @@ NO_TABLE = {
     b"\xd0\xcf\x11\xe0": N_("The file is an old Excel workbook (.xls). Save it as .xlsx and try again."),
     b"%PDF": N_("The file is a PDF document. Download the statement as CSV or Excel file."),
 }
+TOO_LARGE = N_("The workbook is too large. Choose fewer days at a time.")
+DAMAGED_WORKBOOK = N_("The Excel workbook is damaged. Download it again.")
 _reading = Part(threading.Lock)
 
 
@@ -191,27 +195,40 @@ def _of_workbook(raw: bytes) -> Iterator[Row]:
         if "[Content_Types].xml" not in packed.namelist():
             raise OperatorError(N_("The file is a ZIP archive. Unpack it first."))
         if len(parts) > MOST_PARTS or sum(part.file_size for part in parts) > MOST_BYTES:
-            raise OperatorError(N_("The workbook is too large. Choose fewer days at a time."))
+            raise OperatorError(TOO_LARGE)
+        ends = time.monotonic() + MOST_SECONDS
         for part in parts:
-            if part.filename.startswith("xl/worksheets/"):
-                with packed.open(part) as content:
-                    _refuse_odd_rows(content)
+            _refuse_odd(packed, part)
         # With defusedxml installed, openpyxl refuses entities.
         book = load_workbook(io.BytesIO(raw), read_only=True, data_only=True, keep_links=False)
         sheets = [sheet for sheet in book.worksheets if sheet.sheet_state == "visible"]
         # A row of fewer values can be no payment: a sheet without longer rows has remarks.
-        filled = [sheet for sheet in sheets if any(sum(map(bool, values)) > 2 for _, values in _of_sheet(sheet))]
+        filled = [sheet for sheet in sheets if any(sum(map(bool, values)) > 2 for _, values in _of_sheet(sheet, ends))]
         if len(filled) > 1:
             names = ", ".join(sheet.title[:40] for sheet in filled[:5])
             text = N_("The workbook has data on several sheets: %(names)s. Save the sheet of the statement alone.")
             raise OperatorError(text, names=names)
         for sheet in filled or sheets[:1]:
-            yield from _of_sheet(sheet)
+            yield from _of_sheet(sheet, ends)
     except OperatorError:
         raise
     except Exception as error:  # openpyxl has no error of its own for damaged workbooks
         log.info("Workbook without readable content: %r", error)
-        raise OperatorError(N_("The Excel workbook is damaged. Download it again.")) from error
+        raise OperatorError(DAMAGED_WORKBOOK) from error
+
+
+def _refuse_odd(packed: zipfile.ZipFile, part: zipfile.ZipInfo) -> None:
+    """Raise if openpyxl would need much memory or time for this part, or would leave out rows."""
+    name = part.filename.casefold()
+    with packed.open(part) as content:
+        if name.startswith("xl/worksheets/"):
+            _refuse_odd_rows(content)
+        elif name.endswith("sharedstrings.xml"):
+            tags = sum(block.count(b"<") for block in iter(lambda: content.read(2**20), b""))
+            if tags > MOST_TAGS:
+                raise OperatorError(TOO_LARGE)
+        elif part.file_size > SETTINGS_BYTES and name.endswith((".xml", ".rels")) and "calcchain" not in name:
+            raise OperatorError(TOO_LARGE)
 
 
 def _refuse_odd_rows(content: IO[bytes]) -> None:
@@ -223,6 +240,8 @@ def _refuse_odd_rows(content: IO[bytes]) -> None:
     rest = b""
     while block := content.read(2**20):
         text = rest + block
+        if b"\0" in block:  # UTF-16, whose tags are not found here
+            raise OperatorError(DAMAGED_WORKBOOK)
         end = max(text.rfind(b"<"), 0)  # a tag may continue in the next block
         for tag in _ROW_OR_CELL.finditer(text, 0, end):
             cells = cells + 1 if tag["cell"] else 0
@@ -233,10 +252,13 @@ def _refuse_odd_rows(content: IO[bytes]) -> None:
         rest = text[end:]
 
 
-def _of_sheet(sheet: Any) -> Iterator[Row]:
+def _of_sheet(sheet: Any, ends: float) -> Iterator[Row]:
+    """Yield the rows with values; raise if the time is over, because rows and sheets without values take time too."""
     sheet.reset_dimensions()  # files declare wrong ones
     for at, cells in enumerate(sheet.iter_rows(), start=1):  # rows that the file leaves out are empty tuples
         values = [_text(cell) for cell in cells]
+        if time.monotonic() > ends:
+            raise OperatorError(TOO_LARGE)
         while values and not values[-1]:
             values.pop()
         if len(values) > MOST_COLUMNS or at > LAST_OF_SHEET:

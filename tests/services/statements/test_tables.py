@@ -177,9 +177,42 @@ def with_entities():
     return replaced(workbook(["text"]), SHEET, lambda content: doctype + content.replace(b"text", b"&b;"))
 
 
+def with_styles(number):
+    return replaced(
+        workbook(["a"]), "xl/styles.xml", lambda content: content.replace(b"<xf ", b"<xf/>" * number + b"<xf ")
+    )
+
+
+def with_texts(number):
+    made = io.BytesIO(workbook(["a"]))
+    with zipfile.ZipFile(made, "a", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("xl/SharedStrings.xml", "<sst>" + "<si/>" * number + "</sst>")
+    return made.getvalue()
+
+
+def in_utf_16():
+    return replaced(workbook(["a"]), SHEET, lambda content: content.decode().encode("utf-16"))
+
+
+def elsewhere():
+    """A workbook whose sheet is at an unusual place, with a row of many cells."""
+    made = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(workbook(["a"]))) as old, zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as new:
+        for part in old.infolist():
+            content = old.read(part).replace(b"/xl/worksheets/", b"/xl/sheets/")
+            row = b'<row r="2">' + b"<c><v>1</v></c>" * 80_000 + b"</row></sheetData>"
+            name = part.filename.replace("/worksheets/", "/sheets/")
+            new.writestr(name, content.replace(b"</sheetData>", row))
+    return made.getvalue()
+
+
 @pytest.mark.parametrize(
     ("make", "words"),
     [
+        (lambda: with_styles(220_000), "too large"),
+        (lambda: with_texts(2_000_001), "too large"),
+        (elsewhere, "too large"),
+        (in_utf_16, "damaged"),
         (lambda: b"PK\x03\x04" + bytes(100), "damaged"),
         (lambda: workbook(["a"])[:-200], "damaged"),
         (with_entities, "damaged"),
@@ -215,6 +248,21 @@ def test_a_row_far_below_the_others_costs_no_time():
     raw = io.BytesIO()
     book.save(raw)
     assert [at for at, _ in tables.rows(raw.getvalue())] == [1, 1_048_576]
+
+
+def test_rows_without_values_cost_no_unlimited_time(monkeypatch):
+    row = b'<row r="2"><c r="ZZZ2"/></row></sheetData>'
+    raw = replaced(workbook(["a"]), SHEET, lambda content: content.replace(b"</sheetData>", row))
+    assert cells(raw) == [["a"]]
+    monkeypatch.setattr(tables, "MOST_SECONDS", -1)
+    with pytest.raises(OperatorError, match="too large"):
+        cells(raw)
+
+
+def test_a_tag_that_never_ends_costs_no_time():
+    raw = replaced(workbook(["a"]), SHEET, lambda content: content.replace(b"</sheetData>", b"<row " * 1_000_000))
+    with pytest.raises(OperatorError, match="damaged"):
+        cells(raw)
 
 
 def test_a_row_that_no_sheet_can_have_is_refused():

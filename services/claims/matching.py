@@ -31,7 +31,7 @@ from services.channels.payment_numbers import transaction_id
 from services.claims.names import Names, chunks, is_whole, without
 from services.console.bulk import MOST
 from services.errors import N_, OperatorError
-from services.orders import positions
+from services.orders import next_step, positions
 from services.orders.exceptions import open_exceptions
 from services.orders.positions import RETURNED
 from services.statements import received
@@ -39,6 +39,7 @@ from services.statements.received import Kind, Movement
 
 A_DAY = 86_400
 BOOKED_LATE = 3 * A_DAY  # seconds by which a bank may date a payment later than an operator confirmed it
+LEAST_OF_ID = 4  # characters that two transaction IDs of one payment have in common
 MOST_EXCEPTIONS = 10_000  # newest exceptions that are searched for payments without a transaction ID
 DAMAGED = "\ufffd"
 
@@ -65,6 +66,9 @@ NO_TIME = N_("The time of the payment is unknown, so the amount alone does not i
 UNNUMBERED = N_(
     "This order of the same amount was confirmed without a transaction ID, so this payment may be recorded already."
 )
+SIMILAR = N_("This order of the same amount is recorded with a similar transaction ID.")
+OTHER_ORDER = N_("This transaction ID is recorded for another order than the note names.")
+OTHER_CHANNEL = N_("This transaction ID is recorded for this order of another channel.")
 AMOUNT_TAKEN_BACK = N_("A line of the file takes back a payment of this amount.")
 TAKES_BACK_RECORDED = N_(
     "Takes back a payment that is recorded. On the order's page, record the amount that is left under the same "
@@ -148,6 +152,7 @@ class _Matching:
         self.names = Names(channel, (line.note for line in lines))
         numbers = {number for line in lines for number in (line.reference, line.original)}
         self.recorded = _recorded(channel, numbers - {""})
+        self.elsewhere = _of_other_channels(channel, numbers - {""})
         self.by_amount: dict[int, list[Order]] = defaultdict(list)
         for order in self.names.open:
             self.by_amount[order.amount].append(order)
@@ -156,8 +161,11 @@ class _Matching:
         takes_back = [each for each in lines if each.kind is Kind.TAKEN_BACK or _is(each, received.TAKES_BACK)]
         self.reversed = {abs(line.amount or 0) for line in takes_back}
         times = [line.since for line in lines if line.since is not None]
-        amounts = {line.amount or 0 for line in lines} & self.by_amount.keys()
-        self.unnumbered = _unnumbered(channel, amounts, min(times) - BOOKED_LATE) if times else {}
+        numbers_of: dict[int, str] = defaultdict(str)  # the transaction IDs of each amount that is waited for
+        for line in lines:
+            if line.amount and line.amount in self.by_amount:
+                numbers_of[line.amount] += f"{line.reference.casefold()}\n"
+        self.unrecognized = _unrecognized(channel, numbers_of, min(times) - BOOKED_LATE) if times else {}
 
     def run(self) -> Matches:
         """Decide on rows that are no payments first, then on recorded ones, match by number, and the rest by amount."""
@@ -216,10 +224,15 @@ class _Matching:
         for line in payments:
             orders = self.recorded.get(line.reference, {})
             amount = sum(known.received for known in orders.values())
-            if orders and amount == line.amount and all(order.is_buy for order in orders):
+            waiting = [each for each in self._named(line) if each.status in (PENDING, PAID) and each not in orders]
+            if orders and waiting:
+                self._decide(line, OTHER_ORDER, _unique([orders, waiting]))
+            elif orders and amount == line.amount and all(order.is_buy for order in orders):
                 self._set(line, Outcome.RECORDED, orders=list(orders))
             elif orders:
                 self._decide(line, OTHER_RECORD, list(orders))
+            elif alike := [each for each in self.elsewhere[line.reference] if each.received == line.amount]:
+                self._decide(line, OTHER_CHANNEL, alike)
             elif line.reference in seen or len(amounts[line.reference]) > 1:
                 self._decide(line, REPEATED, self._named(line))
             seen.add(line.reference)
@@ -292,8 +305,11 @@ class _Matching:
             why = NO_TIME
         elif line.amount in self.reversed:
             why = AMOUNT_TAKEN_BACK
-        elif line.amount in self.unnumbered:
-            why, about = UNNUMBERED, self.unnumbered[line.amount]
+        elif unsure := [
+            each for each in self.unrecognized.get(line.amount or 0, []) if each[0] in line.reference.casefold()
+        ]:
+            why = UNNUMBERED if any(not part for part, _ in unsure) else SIMILAR
+            about = _unique([[order for _, order in unsure]])
         elif len(line.note) >= received.LONGEST_NOTE:
             why = MAY_NAME  # the rest of the note was not read
         elif (possible := self.names.possible(line.note)) is None or possible:
@@ -374,25 +390,47 @@ def _known(order: Order, reference: str, exceptions: list[PaymentException]) -> 
     return Known(positions.received(order, reference, exceptions) + whole, sum(parts) + whole)
 
 
-def _unnumbered(channel: Channel, amounts: set[int], since: int) -> dict[int, list[Order]]:
-    """Return the channel's orders whose payments of these amounts were recorded without a transaction ID since then.
+def _of_other_channels(channel: Channel, references: set[str]) -> dict[str, list[Order]]:
+    """Return the deposits of other manual channels with these transaction IDs: they may be of the same account."""
+    found: dict[str, list[Order]] = defaultdict(list)
+    others = [each for each in next_step.by_hand() if each != channel.id]
+    for part in chunks(references):
+        numbered = (Order.channel_reference.in_(part), Order.channel_reference != "")
+        for order in Order.select().where(Order.channel.in_(others), Order.order_type == BUY, *numbered):
+            found[order.channel_reference].append(order)
+    return found
 
-    What an operator typed in place of one, such as a dash, is none.
+
+def _unrecognized(channel: Channel, numbers_of: dict[int, str], since: int) -> dict[int, list[tuple[str, Order]]]:
+    """Return the channel's orders whose payments a file may have, although no line has their transaction IDs.
+
+    They were recorded since then without an ID, or with one that may be a part of a line's: typed manually, or without
+    the zeros before it. What an operator typed in place of one, such as a dash, is none.
+
+    Args:
+        numbers_of: the transaction IDs of the file's lines in lower case, by amount.
+
+    Returns: by amount, each order with what its payment's number has in common with a line's, or "".
     """
-    found: dict[int, list[Order]] = defaultdict(list)
+    found: dict[int, list[tuple[str, Order]]] = defaultdict(list)
+
+    def keep(number: str, amount: int, order: Order) -> None:
+        part = transaction_id(number).casefold().lstrip("0")
+        if not part or (len(part) >= LEAST_OF_ID and part in numbers_of[amount]):
+            found[amount].append((part, order))
+
     every = Order.merchant.in_(Merchant.select(Merchant.id))
     mine = (every, Order.order_type == BUY, Order.channel == channel)
     for recent in (Order.status == CONFIRMED, (Order.completedtime >= since) & (Order.status == COMPLETED)):
-        for part in chunks(amounts):
-            alike = Order.amount.in_(part) | Order.received_amount.in_(part)
+        for amounts in chunks(list(numbers_of)):
+            alike = Order.amount.in_(amounts) | Order.received_amount.in_(amounts)
             for order in Order.select().where(*mine, recent, alike):
-                if not transaction_id(order.channel_reference):
-                    found[order.received].append(order)
+                keep(order.channel_reference, order.received, order)
     newest = PaymentException.select().order_by(PaymentException.id.desc()).limit(MOST_EXCEPTIONS)
     for exception in newest.iterator():
         if exception.createtime < since:
             break
-        unnumbered = exception.kind in MONEY_IN and not transaction_id(exception.reference)
-        if unnumbered and exception.amount in amounts and exception.order.channel_id == channel.id:
-            found[exception.amount].append(exception.order)
+        is_awaited = exception.kind in MONEY_IN and exception.amount in numbers_of
+        if is_awaited and exception.order.channel_id == channel.id:
+            keep(exception.reference, exception.amount, exception.order)
     return found

@@ -20,6 +20,9 @@ LEAST = 6  # characters of a merchant's number that identifies, and of a part of
 LEAST_OF_OURS = 12  # characters of a part of an order number: the first eight are its date
 
 _OURS = re.compile(r"(?=(20[0-9]{22}))")
+# An order number or a mistyped one: a date and 16 digits.
+_LIKE_OURS = re.compile(r"(?<![0-9])20[0-9]{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])[0-9]{16}(?![0-9])")
+_DATE = re.compile(r"20[0-9]{2}-?(?:0[1-9]|1[0-2])-?(?:0[1-9]|[12][0-9]|3[01])")
 _WORD = re.compile(r"[a-z0-9_\-]+")
 _PART = re.compile(rf"[a-z0-9]{{{LEAST},}}")
 _RUN = re.compile(rf"[A-Za-zＡ-Ｚａ-ｚ]{{{search.LEAST},}}|[0-9]{{{search.LEAST},}}|[０-９]{{{search.LEAST},}}")
@@ -89,9 +92,11 @@ class Names:
     def possible(self, note: str) -> list[Order] | None:
         """Return the orders that the note may name: by a number that is joined to other text, or by a part of one.
 
-        Returns None if this is uncertain, because too many orders have such a number.
+        Returns None if this is uncertain, because too many orders have such a number, or an order number is mistyped.
         """
         text, joined = folded(note), compact(note)
+        if not self._by_order_no.keys() >= {*_LIKE_OURS.findall(text), *_LIKE_OURS.findall(joined)}:
+            return None
         parts = {*_PART.findall(text), *_PART.findall(joined), *re.findall(r"[0-9]{6,}", text)}
         found = {order.id: order for order in self.ours(note)}
         found |= {order.id: order for orders in self.theirs(note).values() for order in orders}
@@ -151,8 +156,12 @@ def _may_have(text: str, joined: str, number: str) -> bool:
 
 
 def is_whole(word: str, note: str) -> bool:
-    """Return whether the word can identify an order: ASCII characters, not few, and not a part of a longer word."""
-    return len(word) >= LEAST and word in _WORD.findall(folded(note))
+    """Return whether the word can identify an order: ASCII characters, not few, and not a part of a longer word.
+
+    A word without digits or a date can be in the note of any payment.
+    """
+    is_number = re.search("[0-9]", word) and not _DATE.fullmatch(word)
+    return bool(is_number) and len(word) >= LEAST and word in _WORD.findall(folded(note))
 
 
 def without(note: str, word: str) -> list[str]:

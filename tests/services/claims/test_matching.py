@@ -589,3 +589,54 @@ def test_more_matches_than_one_confirmation_takes_wait_for_the_next_upload(claim
     assert pairs(found) == {"B1": first}
     assert reasons(found) == {"B2": matching.TOO_MANY}
     assert named(found)["B2"] == [second]
+
+
+# What looks like a number, but is none or another one
+
+
+@pytest.mark.parametrize("word", ["TRANSFER", "zhuanzhang-ok", "20261126", "2026-11-26"])
+def test_a_word_that_anybody_may_write_is_no_number_of_a_merchant(claimed, matched, word):
+    numbers = [claimed("100.00", merchant_order_no=word), claimed("100.00")]
+    found = matched(payment("B1", "100.00", f"{word} 货款"))
+    assert reasons(found) == {"B1": matching.MAY_NAME}
+    assert named(found)["B1"] == numbers[:1]
+
+
+@pytest.mark.parametrize("change", [lambda number: number[:-1] + "x", lambda number: number[:-4] + "9876"])
+def test_a_mistyped_order_number_is_not_matched_by_the_amount(claimed, matched, change):
+    order_no = claimed("60.00")
+    claimed("100.00")
+    assert reasons(matched(payment("B1", "100.00", f"订单{change(order_no)}"))) == {"B1": matching.MAY_NAME}
+
+
+def test_a_recorded_id_of_a_payment_that_names_another_open_order_is_to_decide(claimed, flask, matched):
+    first = claimed("88.00")
+    flask("order", "paid", first, "--reference", "7001")
+    second = claimed("88.00")
+    found = matched(payment("7001", "88.00", second))
+    assert reasons(found) == {"7001": matching.OTHER_ORDER}
+    assert named(found) == {"7001": [first, second]}
+
+
+@pytest.mark.parametrize("typed", ["12345678", "00012345678", "b00012345678", "5678"])
+def test_a_similar_id_of_a_recorded_payment_is_not_matched_by_the_amount(claimed, flask, matched, typed):
+    first = claimed("88.00")
+    flask("order", "paid", first, "--reference", typed)
+    claimed("88.00")
+    found = matched(payment("B00012345678", "88.00"))
+    assert reasons(found) == {"B00012345678": matching.SIMILAR}
+    assert named(found) == {"B00012345678": [first]}
+
+
+def test_a_payment_that_another_channel_has_is_not_matched_again(claimed, world, flask, flask_json, matched):
+    new = ("channel", "add", "--category", "gateway_b", "--driver", "manual", "--name", "Same account")
+    there = flask_json(*new, "--config", "payee=Shop", "--config", "account=6222020000000000000")["id"]
+    flask("channel", "link", there, "demo")
+    first = world.api.buy("88.00", there).data["order_no"]
+    flask("order", "paid", first, "--reference", "B1")
+    second = claimed("88.00")
+    for note in ("", second):
+        found = matched(payment("B1", "88.00", note))
+        assert reasons(found) == {"B1": matching.OTHER_CHANNEL}
+        assert named(found) == {"B1": [first]}
+    assert pairs(matched(payment("B2", "88.00"))) == {"B2": second}

@@ -65,8 +65,10 @@ COMMON: dict[Role, tuple[str, ...]] = {
     ),
 }
 BOUNCED = {"退票", "已退票", "退汇", "已退汇", "退汇成功"}  # a transfer that did not reach the payee's account
-# A column with such a name may contradict the result.
-_TELLING = re.compile("结果|退票|退汇|退回|冲正|流水号|return")
+# A column with such a name may contradict the result, the amount or the account number.
+_TELLING = re.compile(
+    "结果|退票|退汇|退回|冲正|流水号|return|金额|amount|^(?!付款|付方|本方|我方|转出).*(账号|帐号|账户|卡号|号码)$"
+)
 _CODE = re.compile(r"(?<![0-9A-Z])P([0-9]{1,10})-([0-9]{1,5})(?![0-9])")
 _ORDER_NO = re.compile(r"(?<![0-9])[0-9]{24}(?![0-9])")
 
@@ -88,6 +90,7 @@ def suggested(names: Names, header: list[str]) -> list[Role]:
 
 def check(layout: Layout) -> None:
     """Raise OperatorError unless the columns say which payout a row is about, its result and its amount."""
+    layouts.refuse_other_units(layout)
     roles = [role for _, role in layout.columns]
     if not set(roles) <= set(ROLES) or any(roles.count(role) > 1 for role in ONE_COUNTS):
         raise OperatorError(N_("Choose one column at most for the number, the transaction ID and the reason."))
@@ -201,11 +204,13 @@ def read(content: bytes, names: Names, kept: Sequence[Layout] = ()) -> list[Repo
         header, body = layouts.header_of(cells), rows[index + 1 :]
         for layout in kept:
             if (confirmed := layout.roles_of(header)) is not None:
+                layouts.refuse_other_table(header, body)
                 return _reported(body, confirmed)
         roles = suggested(names, header)
         lacking = [role for role in NEEDED if role not in roles]
         if not lacking:
             _refuse_unread(header, roles, head, body)
+            layouts.refuse_other_table(header, body)
             return _reported(body, _with_codes(names, header, roles, body))
         missing = min(missing, lacking, key=len)
     text = N_("The file has no known column for: %(missing)s. Choose the content of each column.")

@@ -47,6 +47,8 @@ class Role(StrEnum):
 OPTIONAL = {Role.PAYER, Role.ACCOUNT, Role.IGNORED}  # a file may lack these columns of its layout
 ONCE = {Role.TIME, Role.CLOCK, Role.REFERENCE, Role.ORIGINAL, Role.SIGNED, Role.INCOME, Role.EXPENSE, Role.AMOUNT}
 
+AMOUNTS = {Role.SIGNED, Role.INCOME, Role.EXPENSE, Role.AMOUNT}
+
 
 @dataclass(frozen=True)
 class Layout:
@@ -110,6 +112,8 @@ class Columns:
 
 _UNIT = re.compile(r"\([+-]?(元|人民币|人民币元|cny|rmb|¥)?\)|[*:]")
 
+_OTHER_UNIT = re.compile(r"[(\[](分|角|[百千万亿]元?|[美港日欧英].{0,2}|[a-z]{3})[)\]]")  # of names without (元)
+
 
 def bare(name: str) -> str:
     """Return a column's name in lower case and half width, without blanks and units such as (元)."""
@@ -146,8 +150,16 @@ def of_roles(layout: Layout, names: list[str], roles: list[Role]) -> Columns:
     return Columns(layout, names, places)
 
 
+def refuse_other_units(layout: Layout) -> None:
+    """Raise OperatorError if the name of a column of amounts has another unit than the yuan."""
+    for name, role in layout.columns:
+        if role in AMOUNTS and _OTHER_UNIT.search(name):
+            raise OperatorError(N_("The amounts in column %(name)s are not in yuan."), name=name[:40])
+
+
 def check(layout: Layout) -> None:
     """Raise OperatorError unless the roles say how much money each row has, and in which direction."""
+    refuse_other_units(layout)
     roles = [role for _, role in layout.columns]
     for role in ONCE:
         if roles.count(role) > 1:
@@ -203,6 +215,14 @@ def refuse_unread(columns: Columns, head: list[Row], body: list[Row]) -> None:
                 why = why or N_("Column %(name)s is not part of the known layout. Choose the content of each column.")
             if why:
                 raise UnknownLayout(head, why, name=name[:40] or str(place + 1))
+
+
+def refuse_other_table(header: list[str], body: list[Row]) -> None:
+    """Raise OperatorError if a row below the header names other columns: the values below it would be misread."""
+    for at, cells in body:
+        names = header_of(cells)
+        if len(set(names) & set(header) - {""}) > 2 and names != header:
+            raise OperatorError(N_("Line %(line)s names other columns. Upload one table at a time."), line=str(at))
 
 
 def refuse_other_currencies(above: list[Row]) -> None:

@@ -93,10 +93,7 @@ def movements(raw: bytes, kept: Iterable[Layout] = ()) -> Statement:
         text = N_("The file has more than %(most)s rows. Upload fewer days at a time.")
         raise OperatorError(text, most=str(MOST_ROWS))
     layouts.refuse_unread(columns, head, body)
-    for at, cells in body:
-        again = set(layouts.header_of(cells)) & set(columns.header) - {""}
-        if len(again) > 2 and layouts.header_of(cells) != columns.header:
-            raise OperatorError(N_("Line %(line)s names other columns. Upload one table at a time."), line=str(at))
+    layouts.refuse_other_table(columns.header, body)
     return Statement(columns.layout, [_movement(row, columns) for row in body])
 
 

@@ -155,12 +155,20 @@ def test_a_file_that_is_no_table_is_refused(out, upload, console, content, messa
         ("编号,金额,状态,二次处理状态\r\nP1-1,10.00,成功,失败", "Column 二次处理状态 is not known"),
         ("编号,金额,状态,核对\r\nP1-1,10.00,成功,已退票", "Column 核对 is not known"),
         ("编号,金额,状态,网银流水号\r\nP1-1,10.00,成功,B-1", "Column 网银流水号 is not known"),
+        ("编号,金额,状态,成功金额\r\nP1-1,10.00,已完成,0.00", "Column 成功金额 is not known"),
+        ("编号,金额,状态,入账账号\r\nP1-1,10.00,成功,6222", "Column 入账账号 is not known"),
     ],
 )
 def test_unknown_columns_are_asked_for(out, upload, content, message):
     _, path = out("10.00")
     asked = upload(path, content.encode())
     assert (asked.status_code, message in html.unescape(asked.text)) == (422, True)
+
+
+def test_a_second_table_with_other_columns_is_refused(out, result, console):
+    _, path = out("10.00", "20.00")
+    rows = [HEADER, paid("P1-1"), [*HEADER[:3], "提交状态", "流水号"], ["P1-2", ACCOUNT, "20.00", "成功", "B-2"]]
+    assert "Line 3 names other columns." in flashed(console.get(result(path, rows).location).text)[1]
 
 
 class TestConfirmedColumns:

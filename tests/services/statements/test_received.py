@@ -284,6 +284,13 @@ def test_roles_that_leave_money_or_time_open_are_refused(change, words):
         layouts.check(layouts.confirmed(HEADER, roles))
 
 
+@pytest.mark.parametrize("name", ["金额（美元）", "金额(USD)", "金额（分）", "交易金额[万元]", "Amount (HKD)"])
+def test_amounts_in_another_unit_than_yuan_are_refused(name):
+    header = [layouts.bare(each) for each in (*HEADER[:2], name, *HEADER[3:])]
+    with pytest.raises(OperatorError, match="not in yuan"):
+        layouts.check(layouts.confirmed(header, ROLES))
+
+
 def test_the_suggested_roles_of_a_bank_are_those_of_its_names():
     header = [
         layouts.bare(each)

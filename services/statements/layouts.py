@@ -219,9 +219,10 @@ def refuse_unread(columns: Columns, head: list[Row], body: list[Row]) -> None:
 
 def refuse_other_table(header: list[str], body: list[Row]) -> None:
     """Raise OperatorError if a row below the header names other columns: the values below it would be misread."""
+    known = {*header, *(name for names in _SUGGESTED.values() for name in names)} - {""}
     for at, cells in body:
         names = header_of(cells)
-        if len(set(names) & set(header) - {""}) > 2 and names != header:
+        if len(set(names) & known) > 2 and names != header:
             raise OperatorError(N_("Line %(line)s names other columns. Upload one table at a time."), line=str(at))
 
 

@@ -131,7 +131,7 @@ def _encoding(raw: bytes) -> str:
 
 def _of_text(text: str) -> Iterator[Row]:
     """Yield the rows of a CSV text. Quotes that are not in pairs are part of their value, which is then DAMAGED."""
-    separator = _separator(text)
+    separator, usual = _separator(text)
     lines = enumerate(io.StringIO(text, newline=None), start=1)
     ahead: list[tuple[int, str]] = []  # lines that were read to find the end of a quoted value
     while (line := ahead.pop(0) if ahead else next(lines, None)) is not None:
@@ -145,6 +145,8 @@ def _of_text(text: str) -> Iterator[Row]:
             whole += ahead[more][1]
             more += 1
             cells = _cells(whole, separator)
+        if cells and more and any(cell.count(separator) >= usual for cell in cells):
+            cells = None  # the quotes of two notes, with a whole row between them
         if cells is None:  # the quote is a part of its value, or the rest of the value is missing
             cells = [
                 cell + DAMAGED if cell.count('"') % 2 else cell for cell in whole.split("\n", 1)[0].split(separator)
@@ -172,16 +174,18 @@ def _cells(line: str, separator: str) -> list[str] | None:
         return None
 
 
-def _separator(text: str) -> str:
-    """Return the separator that most lines have, and equally often."""
+def _separator(text: str) -> tuple[str, int]:
+    """Return the separator that most lines have equally often, and how often."""
     lines = (_PADDED.sub("", line.rstrip("\n")) for line in io.StringIO(text, newline=None))
     head = list(islice(filter(None, lines), 500))
 
-    def regular(separator: str) -> int:
-        times, lines = max(Counter(line.count(separator) for line in head).items(), key=lambda each: each[0] * each[1])
-        return times * lines
+    def regular(separator: str) -> tuple[int, str, int]:
+        counts = Counter(line.count(separator) for line in head)
+        times, lines = max(counts.items(), key=lambda each: each[0] * each[1], default=(0, 0))
+        return times * lines, separator, times
 
-    return max(SEPARATORS, key=regular) if head else SEPARATORS[0]
+    _, separator, times = max(map(regular, SEPARATORS), key=lambda each: each[0])
+    return separator, max(times, 1)
 
 
 # --- workbooks

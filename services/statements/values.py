@@ -231,7 +231,9 @@ def status(text: str) -> Meaning:
 
 
 # Words in a row's summary or type by which the bank says that money was returned.
-_RETURN = re.compile("退款|退回|退汇|退票|冲正|冲销|冲账|红冲|红字|抹账|撤销|reversal|refund|returned|chargeback")
+_RETURN = re.compile(
+    "退款|退回|退还|退汇|退票|返还|原路|拒付|冲正|冲销|冲账|红冲|红字|抹账|错账|撤销|撤回|revers|refund|return|chargeback"
+)
 
 
 def speaks_of_return(text: str) -> bool:

@@ -124,7 +124,10 @@ def test_a_payment_counts_in_every_spelling_of_its_amount(amount):
             (f"2026-11-25,{number},1.00,x", UNCLEAR)
             for number in ("", "0", "-", "/", "00000000", "2.02611E+27", "9" * 65)
         ],
-        *[(f"2026-11-25,B1,1.00,{note}", UNCLEAR) for note in ("冲正", "退款 1001", "跨行退汇")],
+        *[
+            (f"2026-11-25,B1,1.00,{note}", UNCLEAR)
+            for note in ("冲正", "退款 1001", "跨行退汇", "退还货款", "原路返回", "错账更正", "Return of payment")
+        ],
         ("2026-11-25,B1,1.00,a,b", UNCLEAR),
         ("2026-11-25,B1,1.00,\ufffd", RECEIVED),
         ("2026-11-25,B1,1.00", RECEIVED),
@@ -300,7 +303,13 @@ def test_the_suggested_roles_of_a_bank_are_those_of_its_names():
     assert layouts.suggested(header) == suggested
 
 
-@pytest.mark.parametrize("again", ["流水号,交易时间,收入金额,附言", "交易时间,流水号,支出金额,附言"])
+@pytest.mark.parametrize(
+    "again",
+    [
+        *("流水号,交易时间,收入金额,附言", "交易时间,流水号,支出金额,附言", "交易时间,流水号,支出金额,用途"),
+        "记账日期,交易单号,支出,用途",
+    ],
+)
 def test_another_table_below_the_first_one_is_refused(again):
     with pytest.raises(OperatorError, match="Line 3 names other columns"):
         received.read(f"{PLAIN}2026-11-25,B1,1.00,x\n{again}\n2026-11-25,B2,1.00,x\n".encode())

@@ -77,6 +77,22 @@ def test_quotes_and_separators_inside_a_value(line, values):
     ]
 
 
+@pytest.mark.parametrize(
+    "rows",
+    [
+        ['B1,1.00,"hello', 'B2,2.00,bye"'],
+        ['"hello,B1,1.00', 'bye",B2,2.00'],
+        ['B1,"hello,1.00', 'B2,bye",2.00'],
+        ['B1,1.00,"hello', "B2,2.00,x", 'B3,3.00,bye"'],
+    ],
+)
+def test_no_row_disappears_between_the_quotes_of_two_notes(rows):
+    text = "a,b,c\n" + "\n".join(rows) + "\n"
+    found = list(tables.rows(text.encode()))
+    assert [at for at, _ in found] == list(range(1, len(rows) + 2))
+    assert tables.DAMAGED in str(found[1])
+
+
 def test_a_row_is_known_by_its_line_in_the_file():
     assert [at for at, _ in tables.rows(b'a,b\n\n1,"x\ny"\n2,z\n')] == [1, 4, 5]
 

@@ -68,6 +68,7 @@ UNNUMBERED = N_(
 )
 SIMILAR = N_("This order of the same amount is recorded with a similar transaction ID.")
 OTHER_ORDER = N_("This transaction ID is recorded for another order than the note names.")
+LATER = N_("This transaction ID is recorded for an earlier payment. Some banks use a number again.")
 OTHER_CHANNEL = N_("This transaction ID is recorded for this order of another channel.")
 AMOUNT_TAKEN_BACK = N_("A line of the file takes back a payment of this amount.")
 TAKES_BACK_RECORDED = N_(
@@ -227,6 +228,8 @@ class _Matching:
             waiting = [each for each in self._named(line) if each.status in (PENDING, PAID) and each not in orders]
             if orders and waiting:
                 self._decide(line, OTHER_ORDER, _unique([orders, waiting]))
+            elif orders and (line.since or 0) > max(order.updatetime for order in orders) + BOOKED_LATE:
+                self._decide(line, LATER, list(orders))
             elif orders and amount == line.amount and all(order.is_buy for order in orders):
                 self._set(line, Outcome.RECORDED, orders=list(orders))
             elif orders:

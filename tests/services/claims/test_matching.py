@@ -618,6 +618,17 @@ def test_a_recorded_id_of_a_payment_that_names_another_open_order_is_to_decide(c
     assert named(found) == {"7001": [first, second]}
 
 
+def test_a_recorded_id_that_the_bank_uses_again_later_is_to_decide(claimed, flask, matched, ahead):
+    order_no = claimed("88.00")
+    flask("order", "paid", order_no, "--reference", "7001")
+    at = business_clock.now()
+    ahead(10 * DAY)
+    found = matched(payment("7001", "88.00"))
+    assert reasons(found) == {"7001": matching.LATER}
+    assert named(found) == {"7001": [order_no]}
+    assert len(matched(payment("7001", "88.00", since=at)).of(Outcome.RECORDED)) == 1
+
+
 @pytest.mark.parametrize("typed", ["12345678", "00012345678", "b00012345678", "5678"])
 def test_a_similar_id_of_a_recorded_payment_is_not_matched_by_the_amount(claimed, flask, matched, typed):
     first = claimed("88.00")

@@ -276,8 +276,11 @@ def compare(batch: PayoutBatch, reported: list[Reported], actor: Actor) -> list[
 
 def _codes(text: str) -> list[tuple[int, int]]:
     """Return the numbers of batch and line of each payout that a text names."""
-    plain = unicodedata.normalize("NFKC", text).upper()
-    return list(dict.fromkeys((int(batch), int(line)) for batch, line in _CODE.findall(plain)))
+    return list(dict.fromkeys((int(batch), int(line)) for batch, line in _CODE.findall(_plain(text))))
+
+
+def _plain(text: str) -> str:
+    return unicodedata.normalize("NFKC", text).upper()
 
 
 def _foreign(
@@ -315,7 +318,8 @@ def _unclear(
     texts = (*reported.said[Role.ACCOUNT], *reported.said[Role.REFERENCE], *reported.others)
     elsewhere = {code for text in texts for code in _codes(text)} - {(line.batch_id, line.line)}
     named = {number for text in reported.others for number in _ORDER_NO.findall(text)}
-    if len(codes) > 1 or elsewhere or (named & orders) - {order.order_no}:
+    more = _CODE.sub("", _plain(reported.text(Role.CODE)))  # P1-1,2 and P1-1P1-2 may be about line 2 too
+    if len(codes) > 1 or any(each.isdecimal() for each in more) or elsewhere or (named & orders) - {order.order_no}:
         return OperatorError(N_("It names several payouts."))
     reference = reported.text(Role.REFERENCE)
     if values.is_shortened(reference) or values.is_damaged(reference):

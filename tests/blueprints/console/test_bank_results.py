@@ -284,6 +284,7 @@ def test_the_result_of_one_file_changes_nothing_in_another(out, imports, statuse
         (paid("P1-1", account="6222 0200 0000 0000 017"), "paid"),
         (paid("P1-1", account="622202*********0017"), "paid"),
         (paid("P1-1 P1-2"), "unclear"),
+        *[(paid(code), "unclear") for code in ("P1-1P1-2", "P1-1,2", "P1-1-2", "P1-1、2", "1/P1-1")],
         (paid("P1-1", account="622202*********0018"), "unclear"),
         (paid("P1-1", account="*******************"), "unclear"),
         (paid("P1-1", account="6.22202E+18"), "unclear"),

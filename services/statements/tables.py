@@ -46,7 +46,9 @@ _ROW_OR_CELL = re.compile(
     rb"<(?:\w+:)?(?:(?P<cell>c)(?=[\s/>])|row(?=[\s/>])(?:[^<>]*?\sr=[\"'](?P<number>\d{1,10})[\"'])?)"
 )
 _YUAN = re.compile(r"\[\$(¥|￥|CNY|RMB|元)?(-[^\]]*)?\]")
-_CHANGES = re.compile(r"[$€£%]|\[\$|[0#?],+(?![0#?,])|USD|HKD|EUR|GBP|JPY")
+_CHANGES = re.compile(
+    r"[$€£%]|\[\$|[0#?],+(?![0#?,])|美|港[币元]|[欧日]元|英镑|[百千万亿]|(?<![A-Z\[])(?!CNY|RMB)[A-Z]{3}"
+)
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f]")
 _CHINESE = re.compile("[\u4e00-\u9fff]")
 NO_TABLE = {

@@ -157,6 +157,10 @@ class _Matching:
         self.by_amount: dict[int, list[Order]] = defaultdict(list)
         for order in self.names.open:
             self.by_amount[order.amount].append(order)
+        self.maybe_taken_back: dict[str, list[Movement]] = defaultdict(list)  # by the line that may take them back
+        for line in lines:
+            if _is(line, received.MAYBE_TAKEN_BACK) and line.why:
+                self.maybe_taken_back[line.why.values["line"]].append(line)
         self.matched = 0
         self.taken: set[int] = set()  # the orders that a row is for
         takes_back = [each for each in lines if each.kind is Kind.TAKEN_BACK or _is(each, received.TAKES_BACK)]
@@ -209,11 +213,7 @@ class _Matching:
 
     def _maybe_taken_back(self, line: Movement) -> list[Order]:
         """Return the orders of the recorded payments that this row may take back, by their amount."""
-        return _unique(
-            self.recorded.get(each.reference, {})
-            for each in self.lines
-            if _is(each, received.MAYBE_TAKEN_BACK) and each.why and each.why.values == {"line": str(line.at)}
-        )
+        return _unique(self.recorded.get(each.reference, {}) for each in self.maybe_taken_back[str(line.at)])
 
     def _known(self) -> None:
         """Find the payments that are recorded, and those that no transaction ID tells from others."""

@@ -284,12 +284,19 @@ def _cancelled(rows: list[Movement]) -> list[Movement]:
         if row.kind is Kind.RECEIVED:
             by_id[row.reference].append(place)
             by_amount[row.amount or 0].append(place)
+    done: dict[tuple[str, str, int | None], int | None] = {}  # by what a row says: the line that it takes back
     for place, row in enumerate(rows):
+        says = row.original, row.reference, row.amount
+        if row.kind is Kind.TAKEN_BACK and says in done:  # the payments are marked
+            if (line := done[says]) is not None:
+                rows[place] = replace(row, kind=Kind.NOT_MONEY_IN, why=OperatorError(TAKES_BACK, line=str(line)))
+            continue
         named = [each for number in (row.original, row.reference) if number for each in by_id[number]]
         whole = [each for each in named if row.amount == -(rows[each].amount or 0)]
         if row.kind is Kind.TAKEN_BACK or (row.kind is Kind.NOT_MONEY_IN and whole):
             is_of_itself = row.why is not None and row.why.text == RETURNED
-            for each in named or ([] if is_of_itself else by_amount[abs(row.amount or 0)]):
+            done[says] = rows[whole[0]].at if whole else None
+            for each in named or ([] if is_of_itself else by_amount.pop(abs(row.amount or 0), [])):
                 kind = Kind.NOT_MONEY_IN if each in whole else Kind.UNCLEAR
                 text = TAKEN_BACK if each in whole else MAYBE_TAKEN_BACK
                 rows[each] = replace(rows[each], kind=kind, why=OperatorError(text, line=str(row.at)))

@@ -226,6 +226,11 @@ def test_a_further_column_may_not_speak_against_the_payment(name, cells, what):
         brief(f"{PLAIN.strip()},{name}\n{rows}")
 
 
+def test_many_reversals_of_one_amount_make_each_of_its_payments_unclear():
+    rows = "".join(f"2026-11-25,A{at}x,1.00,\n2026-11-25,B{at}x,-1.00,\n" for at in range(6_000))
+    assert [each[1] for each in brief(PLAIN + rows)] == [UNCLEAR, TAKEN_BACK] * 6_000
+
+
 HEADER = ["日期", "凭证", "金额", "收/支", "币种", "结果", "说明"]
 ROLES = [Role.TIME, Role.REFERENCE, Role.AMOUNT, Role.DIRECTION, Role.CURRENCY, Role.STATUS, Role.NOTE]
 ROW = "2026-11-25,A1,1.00,收入,CNY,成功,x"

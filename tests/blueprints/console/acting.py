@@ -2,6 +2,7 @@
 
 import re
 
+from models.tables.operator import Operator, Session
 from tests.blueprints.console.reading import Shown
 
 
@@ -39,6 +40,24 @@ class Forms(Shown):
     def actions(self):
         """The forms of actions by their key; repeated ones must be equal."""
         return {form["action"]: form for form in self.forms if "action" in form}
+
+
+PASSWORD = "-password"
+LATER = 2**40  # after any time that a test sets
+
+
+def signed_in(app, name, confirmed=True):
+    """Flask's test client with a session of this account, whose password is its name with `PASSWORD`.
+
+    The session is confirmed, so that no action requires the password again, unless `confirmed` is false.
+    """
+    client = app.test_client()
+    token = Shown(client.get("/console/login").text).fields["csrf_token"]
+    form = {"csrf_token": token, "name": name, "password": name + PASSWORD}
+    assert client.post("/console/login", data=form).status_code == 302
+    if confirmed:
+        Session.update(confirmtime=LATER).where(Session.operator == Operator.get(name=name)).execute()
+    return client
 
 
 class Desk:

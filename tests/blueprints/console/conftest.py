@@ -4,17 +4,15 @@ import csv
 import html
 import io
 import re
+from functools import partial
 
 import pytest
 
-from models.tables.operator import Operator, Session
 from services.sandbox import seeding
-from tests.blueprints.console.acting import Desk
+from tests.blueprints.console.acting import Desk, signed_in
 from tests.blueprints.console.reading import Shown
 
 MANUAL, ACCOUNT = 3, "6222020000000000017"
-PASSWORD = "-password"
-LATER = 2**40  # after any time that a test sets
 
 
 @pytest.fixture
@@ -25,16 +23,7 @@ def sign_in(app):
     """
     seeding.seed_operators()
 
-    def signed_in(name, confirmed=True):
-        client = app.test_client()
-        token = Shown(client.get("/console/login").text).fields["csrf_token"]
-        form = {"csrf_token": token, "name": name, "password": name + PASSWORD}
-        assert client.post("/console/login", data=form).status_code == 302
-        if confirmed:
-            Session.update(confirmtime=LATER).where(Session.operator == Operator.get(name=name)).execute()
-        return client
-
-    return signed_in
+    return partial(signed_in, app)
 
 
 @pytest.fixture

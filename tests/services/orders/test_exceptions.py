@@ -236,3 +236,13 @@ def test_the_callback_is_shown_before_an_order_is_completed(world, api, flask):
     assert "received: 100.00, to be credited: 99.40" in told
     assert api.status(order_no) == "cancelled"
     assert "completed" in flask("order", "settle", order_no, "--complete", typed="y\n").output
+
+
+def test_a_cancelled_payout_of_a_manual_channel_stays_cancelled(world, balances, exceptions):
+    before = balances()
+    order_no = payout_wrong_by_hand(world)
+    world.flask("order", "resolve", order_no, "--cancel")
+    for seconds in (600, 3_600, 86_400):
+        world.later(seconds)
+        assert (balances(), exceptions()) == (before, {})
+    assert world.flask_json("order", "show", order_no)["due_at"] is None

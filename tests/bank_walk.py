@@ -21,6 +21,7 @@ from peewee import fn
 
 from gateways.base import CHINA
 from models.tables.ledger import AVAILABLE, HELD, Entry, LedgerAccount, Posting
+from models.tables.operator import AuditEntry
 from models.tables.order import (
     COMPLETED,
     CONFIRMED,
@@ -34,6 +35,7 @@ from models.tables.order import (
 )
 from models.tables.payout_batch import FAILED, SENT, PayoutBatch, PayoutBatchLine
 from services.security import operators
+from services.security.audit import HERE, NOT_DONE
 from tests.bank_files import results
 from tests.bank_files.layouts import LAYOUTS, write
 from tests.bank_files.lives import Movement
@@ -519,6 +521,22 @@ class PayoutsWalk(BankWalk):
             if spent:
                 explained = [e for e in exceptions if e.kind == REVERSED or e.resolution == "complete"]
                 assert explained or any(each.told == "paid" for each in made), f"{order.order_no}: nothing was paid"
+
+    @invariant()
+    def a_large_payout_in_the_console_takes_two_operators(self) -> None:
+        large = Order.select(Order.order_no).where(Order.amount > self.settings["second_operator_above"])
+        about = AuditEntry.select().where(AuditEntry.key.in_(large), AuditEntry.who != HERE.name)
+        entries = list(about.order_by(AuditEntry.key, AuditEntry.id))
+        asked: dict[str, set[str]] = {}
+        for each, following in zip(entries, [*entries[1:], None], strict=True):
+            is_next = following and (following.key, following.action) == (each.key, each.action)
+            if NOT_DONE in (each.detail[: len(NOT_DONE)], following.detail[: len(NOT_DONE)] if is_next else ""):
+                continue
+            if each.action == "request payout":
+                asked.setdefault(each.key, set()).add(each.who)
+            assert each.action not in ("accept order", "mark paid"), f"{each.who} paid {each.key} alone"
+            if each.action == "approve payout":
+                assert asked.get(each.key, set()) - {each.who}, f"{each.who} approved the own request for {each.key}"
 
     @staticmethod
     def _hear(transfer: Transfer) -> None:

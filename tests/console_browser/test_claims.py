@@ -1,7 +1,10 @@
 """An operator decides on claims: many at once, and by a statement of the bank."""
 
+from datetime import datetime
+
 from selenium.webdriver.common.by import By
 
+from gateways.base import CHINA
 from tests.browser import NEEDS_CHROMIUM
 from tests.console_browser.operator import SIZES
 from tests.services import walks
@@ -51,12 +54,14 @@ def test_claims_are_reported_as_not_received_in_bulk(operator, running):
 def test_a_statement_confirms_the_claims_that_it_matches(operator, running, tmp_path):
     named, other = claimed(running, "35.00"), claimed(running, "35.00")
     file = tmp_path / "bill.csv"
-    file.write_text(f"流水号,收入金额,附言\nWX-35,35.00,订单{named}\nWX-36,35.00,\n", "gbk")
+    now = f"{datetime.now(CHINA):%Y-%m-%d %H:%M:%S}"
+    rows = f"{now},WX-35,35.00,订单{named}\n{now},WX-36,35.00,\n"
+    file.write_text(f"交易时间,流水号,收入金额,附言\n{rows}", "gbk")
     operator.goes_to("claims/")
     operator.presses("Upload statement")
     operator.find("#file").send_keys(str(file))
     operator.presses("Match payments")
-    operator.reads("1 matched, 1 to decide")
+    operator.reads("Several open deposits have this amount.")
     assert other in operator.text
     operator.presses("Confirm 1 deposit")
     operator.reads("1 deposit confirmed: ¥35.00")
@@ -98,7 +103,9 @@ def test_the_next_action_confirms_a_claim_and_the_timeline_tells_everything(oper
     for text in ("The payer says they paid", "Deposit credited", "order.completed", "operator demo"):
         assert text in timeline
     assert not operator.find(".fold table").is_displayed()
-    operator.find(".fold summary").click()
+    summary = operator.find(".fold summary")
+    operator.chrome.execute_script("arguments[0].scrollIntoView()", summary)
+    summary.click()
     operator.waits_for(lambda: operator.find(".fold table").is_displayed())
 
 

@@ -326,7 +326,7 @@ class ClaimsWalk(BankWalk):
 
 
 class PayoutsWalk(BankWalk):
-    """Payouts that operators send by files and by hand, and what the bank makes of them."""
+    """Payouts that operators send by files or one by one, and what the bank makes of them."""
 
     def __init__(self) -> None:
         self.transfers: list[Transfer] = []

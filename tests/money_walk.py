@@ -1,4 +1,4 @@
-"""The life of one service whose money must add up: its process, its clock, and what holds after each step."""
+"""The life of one service whose money must add up: its process, its clock, and its invariants after each step."""
 
 from __future__ import annotations
 

@@ -103,9 +103,7 @@ def test_the_next_action_confirms_a_claim_and_the_timeline_tells_everything(oper
     for text in ("The payer says they paid", "Deposit credited", "order.completed", "operator demo"):
         assert text in timeline
     assert not operator.find(".fold table").is_displayed()
-    summary = operator.find(".fold summary")
-    operator.chrome.execute_script("arguments[0].scrollIntoView()", summary)
-    summary.click()
+    operator.find(".fold summary").click()
     operator.waits_for(lambda: operator.find(".fold table").is_displayed())
 
 

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import zip_longest
 from random import Random
 from typing import Any
 
@@ -528,7 +529,7 @@ class PayoutsWalk(BankWalk):
         about = AuditEntry.select().where(AuditEntry.key.in_(large), AuditEntry.who != HERE.name)
         entries = list(about.order_by(AuditEntry.key, AuditEntry.id))
         asked: dict[str, set[str]] = {}
-        for each, following in zip(entries, [*entries[1:], None], strict=True):
+        for each, following in zip_longest(entries, entries[1:]):
             is_next = following and (following.key, following.action) == (each.key, each.action)
             if NOT_DONE in (each.detail[: len(NOT_DONE)], following.detail[: len(NOT_DONE)] if is_next else ""):
                 continue

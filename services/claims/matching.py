@@ -62,6 +62,7 @@ NAMES_SEVERAL = N_("The note names several orders.")
 NOT_UNIQUE = N_("Several orders of the channel have the number in the note.")
 MAY_NAME = N_("The note may name another order.")
 DAMAGED_NOTE = N_("The note has damaged characters.")
+ONLY_DAY = N_("The file has only the day of the payment, which may be older than this order.")
 NO_TIME = N_("The time of the payment is unknown, so the amount alone does not identify it.")
 UNNUMBERED = N_(
     "This order of the same amount was confirmed without a transaction ID, so this payment may be recorded already."
@@ -199,7 +200,9 @@ class _Matching:
         awaited = self._named(line) or self.by_amount[line.amount or 0]
         if is_whole and (_is(line, received.TAKEN_BACK) or _is(line, received.MAYBE_TAKEN_BACK)):
             self._set(line, Outcome.RECORDED, orders=list(recorded))  # the row that takes it back is to decide
-        elif recorded and (line.kind is Kind.TAKEN_BACK or (is_whole and (line.amount or 0) < 0)):
+        elif recorded and (
+            line.kind is Kind.TAKEN_BACK or ((is_whole or _is(line, received.SENT)) and (line.amount or 0) < 0)
+        ):
             if sum(known.returned for known in recorded.values()) >= total:
                 self._set(line, Outcome.RECORDED, line.why, list(recorded))
             else:  # also if a part is recorded, because another part may be taken back
@@ -306,6 +309,8 @@ class _Matching:
             why = NOT_CLAIMED
         elif line.since is None or line.until is None:
             why = NO_TIME
+        elif line.until - line.since > 3_600 and line.since < orders[0].createtime <= line.until:
+            why = ONLY_DAY
         elif line.amount in self.reversed:
             why = AMOUNT_TAKEN_BACK
         elif unsure := [

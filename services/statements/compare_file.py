@@ -88,7 +88,9 @@ def _of_account(channel: Channel, raw: bytes) -> list[Line] | None:
         numbers = _ORDER_NO.findall(row.note)
         number = numbers[0] if len(set(numbers)) == 1 else ""
         line = Line(row.at, number, row.reference, row.amount or 0, fee=None, state=PAID, time=row.since)
-        if row.kind is Kind.RECEIVED or (row.why is not None and row.why.text in (received.SENT, received.NO_ID)):
+        if row.kind is Kind.RECEIVED or (
+            row.why is not None and row.why.text in (received.SENT, received.FEE, received.NO_ID)
+        ):
             lines.append(line)
         elif row.kind is Kind.TAKEN_BACK:
             if line.amount > 0:  # the row is a payment that was returned

@@ -23,6 +23,7 @@ TAKEN_BACK = N_("Line %(line)s takes this payment back.")
 MAYBE_TAKEN_BACK = N_("Line %(line)s may take this payment back.")
 TAKES_BACK = N_("The row takes back the payment of line %(line)s.")
 SENT = N_("Money was sent.")
+FEE = N_("A fee was charged.")
 NO_ID = N_("The row has no usable transaction ID.")
 RETURNED = N_("The payment was returned: %(status)s.")
 SUMMARY = ("总", "合计", "汇总", "小计", "共", "total")
@@ -141,7 +142,8 @@ def _movement(row: Row, columns: Columns) -> Movement:
         if amount < 0 if is_in else takes_back:
             raise _Not(Kind.TAKEN_BACK, N_("The row takes money back."))
         if not is_in:
-            raise _Not(Kind.NOT_MONEY_IN, SENT)
+            is_fee = any(map(values.speaks_of_fee, (*read.all(Role.KIND), *read.all(Role.NOTE))))
+            raise _Not(Kind.NOT_MONEY_IN, FEE if is_fee else SENT)
         read.refuse_other_statuses()
         if takes_back:
             raise _Not(Kind.UNCLEAR, N_("The row mentions a refund or reversal."))
@@ -293,7 +295,9 @@ def _cancelled(rows: list[Movement]) -> list[Movement]:
             continue
         named = [each for number in (row.original, row.reference) if number for each in by_id[number]]
         whole = [each for each in named if row.amount == -(rows[each].amount or 0)]
-        if row.kind is Kind.TAKEN_BACK or (row.kind is Kind.NOT_MONEY_IN and whole):
+        # Money that was sent under the ID of a payment, and is no fee, may be a part of it that was taken back.
+        is_sent = row.why is not None and row.why.text == SENT
+        if row.kind is Kind.TAKEN_BACK or (row.kind is Kind.NOT_MONEY_IN and (whole or (named and is_sent))):
             is_of_itself = row.why is not None and row.why.text == RETURNED
             done[says] = rows[whole[0]].at if whole else None
             for each in named or ([] if is_of_itself else by_amount.pop(abs(row.amount or 0), [])):

@@ -236,6 +236,14 @@ _RETURN = re.compile(
 )
 
 
+_FEE = re.compile("手续费|服务费|管理费|工本费|fee|commission")
+
+
 def speaks_of_return(text: str) -> bool:
     """Return whether a note or type has a word for returned money."""
     return bool(_RETURN.search(plain(text)))
+
+
+def speaks_of_fee(text: str) -> bool:
+    """Return whether a note or type has a word for a fee of the bank or wallet."""
+    return bool(_FEE.search(plain(text)))

@@ -37,9 +37,9 @@ def unclear(reference, amount, note=""):
 def matched(app):
     """`matched(payment(...), ...)`: the result of a statement with these rows."""
 
-    def line(at, since, **row):
+    def line(at, since, seconds=60, **row):
         since = business_clock.now() if since is NOW else since
-        return Movement(at=at, since=since, until=None if since is None else since + 59, **row)
+        return Movement(at=at, since=since, until=None if since is None else since + seconds - 1, **row)
 
     def match(*rows):
         return of([line(at, **row) for at, row in enumerate(rows, start=2)])
@@ -312,6 +312,15 @@ def test_a_payment_older_than_the_claim_is_not_its_payment(claimed, matched):
     claimed("88.00")
     early = payment("B1", "88.00", since=business_clock.now() - 120)
     assert reasons(matched(early)) == {"B1": matching.TOO_EARLY}
+
+
+def test_a_payment_of_the_orders_day_without_its_time_is_not_matched_by_amount(claimed, matched):
+    order_no = claimed("88.00")
+    today = business_clock.now() - 40_000
+    of_today = payment("B1", "88.00", since=today, seconds=86_400)
+    assert reasons(matched(of_today)) == {"B1": matching.ONLY_DAY}
+    named = payment("B1", "88.00", order_no, since=today, seconds=86_400)
+    assert pairs(matched(named)) == {"B1": order_no}
 
 
 def test_a_payment_without_a_readable_time_is_not_matched_by_amount(claimed, matched):

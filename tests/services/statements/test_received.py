@@ -231,6 +231,16 @@ def test_many_reversals_of_one_amount_make_each_of_its_payments_unclear():
     assert [each[1] for each in brief(PLAIN + rows)] == [UNCLEAR, TAKEN_BACK] * 6_000
 
 
+@pytest.mark.parametrize(
+    ("note", "kind"), [("", UNCLEAR), ("货款", UNCLEAR), ("手续费", RECEIVED), ("service fee", RECEIVED)]
+)
+def test_money_sent_under_the_id_of_a_payment_may_be_a_part_of_it_unless_it_is_a_fee(note, kind):
+    columns = ["交易时间", "流水号", "收入金额", "支出金额", "附言"]
+    roles = [Role.TIME, Role.REFERENCE, Role.INCOME, Role.EXPENSE, Role.NOTE]
+    text = f"{','.join(columns)}\n2026-11-25,B1,60.25,,\n2026-11-25,B1,,10.00,{note}\n"
+    assert [row.kind for row in other(text, columns, roles)] == [kind, NOT_MONEY_IN]
+
+
 HEADER = ["日期", "凭证", "金额", "收/支", "币种", "结果", "说明"]
 ROLES = [Role.TIME, Role.REFERENCE, Role.AMOUNT, Role.DIRECTION, Role.CURRENCY, Role.STATUS, Role.NOTE]
 ROW = "2026-11-25,A1,1.00,收入,CNY,成功,x"

@@ -187,6 +187,7 @@ def result(number: int) -> Any:
     return render_template(
         "console/payouts/batch_result.html",
         **{"batch": batch, "effects": EFFECTS, "message_of": message_of, "changes": batch_results.CHANGES},
+        has_accounts=any(each.said[Role.ACCOUNT] for each in reported),
         found={effect: [each for each in matches if each.effect is effect] for effect in Effect},
         rows=[sign([*astuple(each.row), each.judgement.seal]) for each in matches if each.row and each.is_change],
     )

@@ -100,6 +100,9 @@ def test_the_banks_result_is_shown_and_then_recorded(out, create, result, record
     ]
     shown = result(path, rows)
     text = Shown(shown.text).text
+    assert "no column with account numbers" not in text
+    without = result(path, [[*row[:1], *row[2:]] for row in rows])
+    assert "no column with account numbers" in without.text
     assert effects(shown) == {"paid": 1, "failed": 1, "unclear": 2, "foreign": 2}
     assert "6 rows in the file · ¥300.02" in text
     for why in ("It has a different amount.", "The bank has it in progress.", "It is about batch 9."):

@@ -43,26 +43,19 @@ NEEDED = (Role.CODE, Role.STATUS, Role.AMOUNT)
 # Of these roles one column counts, that with the first known name. Columns of the others must agree.
 ONE_COUNTS = (Role.CODE, Role.REFERENCE, Role.REASON)
 ROLES = (*NEEDED, Role.ACCOUNT, Role.CURRENCY, Role.REFERENCE, Role.REASON, Role.IGNORED)
-COMMON: dict[Role, tuple[str, ...]] = {
-    Role.STATUS: (
-        *("状态", "处理状态", "交易状态", "付款状态", "转账状态", "处理结果", "交易结果", "付款结果", "结果"),
-        *("status", "result"),
-    ),
-    Role.AMOUNT: ("付款金额", "交易金额", "转账金额", "实付金额", "金额", "amount"),
+COMMON = {
+    Role.STATUS: "状态 处理状态 交易状态 付款状态 转账状态 处理结果 交易结果 付款结果 结果 status result",
+    Role.AMOUNT: "付款金额 交易金额 转账金额 实付金额 金额 amount",
     Role.ACCOUNT: (
-        *("收款账号", "收款账户", "收款人账号", "收款方账号", "收款卡号", "收款人账户", "收款人email"),
-        *("收款人支付宝账号", "收款支付宝账号", "对方账号", "account"),
+        "收款账号 收款账户 收款人账号 收款方账号 收款卡号 收款人账户 收款人email 收款人支付宝账号 收款支付宝账号 "
+        "对方账号 account"
     ),
-    Role.CURRENCY: ("币种", "货币", "币别", "currency"),
+    Role.CURRENCY: "币种 货币 币别 currency",
     Role.REFERENCE: (
-        *("支付宝流水号", "支付宝内部流水号", "银行流水号", "交易流水号", "业务流水号", "核心流水号", "交易号"),
-        *("交易单号", "回单编号", "流水号"),
-        *("reference", "transactionid"),
+        "支付宝流水号 支付宝内部流水号 银行流水号 交易流水号 业务流水号 核心流水号 交易号 交易单号 回单编号 流水号 "
+        "reference transactionid"
     ),
-    Role.REASON: (
-        *("失败原因", "原因", "失败信息", "处理信息", "返回信息", "结果描述", "处理结果描述", "状态描述"),
-        *("结果说明", "状态说明", "reason"),
-    ),
+    Role.REASON: "失败原因 原因 失败信息 处理信息 返回信息 结果描述 处理结果描述 状态描述 结果说明 状态说明 reason",
 }
 BOUNCED = {"退票", "已退票", "退汇", "已退汇", "退汇成功"}  # a transfer that did not reach the payee's account
 # A column with such a name may contradict the result, the amount or the account number.
@@ -75,7 +68,8 @@ _ORDER_NO = re.compile(r"(?<![0-9])[0-9]{24}(?![0-9])")
 
 def names_of(batch: PayoutBatch) -> Names:
     """Return the names of the columns that the bank's result of this batch can have."""
-    return {**COMMON, Role.CODE: TEMPLATES[batch.template].code}
+    common = {role: tuple(names.split()) for role, names in COMMON.items()}
+    return {**common, Role.CODE: TEMPLATES[batch.template].code}
 
 
 def suggested(names: Names, header: list[str]) -> list[Role]:

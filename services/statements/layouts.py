@@ -219,7 +219,7 @@ def refuse_unread(columns: Columns, head: list[Row], body: list[Row]) -> None:
 
 def refuse_other_table(header: list[str], body: list[Row]) -> None:
     """Raise OperatorError if a row below the header names other columns: the values below it would be misread."""
-    known = {*header, *(name for names in _SUGGESTED.values() for name in names)} - {""}
+    known = {*header, *(name for names in _SUGGESTED.values() for name in names.split())} - {""}
     for at, cells in body:
         names = header_of(cells)
         if len(set(names) & known) > 2 and names != header:
@@ -260,45 +260,28 @@ def looks_like(name: str, cells: Iterable[str]) -> str:
 
 _SUGGESTED = {
     Role.REFERENCE: (
-        *("交易流水号", "银行流水号", "业务流水号", "账务流水号", "核心流水号", "流水号", "交易单号", "支付宝交易号"),
-        *("交易订单号", "交易号", "回单编号", "transactionid", "transaction_id", "reference", "trade_no"),
+        "交易流水号 银行流水号 业务流水号 账务流水号 核心流水号 流水号 交易单号 支付宝交易号 交易订单号 交易号 "
+        "回单编号 transactionid transaction_id reference trade_no"
     ),
-    Role.ORIGINAL: ("原交易流水号", "原流水号", "原交易单号", "originaltransactionid"),
+    Role.ORIGINAL: "原交易流水号 原流水号 原交易单号 originaltransactionid",
     Role.INCOME: (
-        *("收入金额", "收入", "贷方发生额", "贷方金额", "贷方", "存入金额", "转入金额", "交易金额(收入)"),
-        *("creditamount", "credit", "moneyin", "paidin"),
+        "收入金额 收入 贷方发生额 贷方金额 贷方 存入金额 转入金额 交易金额(收入) creditamount credit moneyin paidin"
     ),
     Role.EXPENSE: (
-        *("支出金额", "支出", "借方发生额", "借方金额", "借方", "支取金额", "转出金额", "交易金额(支出)"),
-        *("debitamount", "debit", "moneyout", "paidout"),
+        "支出金额 支出 借方发生额 借方金额 借方 支取金额 转出金额 交易金额(支出) debitamount debit moneyout paidout"
     ),
-    Role.AMOUNT: ("交易金额", "金额", "发生额", "amount"),
-    Role.DIRECTION: (
-        *("收/支", "收支", "收支类型", "借贷标志", "借贷方向", "借贷", "借/贷", "资金方向", "方向", "来往账标志"),
-        "direction",
-    ),
-    Role.STATUS: ("当前状态", "交易状态", "状态", "status"),
-    Role.CURRENCY: ("币种", "币别", "货币", "交易币种", "currency"),
-    Role.TIME: ("交易日期", "记账日期", "日期", "date", "交易时间", "入账时间", "付款时间", "记账时间", "time"),
-    Role.KIND: ("交易类型", "业务类型", "交易分类", "类型", "type"),
-    Role.REVERSED: ("冲账标志", "冲帐标志", "冲正标志", "红字标志"),
-    Role.PAYER: ("交易对方", "对方户名", "对方名称", "付款人", "付款方", "对方单位名称", "payer", "counterparty"),
-    Role.ACCOUNT: ("对方账号", "对方账户", "付款账号", "counteraccount"),
+    Role.AMOUNT: "交易金额 金额 发生额 amount",
+    Role.DIRECTION: "收/支 收支 收支类型 借贷标志 借贷方向 借贷 借/贷 资金方向 方向 来往账标志 direction",
+    Role.STATUS: "当前状态 交易状态 状态 status",
+    Role.CURRENCY: "币种 币别 货币 交易币种 currency",
+    Role.TIME: "交易日期 记账日期 日期 date 交易时间 入账时间 付款时间 记账时间 time",
+    Role.KIND: "交易类型 业务类型 交易分类 类型 type",
+    Role.REVERSED: "冲账标志 冲帐标志 冲正标志 红字标志",
+    Role.PAYER: "交易对方 对方户名 对方名称 付款人 付款方 对方单位名称 payer counterparty",
+    Role.ACCOUNT: "对方账号 对方账户 付款账号 counteraccount",
     Role.NOTE: (
-        *("摘要", "备注", "附言", "用途", "商品说明", "商品", "商品名称", "交易说明", "交易附言"),
-        *(
-            "客户附言",
-            "对方附言",
-            "商户单号",
-            "商家订单号",
-            "商户订单号",
-            "remark",
-            "remarks",
-            "note",
-            "memo",
-            "description",
-            "purpose",
-        ),
+        "摘要 备注 附言 用途 商品说明 商品 商品名称 交易说明 交易附言 客户附言 对方附言 商户单号 商家订单号 "
+        "商户订单号 remark remarks note memo description purpose"
     ),
 }
 
@@ -307,7 +290,7 @@ def suggested(header: list[str]) -> list[Role]:
     """Return the roles that the names of a header suggest, for an operator to confirm."""
     roles = [Role.IGNORED] * len(header)
     for role, names in _SUGGESTED.items():
-        at = [header.index(name) for name in names if name in header]
+        at = [header.index(name) for name in names.split() if name in header]
         for place in at[:1] if role in ONCE else at:
             roles[place] = role
     if Role.TIME in roles and "交易时间" in header and roles[header.index("交易时间")] is Role.IGNORED:

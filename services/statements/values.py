@@ -142,17 +142,11 @@ def _span(start: datetime, length: timedelta) -> tuple[int, int]:
 # --- words
 
 _DIRECTIONS = {
-    Direction.IN: (
-        *("收入", "收", "收款", "贷", "贷方", "贷记", "转入", "存入", "来账", "入账", "进账", "汇入", "入", "+"),
-        *("c", "cr", "credit", "in", "income", "incoming"),
-    ),
-    Direction.OUT: (
-        *("支出", "支", "付", "付款", "借", "借方", "借记", "转出", "支取", "取出", "往账", "出账", "汇出", "出", "-"),
-        *("d", "dr", "debit", "out", "expense", "outgoing"),
-    ),
-    Direction.NEUTRAL: ("不计收支", "中性交易", "中性", "/", "neutral"),
+    Direction.IN: "收入 收 收款 贷 贷方 贷记 转入 存入 来账 入账 进账 汇入 入 + c cr credit in income incoming",
+    Direction.OUT: "支出 支 付 付款 借 借方 借记 转出 支取 取出 往账 出账 汇出 出 - d dr debit out expense outgoing",
+    Direction.NEUTRAL: "不计收支 中性交易 中性 / neutral",
 }
-_DIRECTION_OF = {word: direction for direction, words in _DIRECTIONS.items() for word in words}
+_DIRECTION_OF = {word: direction for direction, words in _DIRECTIONS.items() for word in words.split()}
 
 
 def direction(text: str) -> Direction:
@@ -162,55 +156,28 @@ def direction(text: str) -> Direction:
 
 _STATUSES = {
     Meaning.PAID: (
-        *("成功", "交易成功", "支付成功", "付款成功", "收款成功", "转账成功", "汇款成功", "代发成功", "代付成功"),
-        *("入账成功", "到账成功", "处理成功", "划款成功", "出款成功", "已成功", "已收钱", "对方已收钱", "朋友已收钱"),
-        *("已收款", "对方已收款", "已存入零钱", "已入账", "已到账", "提现已到账", "已支付", "已付款", "已转账"),
-        *("已完成", "交易完成", "支付完成", "success", "successful", "succeeded", "completed"),
-        *("paid", "settled", "trade_success", "trade_finished"),
+        "成功 交易成功 支付成功 付款成功 收款成功 转账成功 汇款成功 代发成功 代付成功 入账成功 到账成功 处理成功 "
+        "划款成功 出款成功 已成功 已收钱 对方已收钱 朋友已收钱 已收款 对方已收款 已存入零钱 已入账 已到账 "
+        "提现已到账 已支付 已付款 已转账 已完成 交易完成 支付完成 success successful succeeded completed paid "
+        "settled trade_success trade_finished"
     ),
     Meaning.RETURNED: (
-        *(
-            "退款成功",
-            "已退款",
-            "已全额退款",
-            "全额退款",
-            "部分退款",
-            "已部分退款",
-            "转入退款",
-            "退款",
-            "退回成功",
-            "已退回",
-        ),
-        *(
-            "退回",
-            "退票",
-            "已退票",
-            "退汇",
-            "已退汇",
-            "退汇成功",
-            "冲正",
-            "冲正成功",
-            "已冲正",
-            "冲销",
-            "已冲销",
-            "红冲",
-        ),
-        *("refund", "refunded", "returned", "reversed", "chargeback", "chargedback"),
+        "退款成功 已退款 已全额退款 全额退款 部分退款 已部分退款 转入退款 退款 退回成功 已退回 退回 退票 已退票 "
+        "退汇 已退汇 退汇成功 冲正 冲正成功 已冲正 冲销 已冲销 红冲 refund refunded returned reversed chargeback "
+        "chargedback"
     ),
     Meaning.IN_PROGRESS: (
-        *("提交成功", "受理成功", "已提交", "已受理", "受理中", "处理中", "银行处理中", "交易处理中", "支付处理中"),
-        *("进行中", "付款中", "支付中", "转账中", "退款中", "待处理", "待审核", "待审批", "审核中", "待复核", "待授权"),
-        *("待确认", "待付款", "待支付", "待收款", "待对方收款", "等待付款", "等待处理", "未处理", "未支付", "未付款"),
-        *("待入账", "未入账", "已申请", "pending", "processing", "inprogress", "accepted", "submitted", "waiting"),
+        "提交成功 受理成功 已提交 已受理 受理中 处理中 银行处理中 交易处理中 支付处理中 进行中 付款中 支付中 转账中 "
+        "退款中 待处理 待审核 待审批 审核中 待复核 待授权 待确认 待付款 待支付 待收款 待对方收款 等待付款 等待处理 "
+        "未处理 未支付 未付款 待入账 未入账 已申请 pending processing inprogress accepted submitted waiting"
     ),
     Meaning.FAILED: (
-        *("失败", "交易失败", "支付失败", "付款失败", "收款失败", "转账失败", "汇款失败", "代发失败", "代付失败"),
-        *("处理失败", "提交失败", "受理失败", "提现失败", "交易关闭", "已关闭", "关闭", "已取消", "取消", "交易取消"),
-        *("已撤销", "已作废", "作废", "拒绝", "已拒绝", "审核拒绝", "审批拒绝", "银行拒绝"),
-        *("failed", "fail", "failure", "rejected", "cancelled", "canceled", "closed", "declined", "expired"),
+        "失败 交易失败 支付失败 付款失败 收款失败 转账失败 汇款失败 代发失败 代付失败 处理失败 提交失败 受理失败 "
+        "提现失败 交易关闭 已关闭 关闭 已取消 取消 交易取消 已撤销 已作废 作废 拒绝 已拒绝 审核拒绝 审批拒绝 "
+        "银行拒绝 failed fail failure rejected cancelled canceled closed declined expired"
     ),
 }
-_MEANING_OF = {word: meaning for meaning, words in _STATUSES.items() for word in words}
+_MEANING_OF = {word: meaning for meaning, words in _STATUSES.items() for word in words.split()}
 _SUM = re.compile(r"[(]?[¥]?\d[\d,]*(\.\d+)?元?[)]?$", re.ASCII)  # 已退款(￥5.00)
 
 
@@ -230,12 +197,10 @@ def status(text: str) -> Meaning:
     return found.pop() if len(found) == 1 else Meaning.UNCLEAR
 
 
-# Words in a row's summary or type by which the bank says that money was returned.
+# Words in a row's summary or type by which the bank says that money was returned, or that it is a fee.
 _RETURN = re.compile(
     "退款|退回|退还|退汇|退票|返还|原路|拒付|冲正|冲销|冲账|红冲|红字|抹账|错账|撤销|撤回|revers|refund|return|chargeback"
 )
-
-
 _FEE = re.compile("手续费|服务费|管理费|工本费|fee|commission")
 
 

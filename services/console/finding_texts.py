@@ -95,7 +95,7 @@ SENTENCES: dict[str, Callable[[Facts, Facts, Language], str]] = {
         keys=", ".join(facts["merchants"]),
     ),
     "stuck": lambda facts, said, words: words.gettext(
-        "Open orders that nothing and nobody will continue: %(count)s (%(orders)s). Check them, and report this error.",
+        "Open orders without a next step: %(count)s (%(orders)s). Check them, and report this error.",
         orders=", ".join(facts["orders"]),
         **said,
     ),

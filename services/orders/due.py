@@ -188,7 +188,7 @@ def _is_in_progress(order: Order) -> bool:
 def _check_ended(order: Order) -> int | None:
     """Check whether an order that its channel could not close, or did not have, was carried out after all."""
     if driver_of(order.channel).by_hand:
-        return None  # nobody can be asked: an operator or the bank's file reports what happens
+        return None  # no status check: an operator or the bank's file reports what happens
     now = business_clock.now()
     passed = now - order.updatetime
     try:

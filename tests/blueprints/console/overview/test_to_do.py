@@ -204,7 +204,7 @@ def test_an_open_order_without_a_next_step_is_shown_with_its_number(
     order_no = api.buy("70.00").data["order_no"]
     Order.update(due_at=None).execute()
     shown = overview()
-    sentence = f"Open orders that nothing and nobody will continue: 1 ({order_no}). Check them, and report this error."
+    sentence = f"Open orders without a next step: 1 ({order_no}). Check them, and report this error."
     severity, text = alerts(shown)
     assert (severity, sentence in text) == ("urgent", True)
     assert f"/console/order/{order_no}" in shown.html

@@ -18,18 +18,23 @@ EXAMPLES = 3  # rows below the header that are shown
 MOST_HEADERS = 40  # rows that can be chosen as the header
 
 
-def confirmed(head: list[Row], check: Callable[[Layout], None]) -> Layout | None:
-    """Return the layout that the form has for a file with these first rows; None if the form has none.
+def confirmed(content: bytes, head_of: Callable[[bytes], list[Row]], check: Callable[[Layout], None]) -> Layout | None:
+    """Return the layout that the form has for a file; None if the form has none, and then the file is not read.
+
+    Args:
+        head_of: returns the first rows of the file.
 
     Raises:
+        OperatorError: the file can't be read.
         UnknownLayout: the operator wants to choose again, the form is about other columns, or its roles do not pass the
             check.
     """
     roles = request.form.getlist("role")
-    if not roles and request.form.get("again"):
-        raise UnknownLayout(head, N_("Choose the content of each column."))
-    if not roles:
+    if not roles and not request.form.get("again"):
         return None
+    head = head_of(content)
+    if not roles:
+        raise UnknownLayout(head, N_("Choose the content of each column."))
     header = next((layouts.header_of(cells) for at, cells in head if str(at) == request.form.get("header")), [])
     if not header or header != request.form.getlist("name"):
         raise UnknownLayout(head)

@@ -200,7 +200,7 @@ def _read(batch: PayoutBatch, content: bytes) -> list[batch_results.Reported]:
         UnknownLayout: its columns are not known, or the form is about other columns.
     """
     names, kept = batch_results.names_of(batch), kept_layouts.of_results(batch.channel)
-    chosen = column_roles.confirmed(batch_results.head_of(content), batch_results.check)
+    chosen = column_roles.confirmed(content, batch_results.head_of, batch_results.check)
     if chosen is None:
         return batch_results.read(content, names, kept)
     reported = batch_results.read(content, names, [chosen, *kept])

@@ -216,7 +216,7 @@ def _read(channel: Channel, content: bytes) -> received.Statement:
         UnknownLayout: its columns are not known, or the form is about other columns.
     """
     kept = kept_layouts.of(channel)
-    chosen = column_roles.confirmed(received.head_of(content), layouts.check)
+    chosen = column_roles.confirmed(content, received.head_of, layouts.check)
     if chosen is None:
         return received.read(content, kept)
     statement = received.read(content, [chosen, *kept])

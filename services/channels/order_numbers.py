@@ -18,6 +18,7 @@ _ALIKE = f"""WITH RECURSIVE earlier (id) AS
     (SELECT CAST(? AS BIGINT) UNION ALL SELECT id - {ENDINGS} FROM earlier WHERE id > {ENDINGS})
     SELECT createtime FROM earlier JOIN "order" USING (id) WHERE createtime >= ? AND order_type = ?"""
 
+_ORDER_NO = re.compile(r"(?<![0-9])[0-9]{24}(?![0-9])")
 _ATTEMPT = re.compile(r"([0-9]{24})(_[0-9]{1,2})?")
 
 
@@ -35,6 +36,11 @@ def order_no_of(number: str) -> str:
     """Return the order number in a channel's number of an attempt; any other text unchanged."""
     found = _ATTEMPT.fullmatch(number)
     return found[1] if found else number
+
+
+def order_numbers_in(text: str) -> list[str]:
+    """Return what may be order numbers in a text: 24 digits that are not a part of a longer number."""
+    return _ORDER_NO.findall(text)
 
 
 def payout_number(order: Order) -> str:

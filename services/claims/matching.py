@@ -28,20 +28,20 @@ from models.tables.order import (
     PaymentException,
 )
 from services.channels.payment_numbers import transaction_id
-from services.claims.names import Names, chunks, is_whole, without
+from services.claims.names import Names, is_whole, without
 from services.console.bulk import MOST
 from services.errors import N_, OperatorError
 from services.orders import next_step, positions
 from services.orders.exceptions import open_exceptions
 from services.orders.positions import RETURNED
-from services.statements import received
+from services.statements import received, values
+from services.statements.line_orders import chunks
 from services.statements.received import Kind, Movement
 
 A_DAY = 86_400
 BOOKED_LATE = 3 * A_DAY  # seconds by which a bank may date a payment later than an operator confirmed it
 LEAST_OF_ID = 4  # characters that two transaction IDs of one payment have in common
 MOST_EXCEPTIONS = 10_000  # newest exceptions that are searched for payments without a transaction ID
-DAMAGED = "\ufffd"
 
 SEVERAL = N_("Several open deposits have this amount. The note names none of them.")
 SAME_AMOUNT = N_("Several payments in the file have this amount, and their notes name no order.")
@@ -245,7 +245,7 @@ class _Matching:
 
     def _by_number(self, line: Movement) -> bool:
         """Match a payment whose note names an order, or leave it to an operator; False if it names none."""
-        if DAMAGED in line.note:
+        if values.is_damaged(line.note):
             self._decide(line, DAMAGED_NOTE, self._named(line) or self.by_amount[line.amount or 0])
             return True
         ours = self.names.ours(line.note)

@@ -6,7 +6,6 @@ import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from itertools import islice
 from typing import Any
 
 from models.queries import search
@@ -14,8 +13,9 @@ from models.tables.channel import Channel
 from models.tables.merchant import Merchant
 from models.tables.order import BUY, PAID, PENDING, Order
 from models.tables.payout_batch import PayoutBatchLine
+from services.statements.line_orders import chunks
 
-AT_ONCE = 500  # values of one query
+MOST_NAMED = 500  # orders that a part of an order number may name
 LEAST = 6  # characters of a merchant's number that identifies, and of a part of a number that may name an order
 LEAST_OF_OURS = 12  # characters of a part of an order number: the first eight are its date
 
@@ -37,13 +37,6 @@ def folded(text: str) -> str:
 def compact(text: str) -> str:
     """Return the folded text without blanks and punctuation, which banks and payers add or leave out."""
     return re.sub(r"[\W_]+", "", folded(text))
-
-
-def chunks(values: Iterable[Any]) -> Iterator[list[Any]]:
-    """Yield the values in lists that one query can name."""
-    rest = iter(values)
-    while chunk := list(islice(rest, AT_ONCE)):
-        yield chunk
 
 
 class Names:
@@ -104,7 +97,7 @@ class Names:
         for part in parts:
             if part.isdecimal() and LEAST_OF_OURS <= len(part) < 24 and part.startswith("20"):
                 within = Order.order_no.between(part.ljust(24, "0"), part.ljust(24, "9"))
-                found |= {order.id: order for order in Order.select().where(within).limit(AT_ONCE)}
+                found |= {order.id: order for order in Order.select().where(within).limit(MOST_NAMED)}
             found |= {order.id: order for order in self.open if order.order_no.endswith(part)}
         alike = self._alike(note)
         if alike is None:

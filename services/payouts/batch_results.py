@@ -16,6 +16,7 @@ from models.db.writer import transaction
 from models.tables.order import COMPLETED, CONFIRMED, PAYOUT_CONFLICT, REVERSED, Order
 from models.tables.payout_batch import DISCARDED, FAILED, SENT, PayoutBatch, PayoutBatchLine
 from services.channels import payment_numbers
+from services.channels.order_numbers import order_numbers_in
 from services.console import bulk, perform, timeline
 from services.console.bulk import Outcome
 from services.console.perform import Given
@@ -63,7 +64,6 @@ _TELLING = re.compile(
     "结果|退票|退汇|退回|冲正|流水号|return|金额|amount|^(?!付款|付方|本方|我方|转出).*(账号|帐号|账户|卡号|号码)$"
 )
 _CODE = re.compile(r"(?<![0-9A-Z])P([0-9]{1,10})-([0-9]{1,5})(?![0-9])")
-_ORDER_NO = re.compile(r"(?<![0-9])[0-9]{24}(?![0-9])")
 
 
 def names_of(batch: PayoutBatch) -> Names:
@@ -247,8 +247,10 @@ def compare(batch: PayoutBatch, reported: list[Reported], actor: Actor) -> list[
     lines = {line.line: line for line in batches.lines_of(batch)}
     named = [_codes(each.text(Role.CODE)) for each in reported]
     times = Counter(code for codes in named for code in codes)
-    uses = Counter(reference for each in reported if (reference := values.transaction_id(each.text(Role.REFERENCE))))
-    numbers = {number for each in reported for text in each.others for number in _ORDER_NO.findall(text)}
+    uses = Counter(
+        reference for each in reported if (reference := payment_numbers.transaction_id(each.text(Role.REFERENCE)))
+    )
+    numbers = {number for each in reported for text in each.others for number in order_numbers_in(text)}
     orders = {row for (row,) in Order.select(Order.order_no).where(Order.order_no.in_(numbers)).tuples()}
     found = []
     for each, codes in zip(reported, named, strict=True):
@@ -293,7 +295,7 @@ def _foreign(
 
 def _row(reported: Reported, codes: list[tuple[int, int]], line: PayoutBatchLine) -> Row:
     is_paid = _meaning(reported) is Meaning.PAID
-    reference = values.transaction_id(reported.text(Role.REFERENCE))
+    reference = payment_numbers.transaction_id(reported.text(Role.REFERENCE))
     reason = masking.without(reported.text(Role.REASON), timeline.personal_values(line.order))[:LONGEST]
     return Row(line.line, is_paid, reference, "" if is_paid else reason)
 
@@ -311,12 +313,12 @@ def _unclear(
     order = line.order
     texts = (*reported.said[Role.ACCOUNT], *reported.said[Role.REFERENCE], *reported.others)
     elsewhere = {code for text in texts for code in _codes(text)} - {(line.batch_id, line.line)}
-    named = {number for text in reported.others for number in _ORDER_NO.findall(text)}
+    named = {number for text in reported.others for number in order_numbers_in(text)}
     more = _CODE.sub("", _plain(reported.text(Role.CODE)))  # P1-1,2 and P1-1P1-2 may be about line 2 too
     if len(codes) > 1 or any(each.isdecimal() for each in more) or elsewhere or (named & orders) - {order.order_no}:
         return OperatorError(N_("It names several payouts."))
     reference = reported.text(Role.REFERENCE)
-    if values.is_shortened(reference) or values.is_damaged(reference):
+    if payment_numbers.is_shortened(reference) or values.is_damaged(reference):
         return OperatorError(N_("Its transaction ID is shortened or damaged. Use the file as you downloaded it."))
     for text in reported.said[Role.AMOUNT]:
         try:

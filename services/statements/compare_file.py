@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 
 from gateways import registry
 from gateways.base import CHINA
 from models.tables.channel import Channel
+from services.channels.order_numbers import order_numbers_in
 from services.errors import N_, OperatorError
 from services.statements import kept_layouts, parse, received, reconcile
 from services.statements.book_side import Days
@@ -17,7 +17,6 @@ from services.statements.parse import PAID, REFUNDED, Line
 from services.statements.received import Kind
 from services.statements.reconcile import Comparison
 
-_ORDER_NO = re.compile(r"(?<!\d)\d{24}(?!\d)", re.ASCII)
 DAY = 86_400  # seconds: China has no daylight saving time
 
 
@@ -85,8 +84,8 @@ def _of_account(channel: Channel, raw: bytes) -> list[Line] | None:
         return None
     lines = []
     for row in rows:
-        numbers = _ORDER_NO.findall(row.note)
-        number = numbers[0] if len(set(numbers)) == 1 else ""
+        numbers = set(order_numbers_in(row.note))
+        number = numbers.pop() if len(numbers) == 1 else ""
         line = Line(row.at, number, row.reference, row.amount or 0, fee=None, state=PAID, time=row.since)
         if row.kind is Kind.RECEIVED or (
             row.why is not None and row.why.text in (received.SENT, received.FEE, received.NO_ID)

@@ -11,11 +11,11 @@ from itertools import chain, islice
 from typing import Any
 
 from gateways.statement import Layout
+from services.channels import payment_numbers
 from services.errors import N_, OperatorError
 from services.statements import layouts, tables, values
 from services.statements.values import Unreadable
 
-HEADER_WITHIN = 200  # rows of a file, without empty lines, that are searched for the names of the columns
 PAID, FAILED, REFUNDED, FROZEN = STATES = ("paid", "failed", "refunded", "frozen")
 COLUMNS = (
     *("number", "reference", "amount", "refund", "refunded_of", "payer_paid", "fee", "status", "time", "created"),
@@ -85,7 +85,7 @@ def read(
         OperatorError: it can't be read; the text names the line and the column.
     """
     rows = tables.rows(raw)
-    head = list(islice(rows, HEADER_WITHIN))
+    head = list(islice(rows, layouts.HEADER_WITHIN))
     below = _header(head, layout)
     header = head[below - 1][1]
     names = {name: next((each for each in getattr(layout, name) if each in header), None) for name in COLUMNS}
@@ -160,7 +160,7 @@ class _Reader:
         self._states = {text.casefold(): state for state in STATES for text in getattr(layout, state)}
         self._reads: dict[str, Any] = {
             "number": _number,
-            "reference": values.transaction_id,
+            "reference": payment_numbers.transaction_id,
             "amount": _fen,
             "refund": _fen,
             "refunded_of": _fen_if_any,
@@ -233,7 +233,7 @@ class _Reader:
 def _number(text: str) -> str:
     if values.is_damaged(text):
         raise Unreadable(N_("line %(line)s, column %(column)s: damaged characters: %(value)s"), value=text[:40])
-    if values.is_shortened(text):
+    if payment_numbers.is_shortened(text):
         raise Unreadable(
             N_(
                 "line %(line)s, column %(column)s: a spreadsheet shortened it to %(value)s: "

@@ -9,6 +9,7 @@ from enum import Enum
 from itertools import chain, islice
 from typing import TypeVar
 
+from services.channels.payment_numbers import transaction_id
 from services.errors import N_, OperatorError
 from services.statements import layouts, tables, values
 from services.statements.layouts import HEADER_WITHIN, Columns, Layout, Role
@@ -125,8 +126,8 @@ def _movement(row: Row, columns: Columns) -> Movement:
     facts = Movement(
         at,
         Kind.RECEIVED,
-        reference=values.transaction_id(read.one(Role.REFERENCE)),
-        original=values.transaction_id(read.one(Role.ORIGINAL)),
+        reference=transaction_id(read.one(Role.REFERENCE)),
+        original=transaction_id(read.one(Role.ORIGINAL)),
         note=" ".join(text for text in read.all(Role.NOTE) if text not in NOTHING)[:LONGEST_NOTE],
         payer=" ".join(read.all(Role.PAYER))[:LONGEST_NOTE],
         account=" ".join(read.all(Role.ACCOUNT))[:LONGEST_NOTE],
@@ -142,13 +143,13 @@ def _movement(row: Row, columns: Columns) -> Movement:
         if amount < 0 if is_in else takes_back:
             raise _Not(Kind.TAKEN_BACK, N_("The row takes money back."))
         if not is_in:
-            is_fee = any(map(values.speaks_of_fee, (*read.all(Role.KIND), *read.all(Role.NOTE))))
+            is_fee = any(map(values.speaks_of_fee, read.texts()))
             raise _Not(Kind.NOT_MONEY_IN, FEE if is_fee else SENT)
         read.refuse_other_statuses()
         if takes_back:
             raise _Not(Kind.UNCLEAR, N_("The row mentions a refund or reversal."))
         if columns.places.get(Role.TIME):
-            since, until = read.readable(Role.TIME, values.moment, read.time())
+            since, until = read.readable(values.moment, read.time())
             facts = replace(facts, since=since, until=until)
         if not facts.reference:
             raise _Not(Kind.UNCLEAR, NO_ID)
@@ -169,10 +170,14 @@ class _Cells:
     def one(self, role: Role) -> str:
         return self._columns.one(role, self._cells)
 
+    def texts(self) -> list[str]:
+        """Return the type and the notes of the row."""
+        return [*self.all(Role.KIND), *self.all(Role.NOTE)]
+
     def has(self, role: Role) -> bool:
         return role in self._columns.places
 
-    def readable(self, role: Role, parse: Callable[[str], T], text: str) -> T:
+    def readable(self, parse: Callable[[str], T], text: str) -> T:
         """Return the parsed value of a cell."""
         try:
             return parse(text)
@@ -219,7 +224,7 @@ class _Cells:
     def amount(self) -> tuple[int, bool]:
         """Return the amount in fen with its sign, and whether its column is not one of sent money."""
         stated = [
-            (self.readable(role, values.amount, text), role is not Role.EXPENSE)
+            (self.readable(values.amount, text), role is not Role.EXPENSE)
             for role in (Role.SIGNED, Role.AMOUNT, Role.INCOME, Role.EXPENSE)
             if (text := self.one(role)) not in NOTHING
         ]
@@ -233,7 +238,7 @@ class _Cells:
 
     def speaks_of_return(self) -> bool:
         """Return whether the row's type, notes, status or marks say that money was returned."""
-        told = any(map(values.speaks_of_return, (*self.all(Role.KIND), *self.all(Role.NOTE))))
+        told = any(map(values.speaks_of_return, self.texts()))
         returned = any(values.status(text) is Meaning.RETURNED for text in self.all(Role.STATUS))
         return told or returned or not all(map(_is_no_mark, self.all(Role.REVERSED)))
 
@@ -250,11 +255,12 @@ class _Cells:
             if takes_back:
                 return False
             raise _Not(Kind.NOT_MONEY_IN, N_("The row is neither income nor expense."))
-        if not directions or self.has(Role.AMOUNT):
-            return directions == {Direction.IN} if directions else by_column
-        if by_column != (directions == {Direction.IN}):
+        if not directions:
+            return by_column
+        is_in = directions == {Direction.IN}
+        if is_in != by_column and not self.has(Role.AMOUNT):
             raise _Not(Kind.UNCLEAR, N_("The direction does not match the column of the amount."))
-        return by_column
+        return is_in
 
     def refuse_other_statuses(self) -> None:
         for text in self.all(Role.STATUS):

@@ -8,8 +8,6 @@ from enum import Enum
 
 from gateways import money
 from gateways.base import CHINA
-from services.channels.payment_numbers import is_shortened as is_shortened
-from services.channels.payment_numbers import transaction_id as transaction_id
 from services.errors import N_
 from services.statements.tables import DAMAGED
 

@@ -5,6 +5,7 @@ from datetime import datetime
 import pytest
 
 from gateways.base import CHINA
+from services.channels.payment_numbers import transaction_id
 from services.statements import values
 from services.statements.values import Direction, Meaning, Unreadable
 
@@ -125,7 +126,7 @@ def test_a_text_that_is_no_time_is_never_guessed(text):
 
 @pytest.mark.parametrize("text", ["T1", "4200002471202611021234567890", "CMB0001", "2026110222001403", "B-1", "A_1/2"])
 def test_a_transaction_id_is_as_the_bank_wrote_it(text):
-    assert values.transaction_id(text) == text
+    assert transaction_id(text) == text
 
 
 @pytest.mark.parametrize(
@@ -156,7 +157,7 @@ def test_a_transaction_id_is_as_the_bank_wrote_it(text):
     ],
 )
 def test_placeholders_and_shortened_numbers_are_no_transaction_ids(text):
-    assert values.transaction_id(text) == ""
+    assert transaction_id(text) == ""
 
 
 @pytest.mark.parametrize(

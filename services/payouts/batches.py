@@ -132,7 +132,7 @@ def lines_of(batch: PayoutBatch) -> list[PayoutBatchLine]:
 
 
 def _lock(batch: PayoutBatch) -> None:
-    """Lock the batch's orders until the caller's transaction ends, so that none is decided while its file is made."""
+    """Lock the batch's orders until the transaction ends: operators decide before or after its file is made."""
     listed = PayoutBatchLine.select(PayoutBatchLine.order).where(PayoutBatchLine.batch == batch)
     list(database.for_update(Order.select(Order.id).where(Order.id.in_(listed)).order_by(Order.id)))
 

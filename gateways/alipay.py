@@ -338,6 +338,7 @@ class AlipayDriver(Driver):
     methods = ("alipay",)
     products = {"mobile": "wap", "alipay": "wap", "pc": "page"}
     account_fields = ("base_url", "app_id", "seller_id")
+    closes_for_good = True
     longest_expiry = 2 * 3_600  # its codes
     statement = Layout(
         number=("商户订单号",),

@@ -79,6 +79,10 @@ class ChannelUnknown(ChannelError):
         return [problem, Finding("keys", None, N_("Not tested, because there is no connection."))]
 
 
+class NumberTaken(ChannelUnknown):
+    """A payment can't be opened under its number, because the channel has one with other details under it."""
+
+
 class BadNotice(ChannelError):
     """A notice that the channel can't have sent: it has no effect."""
 
@@ -243,6 +247,8 @@ class Driver:
     longest_expiry: ClassVar[int] = 30 * 86_400
     # The config fields that identify the account: open orders exist in that account only.
     account_fields: ClassVar[tuple[str, ...]] = ()
+    # Nobody can pay a payment that `close` closed or `open_payment` refused: its status is not checked any more.
+    closes_for_good: ClassVar[bool] = False
     # An operator moves the money manually; the channel has no status check.
     by_hand: ClassVar[bool] = False
     simulated: ClassVar[bool] = False  # no real money moves

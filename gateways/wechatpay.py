@@ -31,6 +31,7 @@ from gateways.base import (
     Finding,
     Incoming,
     Notice,
+    NumberTaken,
     Opened,
     Payer,
     Payment,
@@ -72,10 +73,11 @@ STATES = {
 # response, or ask to try again later. All other codes are refusals. That includes SIGN_ERROR: nothing was created, and
 # every deposit fails until the operator has corrected the keys or the clock.
 MAYBE_OPEN = frozenset(
-    {"ORDERPAID", "ORDER_PAID", "OUT_TRADE_NO_USED", "SYSTEM_ERROR", "SYSTEMERROR", "BANK_ERROR", "BANKERROR"}
+    {"ORDERPAID", "ORDER_PAID", "SYSTEM_ERROR", "SYSTEMERROR", "BANK_ERROR", "BANKERROR"}
     | {"FREQUENCY_LIMITED", "FREQUENCY_LIMIT_EXCEED", "RATELIMIT_EXCEED", "RATELIMIT_EXCEEDED"}
 )
-SAME_NUMBER = "订单号重复"  # INVALID_REQUEST with this text means OUT_TRADE_NO_USED
+NUMBER_TAKEN = "OUT_TRADE_NO_USED"
+SAME_NUMBER = "订单号重复"  # INVALID_REQUEST with this text means the same
 LINK_SECONDS = 240  # an h5_url can be opened for five minutes
 BUSY, BAD_CODE = "-1", "40029"  # error codes of the sign-in
 UNKNOWN_ORDER = ("ORDER_NOT_EXIST", "ORDERNOTEXIST")
@@ -299,6 +301,7 @@ class WechatpayDriver(Driver):
     products = {"wechat": "jsapi", "mobile": "h5"}
     account_fields = ("mchid", "appid")
     longest_expiry = 2 * 3_600  # its codes
+    closes_for_good = True
     statement = Layout(
         number=("商户订单号",),
         reference=("微信订单号",),
@@ -425,7 +428,9 @@ class WechatpayDriver(Driver):
             **({"scene_info": {"payer_client_ip": payer.address, "h5_info": {"type": "Wap"}}} if way == "h5" else {}),
         }
         answer = self._call("POST", f"{TRANSACTIONS}/{way}", fields=order)
-        if answer.code in MAYBE_OPEN or SAME_NUMBER in answer.text:
+        if answer.code == NUMBER_TAKEN or SAME_NUMBER in answer.text:
+            raise NumberTaken(answer.text)
+        if answer.code in MAYBE_OPEN:
             raise ChannelUnknown(answer.text)
         if answer.code:
             raise ChannelRefused(answer.text)

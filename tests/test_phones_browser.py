@@ -10,6 +10,7 @@ from tests.browser import NEEDS_CHROMIUM, PHONE, Person
 from tests.databases import copied
 from tests.epay_shop import Shop
 from tests.gateways.test_attempts import AGENTS
+from tests.gateways.test_phones import MAC
 from tests.support import DemoService
 from tests.upstreams.alipay import Alipay
 from tests.upstreams.wechatpay import WechatPay, WechatSignIn
@@ -127,6 +128,34 @@ def test_on_a_phone_wechats_page_learns_from_which_site_the_payer_comes(phone, r
     phone.waits_for(lambda: phone.find("b").text == "WeChat")
     [visit] = [asked for asked, _ in wechat.server.log if asked.path == "/checkmweb"]
     assert visit.headers["Referer"] == f"{running.url}/", "WeChat refuses payers from an unknown site"
+
+
+@pytest.fixture
+def touch(phone):
+    """`touch(True)`: the browser calls itself Safari on a Mac, and the device has a touch screen, as an iPad has."""
+
+    def uses(has_touch):
+        phone.uses("pc")
+        phone.chrome.execute_cdp_cmd("Emulation.setUserAgentOverride", {"userAgent": MAC, "acceptLanguage": "zh-CN"})
+        touch = {"enabled": has_touch, **({"maxTouchPoints": 5} if has_touch else {})}
+        phone.chrome.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", touch)
+
+    yield uses
+    phone.chrome.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": False})
+    phone.chrome.execute_cdp_cmd("Network.clearBrowserCookies", {})
+
+
+@pytest.mark.parametrize(("has_touch", "way"), [(True, "h5"), (False, "native")])
+def test_an_ipad_that_calls_itself_a_mac_can_pay_on_itself(has_touch, way, phone, touch, running, upstreams):
+    wechat, _ = upstreams
+    placed = running.api.buy(channel=wechat.channel, paychannel_paymethod="wxpay").data
+    touch(has_touch)
+    phone.opens(placed["pay_url"])
+    wanted = ".pay a.primary" if has_touch else ".pay .qr"
+    phone.waits_for(lambda: phone.chrome.find_elements("css selector", wanted) and phone.find(wanted).is_displayed())
+    assert {number: made["way"] for number, made in wechat.orders.items() if number.startswith(placed["order_no"])} == {
+        placed["order_no"]: way
+    }
 
 
 def test_on_a_phone_alipays_page_opens_by_one_button(phone, running, upstreams):

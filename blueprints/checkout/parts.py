@@ -18,6 +18,7 @@ from flask_babel import gettext
 
 import business_clock
 from blueprints.api import envelope
+from blueprints.checkout.payer import is_ipad
 from models.tables.order import Order
 from services.callbacks import returns
 from services.errors import N_
@@ -42,7 +43,7 @@ def app_closed_to(method: str, browser: str) -> str:
 
 def is_apple_phone() -> bool:
     """Return whether the page is on an iPhone or iPad, where downloads are not among the photos that apps read."""
-    return any(word in request.user_agent.string for word in ("iPhone", "iPad"))
+    return is_ipad() or any(word in request.user_agent.string for word in ("iPhone", "iPad"))
 
 
 def look_of(order: Order) -> dict[str, Any]:

@@ -12,12 +12,15 @@ from urllib.parse import urlencode
 from flask import make_response, redirect, render_template, request, url_for
 from werkzeug import Response
 
+from blueprints.api.rate_limits import caller
 from gateways.base import ChannelError, Payer
 from models.tables.order import Order
-from runtime import current
+from models.tables.outbox import webhook_key
+from runtime import Part, current
 from services.channels.bulkhead import channel_slot
 from services.channels.calls import driver_of
 from services.orders import attempts
+from services.platform.rate_limits import Rate
 
 log = logging.getLogger(__name__)
 
@@ -28,17 +31,47 @@ BROWSERS = (
     ("wechat", ("MicroMessenger",)),
     ("alipay", ("AlipayClient",)),
     ("qq", (" QQ/",)),
-    ("mobile", ("Mobile", "Android", "iPhone", "iPad")),
+    ("mobile", ("Mobile", "Android", "iPhone", "iPad", "HarmonyOS", "(Phone;", "(Tablet;")),
 )
-PAYER, STATE = "payer", "sign_in"  # the cookies
+PAYER, STATE, TOUCH = "payer", "sign_in", "touch"  # the cookies; cashier_ipad.js sets the last one
 HOUR = 3_600
+
+# Calls to a channel: for one payer of an order, and for the sign-ins of all its payers, whose number anybody can raise.
+_openings = Part(lambda: Rate(10, seconds=60))
+_sign_ins = Part(lambda: Rate(10, seconds=60))
 
 
 def payer() -> Payer:
     """Return the payer who views the page."""
     agent = request.user_agent.string
     browser = next((kind for kind, words in BROWSERS if any(word in agent for word in words)), "pc")
+    if browser == "pc" and is_ipad():
+        browser = "mobile"
     return Payer(request.remote_addr or "", browser, token=request.cookies.get(PAYER, ""))
+
+
+def calls_itself_mac() -> bool:
+    """Return whether the browser calls itself that of a Mac, as an iPad's does, too."""
+    return "Macintosh" in request.user_agent.string
+
+
+def is_ipad() -> bool:
+    """Return whether the browser is an iPad's: it has a touch screen, as cashier_ipad.js found out."""
+    return calls_itself_mac() and TOUCH in request.cookies
+
+
+def may_open(order: Order) -> Response | None:
+    """Count a request that opens the payment; return the page to show if this payer makes too many."""
+    return _counted(_openings(), f"{order.order_no} {caller(request.remote_addr or '')}", order)
+
+
+def _counted(rate: Rate, who: str, order: Order) -> Response | None:
+    if rate.hit(who):
+        return None
+    seconds, page = rate.retry_after(who), url_for("pages.index", order_no=order.order_no)
+    response = make_response(render_template("cashier_busy.html", page=page, seconds=seconds), 429)
+    response.headers["Retry-After"] = str(seconds)
+    return response
 
 
 def sign_in(order: Order) -> Response | None:
@@ -52,7 +85,7 @@ def sign_in(order: Order) -> Response | None:
     shown = attempts.shown_to(order, who)
     if shown.is_waiting or (shown.is_ready and not (shown.refusal and "again" in request.args)):
         return None
-    state = secrets.token_hex(16)  # WeChat documents letters and digits only
+    state = _state(order, secrets.token_hex(16))
     query = {"order_no": order.order_no, **_retried()}
     back = f"{current().settings.public_url}{url_for('pages.signed_in')}?{urlencode(query)}"
     return set_cookie(redirect(driver.sign_in_url(back, state), 303), STATE, state, HOUR)
@@ -65,8 +98,11 @@ def finish(order: Order) -> Response:
     if not is_due or attempts.shown_to(order, who).opened:  # it is open for this payer: the code was used before
         return redirect(page, 303)
     given, expected = request.args.get("state", ""), request.cookies.get(STATE, "")
-    if not expected or not hmac.compare_digest(given.encode(), expected.encode()):
+    is_ours = hmac.compare_digest(given.encode(), _state(order, given[:32]).encode())
+    if not is_ours or not hmac.compare_digest(given.encode(), expected.encode()):
         return _failed(page)  # the cookie was not kept, or another page made this link
+    if busy := _counted(_sign_ins(), order.order_no, order):
+        return busy
     try:
         with channel_slot(order.channel_id):
             identity = driver.payer_id(request.args.get("code", ""))
@@ -79,6 +115,12 @@ def finish(order: Order) -> Response:
     who = replace(who, id=identity, token=hashlib.sha256(identity.encode()).hexdigest())
     attempts.open_for(order, who, again=True)
     return set_cookie(redirect(page, 303), PAYER, who.token, HOUR)
+
+
+def _state(order: Order, random: str) -> str:
+    """Return the `state` of a sign-in, which only this service can make: WeChat documents letters and digits only."""
+    text = f"payer's sign-in:{order.order_no}:{random}"
+    return random + hmac.digest(webhook_key(), text.encode(), "sha256").hex()[:32]
 
 
 def _retried() -> dict[str, str]:

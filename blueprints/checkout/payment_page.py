@@ -10,7 +10,7 @@ from flask_babel import gettext
 from blueprints.api.envelope import ok
 from blueprints.api.rate_limits import STRANGERS_FORM, caller
 from blueprints.checkout import choice, parts
-from blueprints.checkout.payer import finish, payer, set_cookie, sign_in
+from blueprints.checkout.payer import calls_itself_mac, finish, may_open, payer, set_cookie, sign_in
 from gateways.base import ChannelError, Opened, Report, State
 from models.tables.order import BUY, CANCELLED, PENDING, Order
 from runtime import Part, current
@@ -175,6 +175,7 @@ def _ways_to_pay(order: Order, shown: Shown) -> dict[str, Any]:
         "qr": "" if picture else parts.inline_code(opened.qr),
         "page_qr": parts.inline_code(pay_url(number)) if only_an_app else "",
         "downloads": browser not in parts.APPS,
+        "may_be_ipad": calls_itself_mac() and browser == "pc",
         "presses": browser in parts.APPS or parts.is_apple_phone(),
         "elsewhere": "" if driver.simulated else parts.app_closed_to(order.payment_method, browser),
         "redirect": url_for("pages.go", order_no=number) if opened.fields or opened.seconds else opened.redirect,
@@ -185,7 +186,6 @@ def _ways_to_pay(order: Order, shown: Shown) -> dict[str, Any]:
         "opens": attempts.is_opened_on_view(order, driver) and not shown.is_ready and not signs_in,
         "retry_url": url_for("pages.index", order_no=number, again=1) if signs_in else "",
         "refusal": shown.refusal,
-        "may_open": shown.may_open,
         "can_claim": driver.by_hand,
         "opens_in_wechat": driver.needs_sign_in("wechat"),
     }
@@ -262,6 +262,8 @@ def qr_image() -> Response:
 def open_now() -> Any:
     """Open the payment at the channel for this browser. With `again`, also after a refusal."""
     order = _deposit(request.form.get("order_no"))
+    if _shown(order).opened is None and (busy := may_open(order)):
+        return busy
     attempts.open_for(order, payer(), again=bool(request.form.get("again")))
     return redirect(url_for("pages.index", order_no=order.order_no), 303)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from peewee import SQL, BigIntegerField, Check, ForeignKeyField, IntegerField, TextField
+from peewee import SQL, BigIntegerField, BooleanField, Check, ForeignKeyField, IntegerField, TextField
 
 import business_clock
 from models.db.base import BasisPoints, Fen, Statement, Table, Timestamp, database
@@ -274,7 +274,7 @@ class Attempt(Table):
 
     `payer` is a hash of the payer's id at the upstream, null if the channel needs none in this browser. `opened` is
     what the payer sees, as JSON, and `refusal` the channel's message; both are empty until it responds. `triedtime` is
-    the time of the last request.
+    the time of the last request. `closed`: the channel confirmed that it accepts no money for this attempt.
     """
 
     order = ForeignKeyField(Order, index=False)
@@ -284,6 +284,7 @@ class Attempt(Table):
     opened = TextField(default="")
     refusal = TextField(default="")
     triedtime = Timestamp()
+    closed = BooleanField(default=False)
 
 
 Attempt.add_index(Attempt.order, Attempt.count, name="attempt_count", unique=True)

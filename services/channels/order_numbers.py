@@ -19,7 +19,7 @@ _ALIKE = f"""WITH RECURSIVE earlier (id) AS
     SELECT createtime FROM earlier JOIN "order" USING (id) WHERE createtime >= ? AND order_type = ?"""
 
 _ORDER_NO = re.compile(r"(?<![0-9])[0-9]{24}(?![0-9])")
-_ATTEMPT = re.compile(r"([0-9]{24})(_[0-9]{1,2})?")
+_ATTEMPT = re.compile(r"([0-9]{24})(?:_([0-9]{1,4}))?")
 
 
 def in_china(timestamp: float, shape: str = "%Y%m%d") -> str:
@@ -36,6 +36,12 @@ def order_no_of(number: str) -> str:
     """Return the order number in a channel's number of an attempt; any other text unchanged."""
     found = _ATTEMPT.fullmatch(number)
     return found[1] if found else number
+
+
+def attempt_of(number: str) -> int:
+    """Return which attempt a channel's number of a deposit is: 1 for the first."""
+    found = _ATTEMPT.fullmatch(number)
+    return int(found[2] or 1) if found else 1
 
 
 def order_numbers_in(text: str) -> list[str]:

@@ -10,7 +10,7 @@ import json
 from dataclasses import asdict, dataclass, replace
 
 import business_clock
-from gateways.base import ChannelRefused, ChannelUnknown, Driver, Opened, Payer, Payment, Report, State
+from gateways.base import ChannelRefused, ChannelUnknown, Driver, NumberTaken, Opened, Payer, Payment, Report, State
 from models.db.writer import transaction
 from models.tables import maintenance
 from models.tables.order import MONEY_IN, PENDING, Attempt, Order
@@ -19,7 +19,8 @@ from services.channels.calls import FIRST_ASK, LATE, call_driver, driver_of, pay
 from services.orders import lifecycle, positions
 from services.orders.reasons import Why, because
 
-MOST = 5  # attempts of one order
+LACKING = 5  # attempts of an order that a restored database may lack
+NUMBERS = 3  # that one request tries, if the channel has a payment under the first
 ANSWERS_IN = 20  # seconds after which an attempt without a response is tried again
 
 
@@ -29,9 +30,15 @@ def all_of(order: Order) -> list[Attempt]:
 
 
 def payments_of(order: Order) -> list[Payment]:
-    """Return the deposit in its driver's form, once for each attempt; a restored database may lack some attempts."""
-    made = MOST if _may_lack_some(order) else len(all_of(order)) or 1
-    return [_payment(order, count) for count in range(1, made + 1)]
+    """Return the deposit in its driver's form, once for each attempt that may be paid.
+
+    A restored database may lack the newest attempts. A deposit without an attempt that may be paid has its last one.
+    """
+    made, driver = all_of(order), driver_of(order.channel)
+    may_be_paid = [each.count for each in made if _may_be_paid(each, driver)]
+    if _may_lack_some(order):
+        may_be_paid += range(len(made) + 1, len(made) + 1 + LACKING)
+    return [_payment(order, count) for count in may_be_paid or [len(made) or 1]]
 
 
 def are_several(order: Order) -> bool:
@@ -39,7 +46,17 @@ def are_several(order: Order) -> bool:
 
     The refund of an attempt that is not recorded here is not stored, so an older notice of it would seem to be new.
     """
-    return len(payments_of(order)) > 1
+    return len(all_of(order)) > 1 or len(payments_of(order)) > 1
+
+
+def _may_be_paid(attempt: Attempt, driver: Driver) -> bool:
+    return not (attempt.closed and driver.closes_for_good)
+
+
+@transaction
+def check_again(order: Order, count: int) -> None:
+    """Count an attempt as one that may be paid, although the channel closed it: a notice is about it."""
+    Attempt.update(closed=False).where(Attempt.order == order, Attempt.count == count, Attempt.closed).execute()
 
 
 def checked_again_at(order: Order) -> int | None:
@@ -116,20 +133,19 @@ def close(order: Order) -> bool:
 class Shown:
     """The payment details of a pending deposit, or the channel's message if it refused.
 
-    `may_open`: an attempt may still be made, or tried again. `moved`: the newest attempt is for another browser.
-    `is_waiting`: the channel was called a moment ago and has not responded.
+    `moved`: only other browsers have an attempt that may be paid. `is_waiting`: the channel was called a moment ago and
+    has not responded.
     """
 
     opened: Opened | None = None
     refusal: str = ""
-    may_open: bool = True
     moved: bool = False
     is_waiting: bool = False
 
     @property
     def is_ready(self) -> bool:
         """True if there is anything to show."""
-        return self.opened is not None or bool(self.refusal) or not self.may_open
+        return self.opened is not None or bool(self.refusal)
 
 
 def is_payable(order: Order) -> bool:
@@ -152,16 +168,28 @@ def shown_to(order: Order, payer: Payer) -> Shown:
     if not is_opened_on_view(order, driver):
         return Shown(_opened_as(order.opened) if order.opened else None)
     made = all_of(order)
-    more = len(made) < MOST
-    if not (made and _fits(made[-1], payer, driver)):
-        return Shown(may_open=more, moved=bool(made) and not _is_for(made[-1], payer, driver))
-    last = made[-1]
-    return Shown(
-        _opened_as(last.opened) if last.opened else None,
-        last.refusal,
-        may_open=more or not last.refusal,
-        is_waiting=_is_recent(last) and not (last.opened or last.refusal),
-    )
+    own = _attempt_for(payer, made, driver)
+    if own is None:
+        return Shown(moved=bool(made))
+    opened = _opened_as(own.opened) if own.opened and not _is_stale(own) else None
+    return Shown(opened, own.refusal, is_waiting=_is_recent(own) and not (own.opened or own.refusal))
+
+
+def _attempt_for(payer: Payer, made: list[Attempt], driver: Driver) -> Attempt | None:
+    """Return the newest attempt for this payer's browser that the channel has not closed, or refused to open."""
+    own = [each for each in made if (each.refusal or not each.closed) and _is_for(each, payer, driver)]
+    return own[-1] if own else None
+
+
+def _is_for(attempt: Attempt, payer: Payer, driver: Driver) -> bool:
+    needed = payer.token if driver.needs_sign_in(payer.browser) else None
+    return attempt.payer == needed and driver.way(attempt.browser) == driver.way(payer.browser)
+
+
+def _is_stale(attempt: Attempt) -> bool:
+    """Return whether the payment details can no longer be used, although the attempt may still be paid."""
+    seconds = json.loads(attempt.opened).get("seconds", 0)
+    return bool(seconds) and not 0 <= business_clock.now() - attempt.triedtime < seconds
 
 
 def _is_recent(attempt: Attempt) -> bool:
@@ -173,97 +201,100 @@ def _opened_as(stored: str) -> Opened:
     return Opened(**opened | {"lines": tuple(map(tuple, opened.get("lines", ())))})
 
 
-def _fits(attempt: Attempt, payer: Payer, driver: Driver) -> bool:
-    """Return whether the payer can pay by this attempt, in this browser and now."""
-    seconds = json.loads(attempt.opened).get("seconds", 0) if attempt.opened else 0
-    is_fresh = not seconds or 0 <= business_clock.now() - attempt.triedtime < seconds
-    return is_fresh and _is_for(attempt, payer, driver)
-
-
-def _is_for(attempt: Attempt, payer: Payer, driver: Driver) -> bool:
-    needed = payer.token if driver.needs_sign_in(payer.browser) else None
-    return attempt.payer == needed and driver.way(attempt.browser) == driver.way(payer.browser)
-
-
 def signed_again(order: Order, payer: Payer) -> Opened | None:
     """Return the payment details to send the payer away with now; None if there are none. Raises ChannelError."""
     opened, driver = shown_to(order, payer).opened, driver_of(order.channel)
     if opened is None or not opened.fields or not driver.signs_again(payer.browser):
         return opened
-    return driver.open_payment(_payment(order, all_of(order)[-1].count, payer))
+    own = _attempt_for(payer, all_of(order), driver)
+    return driver.open_payment(_payment(order, own.count, payer)) if own else None
 
 
 def open_for(order: Order, payer: Payer, again: bool = False) -> None:
     """Open a pending deposit at its channel for a payer who views the page, unless it is open for such a browser.
 
-    Earlier attempts are closed first. The result is stored with the attempt.
+    Attempts for other browsers are closed first. The result is stored with the attempt.
 
     Args:
         again: also after a refusal.
     """
     driver = driver_of(order.channel)
-    may_pay = payer.id or not driver.needs_sign_in(payer.browser)
-    attempt = _begun(order.id, payer, again) if may_pay and is_opened_on_view(order, driver) else None
-    if attempt is None:
+    if not is_opened_on_view(order, driver) or (driver.needs_sign_in(payer.browser) and not payer.id):
         return
-    try:
-        with channel_slot(order.channel_id):
-            if _is_paid(order, attempt, driver):
-                return
-            opened = call_driver(driver.open_payment, _payment(order, attempt.count, payer))
-    except ChannelRefused as refusal:
-        _refused(order, attempt, str(refusal))
-    except ChannelUnknown as silence:
-        lifecycle.outcome_unknown(order, str(silence), ask_again=business_clock.now())
-    else:
-        _opened(order, attempt, opened)
+    for _ in range(NUMBERS):
+        begun = _begun(order.id, payer, again)
+        if begun is None:
+            return
+        attempt, is_new = begun
+        try:
+            with channel_slot(order.channel_id):
+                if _other_is_paid(order, attempt, driver):
+                    return
+                opened = call_driver(driver.open_payment, _payment(order, attempt.count, payer))
+        except NumberTaken as taken:
+            _refused(order, attempt, str(taken), closed=False)
+            again = True  # under the next number
+        except ChannelRefused as refusal:
+            _refused(order, attempt, str(refusal), closed=is_new)  # otherwise an earlier request may have opened it
+            return
+        except ChannelUnknown as silence:
+            lifecycle.outcome_unknown(order, str(silence), ask_again=business_clock.now())
+            return
+        else:
+            _opened(order, attempt, opened)
+            return
 
 
 @transaction
-def _begun(order_id: int, payer: Payer, again: bool) -> Attempt | None:
-    """Return the attempt to open now, or None."""
+def _begun(order_id: int, payer: Payer, again: bool) -> tuple[Attempt, bool] | None:
+    """Return the attempt to open now, and whether it is new; None if there is none to open.
+
+    An attempt whose payment details can no longer be used is opened again under its own number.
+    """
     order, now = Order.for_update(order_id), business_clock.now()
-    attempts = all_of(order)
     if not is_payable(order):
         return None
-    if attempts and _fits(attempts[-1], payer, driver_of(order.channel)):
-        last = attempts[-1]
-        if last.opened or (last.refusal and not again):
-            return None
-        if not last.refusal:
-            return _tried_again(last, now)
-    if len(attempts) >= MOST:
+    made = all_of(order)
+    own = _attempt_for(payer, made, driver_of(order.channel))
+    if own is None or (own.refusal and again):
+        facts = {"browser": payer.browser, "payer": payer.token if payer.id else None, "triedtime": now}
+        return Attempt.create(order=order, count=len(made) + 1, **facts), True
+    is_being_opened = not own.opened and _is_recent(own)
+    if own.refusal or is_being_opened or (own.opened and not _is_stale(own)):
         return None
-    facts = {"browser": payer.browser, "payer": payer.token if payer.id else None, "triedtime": now}
-    return Attempt.create(order=order, count=len(attempts) + 1, **facts)
+    Attempt.update(triedtime=now, opened="").where(Attempt.id == own.id).execute()
+    return own, False
 
 
-def _tried_again(attempt: Attempt, now: int) -> Attempt | None:
-    if _is_recent(attempt):
-        return None  # another request is opening it
-    Attempt.update(triedtime=now).where(Attempt.id == attempt.id).execute()
-    return attempt
-
-
-def _is_paid(order: Order, attempt: Attempt, driver: Driver) -> bool:
-    """Close earlier attempts if the channel can. Return True if one is paid; the sweep then checks the status now."""
-    before = [each for each in all_of(order) if each.count < attempt.count and not each.refusal]
-    for payment in [_payment(order, each.count) for each in before]:
-        is_paid = call_driver(driver.query, payment).state in (State.PAID, State.RETURNED)
-        try:
-            if not is_paid:
-                call_driver(driver.close, payment)
-        except ChannelRefused:
-            is_paid = True
-        if is_paid:
+def _other_is_paid(order: Order, attempt: Attempt, driver: Driver) -> bool:
+    """Close all other attempts if the channel can. Return True if one is paid; the sweep then checks the status now."""
+    for other in all_of(order):
+        if other.count == attempt.count or not _may_be_paid(other, driver):
+            continue
+        payment = _payment(order, other.count)
+        state = call_driver(driver.query, payment).state
+        is_closed = state is State.FAILED
+        if state in (State.OPEN, State.ABSENT) and not other.closed:
+            try:
+                is_closed = call_driver(driver.close, payment)
+            except ChannelRefused:
+                state = State.PAID
+        if state in (State.PAID, State.RETURNED):
             order.put_off(business_clock.now())
             return True
+        if is_closed:
+            _closed(other)
     return False
 
 
 @transaction
-def _refused(order: Order, attempt: Attempt, text: str) -> None:
-    Attempt.update(refusal=text).where(Attempt.id == attempt.id).execute()
+def _closed(attempt: Attempt) -> None:
+    Attempt.update(closed=True).where(Attempt.id == attempt.id).execute()
+
+
+@transaction
+def _refused(order: Order, attempt: Attempt, text: str, closed: bool) -> None:
+    Attempt.update(refusal=text, closed=closed).where(Attempt.id == attempt.id).execute()
     why = because(Why.ATTEMPT_REFUSED, number=_number(order, attempt.count), text=text)
     lifecycle.note(order, "channel", why)
 

@@ -24,7 +24,7 @@ from models.tables.order import (
 from services.channels import payment_numbers
 from services.channels.bulkhead import channel_slot
 from services.channels.calls import LATE, driver_of
-from services.channels.order_numbers import order_no_of
+from services.channels.order_numbers import attempt_of, order_no_of
 from services.errors import ApiError
 from services.ledger import accounts, postings
 from services.ledger.postings import HOLD_AGAIN, RELEASE_AGAIN, SPEND_AGAIN
@@ -85,6 +85,7 @@ def take_notice(order: Order, incoming: Incoming) -> bool:
     if order_no_of(notice.order_no) != order.order_no:
         raise BadNotice("it is about another order")
     if order.is_buy and (driver.asks_again or attempts.are_several(order) or _may_be_old(order, notice.report)):
+        attempts.check_again(order, attempt_of(notice.order_no))
         return _check_soon(order) if order.status in (PENDING, CANCELLED) else _check_now(order)
     if order.is_buy and notice.report.state is State.OPEN:
         return False  # it contains nothing new, and may be older than the recorded state

@@ -68,10 +68,13 @@ class Payer:
 
     def opens(self, order_no, *more):
         """Do what the page does automatically or by a button; return its content then."""
-        body = "&".join((f"order_no={order_no}", *more)).encode()
-        answer = self._http("POST", OPEN, body, FORM | self._agent)
-        assert answer.status == 303
+        assert self.presses(order_no, *more).status == 303
         return self.views(order_no)
+
+    def presses(self, order_no, *more):
+        """Send the form that opens the payment; return the response."""
+        body = "&".join((f"order_no={order_no}", *more)).encode()
+        return self._http("POST", OPEN, body, FORM | self._agent)
 
 
 @pytest.fixture
@@ -222,14 +225,40 @@ def test_a_refusal_is_shown_to_the_payer_who_may_try_again_under_a_new_number(
     assert [form["out_trade_no"] for form in received_forms("create")] == [order_no, f"{order_no}_2"]
 
 
-def test_after_five_refusals_the_page_sends_the_payer_back_to_the_shop(placed, platform, payer, received_forms):
-    order_no = placed()
+def test_one_payer_who_tries_often_has_to_wait_and_keeps_no_other_from_paying(
+    placed, platform, payer, received_forms, ahead
+):
+    order_no, eager = placed(), payer()
     platform.barred.add("203.0.113.7")
-    pages = [payer().opens(order_no, "again=1") for _ in range(7)]
-    assert len(received_forms("create")) == 5
-    assert "Go back to Demo Shop 演示商户 and place a new order." in Seen(pages[-1]).text
-    assert "Try again" not in Seen(pages[-1]).text
-    assert 'id="open"' not in payer("mobile").views(order_no)
+    for _ in range(10):
+        assert "Try again" in eager.opens(order_no, "again=1")
+    busy = eager.presses(order_no, "again=1")
+    assert (busy.status, len(received_forms("create"))) == (429, 10)
+    assert f'href="{CASHIER}?order_no={order_no}"' in busy.text
+    assert f"try again in {busy.headers['Retry-After']} seconds" in Seen(busy.text).text
+    assert 'class="qr"' in payer(address="203.0.113.8").opens(order_no, "again=1")
+    platform.barred.clear()
+    ahead(121)
+    assert 'class="qr"' in payer("mobile").opens(order_no)
+
+
+def test_a_payment_that_stays_open_at_the_channel_is_used_again(placed, version, payer, received_forms):
+    order_no, people = placed(), [payer(browser) for browser in ("pc", "mobile", "wechat")]
+    for _ in range(3):
+        for each in people:
+            assert 'class="qr"' in each.opens(order_no)
+    assert len(received_forms("create")) == (3 if version == "1" else 9), "version 2 closes the others"
+
+
+def test_any_number_of_people_can_open_a_link_and_the_last_one_pays(placed, version, platform, payer, due, api):
+    order_no = placed()
+    for at in range(12):
+        assert 'class="qr"' in payer(("pc", "mobile")[at % 2], f"203.0.113.{at}").opens(order_no)
+    number = list(platform.orders)[-1]
+    platform.pay(number)
+    platform.notice(number, version).to(api.send, order_no)
+    due()
+    assert api.status(order_no) == "completed"
 
 
 @pytest.mark.parametrize("fault", ["unheard", "lost", "half", "broken"])

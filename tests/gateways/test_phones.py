@@ -32,6 +32,16 @@ PC_WECHAT = "Mozilla/5.0 (Windows NT 10.0; Win64; x64) Chrome/126.0 Safari/537.3
 
 WECOM = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_0) AppleWebKit/605.1 Mobile/15E148 MicroMessenger/7.0.1 wxwork/4.1.10"
 
+# HarmonyOS 4 and 5, in a tablet and a phone; another Android tablet in Firefox.
+TABLETS = (
+    "Mozilla/5.0 (Linux; HarmonyOS; MRX-W09; HMSCore 6.14) AppleWebKit/537.36 HuaweiBrowser/15.0 Safari/537.36",
+    "Mozilla/5.0 (Tablet; OpenHarmony 5.0) AppleWebKit/537.36 Chrome/114.0 Safari/537.36 ArkWeb/4.1",
+    "Mozilla/5.0 (Phone; OpenHarmony 5.0) AppleWebKit/537.36 Chrome/114.0 Safari/537.36 ArkWeb/4.1",
+    "Mozilla/5.0 (Android 14; Tablet; rv:140.0) Gecko/140.0 Firefox/140.0",
+)
+MAC = "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 Version/18.0 Safari/605.1.15"
+HARMONY_PC = "Mozilla/5.0 (PC; OpenHarmony 5.0) AppleWebKit/537.36 Chrome/114.0 Safari/537.36 ArkWeb/4.1"
+
 
 class Phone:
     """A payer's browser: it keeps cookies, follows redirects to the upstreams, and comes back."""
@@ -141,7 +151,10 @@ def bridge(page):
         ("alipay", "native"),
         ("qq", "native"),
         (PC_WECHAT, "native"),
+        (MAC, "native"),
+        (HARMONY_PC, "native"),
         (WECOM, "native"),
+        *((agent, "h5") for agent in TABLETS),
     ],
 )
 def test_the_payers_browser_decides_how_wechat_is_paid(browser, way, wechat, wechat_channel, placed, phone):
@@ -392,7 +405,12 @@ def test_on_a_phone_a_link_opens_wechat_and_returns_to_the_page(wechat, wechat_c
     assert back.endswith(f"{CASHIER}?order_no={order_no}")
 
 
-def test_a_link_that_is_too_old_is_replaced_by_a_new_attempt(wechat, wechat_channel, placed, phone, ahead):
+def states(wechat):
+    """The state at WeChat of each attempt, by its number."""
+    return {number: made["trade_state"] for number, made in wechat.orders.items()}
+
+
+def test_a_link_that_is_too_old_is_renewed_under_its_own_number(wechat, wechat_channel, placed, phone, ahead):
     order_no, payer = placed(wechat_channel), phone("mobile")
     payer.opens(order_no)
     ahead(200)
@@ -401,8 +419,115 @@ def test_a_link_that_is_too_old_is_replaced_by_a_new_attempt(wechat, wechat_chan
     assert 'id="open"' in payer.goes(order_no)[0], "the page opens the payment again"
     payer.opens(order_no)
     assert payer.goes(order_no)[0].startswith("https://wx.tenpay.com")
-    states = [(number, made["trade_state"]) for number, made in wechat.orders.items()]
-    assert states == [(order_no, "CLOSED"), (f"{order_no}_2", "NOTPAY")]
+    assert states(wechat) == {order_no: "NOTPAY"}
+
+
+@pytest.mark.parametrize("settings_of_app", [{"buy_expiry": 7_000}])
+def test_a_link_can_be_renewed_until_the_order_expires(wechat, wechat_channel, placed, phone, ahead, api, due):
+    order_no, payer = placed(wechat_channel), phone("mobile")
+    for _ in range(25):
+        payer.opens(order_no)
+        assert payer.goes(order_no)[0].startswith("https://wx.tenpay.com")
+        ahead(270)
+    wechat.pay(order_no)
+    wechat.notice(order_no).to(api.send, order_no)
+    assert (api.status(order_no), list(wechat.orders)) == ("completed", [order_no])
+
+
+@pytest.mark.parametrize("code", ["INVALID_REQUEST", "OUT_TRADE_NO_USED"])
+def test_a_link_that_wechat_does_not_renew_is_replaced_by_one_under_a_new_number(
+    code, wechat, wechat_channel, placed, phone, ahead, exceptions
+):
+    order_no, payer = placed(wechat_channel), phone("mobile")
+    payer.opens(order_no)
+    ahead(250)
+    wechat.refuses.append((400, {"code": code, "message": "201 商户订单号重复"}))
+    payer.opens(order_no)
+    assert payer.goes(order_no)[0].startswith("https://wx.tenpay.com")
+    assert states(wechat) == {order_no: "CLOSED", f"{order_no}_2": "NOTPAY"}
+    assert exceptions() == {}
+
+
+def test_a_link_is_not_renewed_once_it_is_paid(wechat, wechat_channel, placed, phone, ahead, due, api):
+    order_no, payer = placed(wechat_channel), phone("mobile")
+    payer.opens(order_no)
+    wechat.pay(order_no)
+    ahead(250)
+    payer.opens(order_no)
+    due()
+    assert (api.status(order_no), list(wechat.orders)) == ("completed", [order_no])
+
+
+def test_twenty_people_open_a_link_in_a_group_chat_and_the_last_one_pays(
+    wechat, sign_in, wechat_channel, placed, phone, ahead, later, api
+):
+    order_no = placed(wechat_channel)
+    for at in range(20):
+        sign_in.openid = f"oMemberOfTheGroup{at:011d}"
+        ahead(10)
+        assert bridge(phone().views(order_no))
+    *others, last = wechat.orders
+    assert {wechat.orders[number]["trade_state"] for number in others} == {"CLOSED"}
+    wechat.calls.clear()
+    later(61)
+    assert [call.path.rpartition("/")[2] for call in wechat.calls] == [last], "closed attempts are not checked again"
+    wechat.pay(last)
+    wechat.notice(last).to(api.send, order_no)
+    later(1)
+    assert api.status(order_no) == "completed"
+
+
+def test_a_notice_about_a_closed_attempt_is_checked(wechat, wechat_channel, placed, phone, later, api, exceptions):
+    order_no = placed(wechat_channel)
+    phone("pc").opens(order_no)
+    phone("mobile").opens(order_no)
+    assert states(wechat) == {order_no: "CLOSED", f"{order_no}_2": "NOTPAY"}
+    wechat.pay(order_no)
+    wechat.notice(order_no).to(api.send, order_no)
+    later(1)
+    assert (api.status(order_no), exceptions()) == ("completed", {})
+
+
+def test_an_attempt_that_wechat_closed_itself_does_not_stop_the_next_one(wechat, wechat_channel, placed, phone):
+    order_no = placed(wechat_channel)
+    phone("pc").opens(order_no)
+    wechat.orders[order_no]["trade_state"] = "CLOSED"
+    assert "wx.tenpay.com" in (phone("mobile").opens(order_no) and phone("mobile").goes(order_no)[0])
+    assert states(wechat) == {order_no: "CLOSED", f"{order_no}_2": "NOTPAY"}
+
+
+def test_an_attempt_that_alipay_closed_itself_does_not_stop_the_next_one(alipay, alipay_channel, placed, phone, api):
+    order_no = placed(alipay_channel, "alipay")
+    phone("qq").opens(order_no)
+    alipay.scan(order_no)
+    alipay.trades[order_no]["trade_status"] = "TRADE_CLOSED"
+    phone("mobile").opens(order_no)
+    _, fields = phone("mobile").goes(order_no)
+    assert json.loads(fields["biz_content"])["out_trade_no"] == f"{order_no}_2"
+
+
+def test_sign_ins_that_nobody_began_reach_no_channel(wechat, sign_in, wechat_channel, placed, phone):
+    order_no = placed(wechat_channel)
+    for at in range(16):
+        stranger, state = phone(), f"{at:048x}"
+        stranger.client.set_cookie("sign_in", state, path=PAGES)
+        assert "Payment could not be started" in stranger.get(
+            f"{SIGNED_IN}?order_no={order_no}&code={at}&state={state}"
+        )
+    assert sign_in.calls == []
+
+
+def test_wechat_is_asked_about_few_sign_ins_of_one_order_in_a_minute(
+    wechat, sign_in, wechat_channel, placed, phone, ahead
+):
+    order_no, payer = placed(wechat_channel), phone()
+    began = payer.client.get(f"{CASHIER}?order_no={order_no}", headers={"User-Agent": AGENTS["wechat"]})
+    [state] = parse_qs(urlsplit(began.headers["Location"]).query)["state"]
+    pages = [payer.get(f"{SIGNED_IN}?order_no={order_no}&code={at}&state={state}&retried=1") for at in range(16)]
+    assert len(sign_in.calls) == 10
+    assert "Too many requests" in pages[-1]
+    ahead(121)
+    assert bridge(phone().views(order_no))
 
 
 def test_paid_by_two_ways_the_second_payment_needs_an_operator(

@@ -1,0 +1,33 @@
+"""After 0.4.0: whether the channel confirmed that an attempt accepts no money any more."""
+
+from typing import Any
+
+# SQLite would write a new column behind the foreign key, so the table is made again.
+SQLITE = (
+    """CREATE TABLE "attempt_new" ("id" INTEGER NOT NULL PRIMARY KEY,
+    "order_id" INTEGER NOT NULL,
+    "count" INTEGER NOT NULL,
+    "browser" TEXT NOT NULL,
+    "payer" TEXT,
+    "opened" TEXT NOT NULL,
+    "refusal" TEXT NOT NULL,
+    "triedtime" INTEGER NOT NULL,
+    "closed" INTEGER NOT NULL,
+    FOREIGN KEY ("order_id") REFERENCES "order" ("id"))""",
+    """INSERT INTO "attempt_new" ("id", "order_id", "count", "browser", "payer", "opened", "refusal", "triedtime",
+    "closed") SELECT "id", "order_id", "count", "browser", "payer", "opened", "refusal", "triedtime", 0
+    FROM "attempt" ORDER BY "id\"""",
+    'DROP TABLE "attempt"',
+    'ALTER TABLE "attempt_new" RENAME TO "attempt"',
+    'CREATE UNIQUE INDEX "attempt_count" ON "attempt" ("order_id", "count")',
+)
+POSTGRES = (
+    'ALTER TABLE "attempt" ADD COLUMN "closed" BOOLEAN NOT NULL DEFAULT FALSE',
+    'ALTER TABLE "attempt" ALTER COLUMN "closed" DROP DEFAULT',
+)
+
+
+def up(migrator: Any, database: Any) -> None:
+    """Apply the step, in the runner's transaction."""
+    for statement in POSTGRES if database.is_shared else SQLITE:
+        database.execute_sql(statement)

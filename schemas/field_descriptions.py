@@ -63,6 +63,11 @@ _OWN_NO = N_(
     "Your own order number. It does not have to be unique. If several orders have it, "
     "orderQueryDetail returns the oldest."
 )
+_A_BALANCE = {"x-range": ["0.00", f"{LARGEST_ID // 100}.{LARGEST_ID % 100:02d}"]}
+_UNSETTLED = N_(
+    "The amount of your `confirmed` deposits that will be credited after their settlement delay, after fees. Deposits "
+    "whose payment is under review are not included."
+)
 _PAYER_NO = N_("Order number from `pay_url`.")
 
 # By `Class.field`, where a class also applies to its subclasses, or by the name alone.
@@ -264,6 +269,20 @@ MEANINGS: dict[str, Meaning] = {
     ),
     "View.category_text": _out("Display text of the category.", "Gateway B"),
     "View.pay_method_text": _out("Display text of the payment methods.", "WeChat Pay, Alipay"),
+    # --- the balance
+    "View.available_cny_amount": _out("The amount available for withdrawals.", "10000.00", YUAN, **_A_BALANCE),
+    "View.available_amount": _out("The amount available for withdrawals.", 1000000, FEN, maximum=LARGEST_ID),
+    "View.held_cny_amount": _out(
+        "The amount reserved for open withdrawals, including fees and security deposits.", "101.20", YUAN, **_A_BALANCE
+    ),
+    "View.held_amount": _out(
+        "The amount reserved for open withdrawals, including fees and security deposits.",
+        10120,
+        FEN,
+        maximum=LARGEST_ID,
+    ),
+    "View.unsettled_cny_amount": _out(_UNSETTLED, "99.40", YUAN, **_A_BALANCE),
+    "View.unsettled_amount": _out(_UNSETTLED, 9940, FEN, maximum=LARGEST_ID),
     # --- regions
     "Region.name": _out("The name. Use it in the next request.", "广东省", minLength=1),
     "Region.code": _out("Administrative division code.", "440000", **_CODE),

@@ -52,3 +52,7 @@ class ChannelListQuery(Request):
     """The filter of the channel list, a query parameter."""
 
     category = Text(validate=OneOf(CATEGORIES))
+
+
+class BalanceQuery(Request):
+    """The balance has no parameters."""

@@ -123,7 +123,18 @@ class ChannelView(View):
     updatetime = fields.Integer()
 
 
-order_view = OrderView()
+class BalanceView(View):
+    """A merchant's balance, each amount as text in yuan and in fen."""
+
+    available_cny_amount = fields.Function(lambda row: hundredths(row.available_amount))
+    available_amount = fields.Integer()
+    held_cny_amount = fields.Function(lambda row: hundredths(row.held_amount))
+    held_amount = fields.Integer()
+    unsettled_cny_amount = fields.Function(lambda row: hundredths(row.unsettled_amount))
+    unsettled_amount = fields.Integer()
+
+
+order_view, balance_view = OrderView(), BalanceView()
 _buy_view, _sell_view, _channel_view = BuyOrderView(), SellOrderView(), ChannelView()
 
 

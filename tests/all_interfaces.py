@@ -52,6 +52,7 @@ def open_all_pages(api, http):
     for by in ({"order_no": mine}, {"id": 5}, {"merchant_order_no": "mine"}):
         assert api.detail(**by).code == 1
     api.call("getPayChannels", query="?category=gateway_b")
+    assert api.call("balanceQuery").code == 1
     api.notice("1" * 24, 10_000)
     for order_no in (mine, by_hand, "1"):
         api.detail(order_no=order_no)

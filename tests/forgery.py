@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from hypothesis import strategies as st
 
 AUTH = ("api_key", "timestamp", "nonce", "signature")
-ENDPOINTS = ("createOrder", "orderQueryDetail", "orderQueryList", "getPayChannels")
+ENDPOINTS = ("createOrder", "orderQueryDetail", "orderQueryList", "getPayChannels", "balanceQuery")
 
 
 class Number(str):

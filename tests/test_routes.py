@@ -41,6 +41,7 @@ API = """
 /healthz GET
 /llms.txt GET
 /mapi.php GET POST
+/merchant/balanceQuery POST
 /merchant/createOrder POST
 /merchant/getPayChannels POST
 /merchant/orderQueryDetail POST

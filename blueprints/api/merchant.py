@@ -13,12 +13,12 @@ from models.queries import order_page
 from models.tables.merchant import Merchant
 from models.tables.order import BUY
 from schemas.new_order import channel_id, load_new_order
-from schemas.queries import BY, ChannelListQuery, OrderDetailQuery, OrderListQuery
-from schemas.views import buy_view, channel_view, order_view, sell_view
+from schemas.queries import BY, BalanceQuery, ChannelListQuery, OrderDetailQuery, OrderListQuery
+from schemas.views import balance_view, buy_view, channel_view, order_view, sell_view
 from services.channels.calls import account_details, driver_of, linked_channel, pay_url
 from services.errors import N_, ApiError, Code
 from services.merchants import cache, order_search
-from services.orders import create
+from services.orders import balance, create
 from services.orders.create import Placed
 from services.security.replay import Call
 
@@ -74,3 +74,10 @@ def get_pay_channels(merchant: Merchant, query: dict[str, Any]) -> Response:
     channels = cache.by_id(merchant.id).channels.values()
     found = [channel_view(each, gettext) for each in channels if query.get("category") in (None, each.category)]
     return ok({"list": found, "total": len(found)})
+
+
+@merchant_api.post("/balanceQuery")
+@signed(BalanceQuery())
+def balance_query(merchant: Merchant, query: dict[str, Any]) -> Response:
+    """Return the merchant's balance: available, held, and not credited yet."""
+    return ok(balance_view.of(balance.balance_of(merchant)))

@@ -9,10 +9,10 @@ from marshmallow import Schema, fields
 
 from schemas import openapi_responses
 from schemas.new_order import BuyOrder, GatewayASellOrder, SellOrder
-from schemas.queries import ChannelListQuery, OrderDetailQuery, OrderListQuery
+from schemas.queries import BalanceQuery, ChannelListQuery, OrderDetailQuery, OrderListQuery
 from schemas.regions import CityQuery, DistrictQuery
 from schemas.signature_fields import AUTH, OptionalAuth, signed
-from schemas.views import OrderView
+from schemas.views import BalanceView, OrderView
 from services.errors import N_, Code
 
 JSON, TEXT, HTML = "application/json", "text/plain", "text/html"
@@ -137,6 +137,16 @@ OPERATIONS = (
         body_required=False,
         query=(ChannelListQuery, OptionalAuth),
         data=(fields.Nested(openapi_responses.ChannelList),),
+    ),
+    Operation(
+        "balanceQuery",
+        "merchant.balance_query",
+        ORDERS,
+        N_("Return your balance: available, held, and not credited yet."),
+        SIGNED,
+        method="post",
+        body={signed(BalanceQuery): ()},
+        data=(fields.Nested(BalanceView),),
     ),
     Operation(
         "regionData",

@@ -83,6 +83,13 @@ def test_withdrawals_of_both_forms(client):
     assert card.card_no not in f"{card} {to_card}"
 
 
+def test_the_balance_is_in_yuan_and_in_fen(client):
+    held = client.create_sell("50.00", 2, "bank").merchant_actual_amount
+    found = client.balance()
+    assert (found.available_amount, found.unsettled_amount) == (1_000_000 - found.held_amount, 0)
+    assert (found.held_amount >= held, found.held_cny_amount) == (True, Decimal(found.held_amount) / 100)
+
+
 def test_regions_lead_from_a_province_to_its_districts(client):
     province = next(each for each in client.provinces() if each.name == "北京市")
     (city,) = client.cities(province.name)

@@ -4,7 +4,7 @@ Names and units are those of the service's documentation: a `Decimal` is in yuan
 points, a time in Unix seconds.
 """
 
-from tillbook_client.answers import Account, BuyOrder, Channel, Order, OrderPage, Region, SellOrder
+from tillbook_client.answers import Account, Balance, BuyOrder, Channel, Order, OrderPage, Region, SellOrder
 from tillbook_client.callbacks import BadSignature, Event, Return, verify, verify_return
 from tillbook_client.client import Client
 from tillbook_client.details import CardInfo, PersonalData
@@ -29,6 +29,7 @@ __all__ = [
     "Account",
     "BadRequest",
     "BadSignature",
+    "Balance",
     "BuyOrder",
     "CardInfo",
     "Channel",

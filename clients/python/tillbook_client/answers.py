@@ -122,6 +122,18 @@ class Channel:
 
 
 @dataclass(frozen=True)
+class Balance:
+    """Your balance at one moment: a `Decimal` is in yuan, an `int` the same amount in fen."""
+
+    available_cny_amount: Decimal
+    available_amount: int
+    held_cny_amount: Decimal  # reserved for open withdrawals
+    held_amount: int
+    unsettled_cny_amount: Decimal  # confirmed deposits that are not credited yet, after fees
+    unsettled_amount: int
+
+
+@dataclass(frozen=True)
 class Region:
     """A province, city or district."""
 

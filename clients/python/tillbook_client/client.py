@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import requests
 
-from tillbook_client.answers import BuyOrder, Channel, Order, OrderPage, Region, SellOrder, read
+from tillbook_client.answers import Balance, BuyOrder, Channel, Order, OrderPage, Region, SellOrder, read
 from tillbook_client.details import CardInfo, PersonalData
 from tillbook_client.money import amount_text
 from tillbook_client.retrying import Retry
@@ -211,6 +211,10 @@ class Client:
         """Return the channels that you may use."""
         data = self._call("getPayChannels", {}, {"category": category} if category else {})
         return [read(Channel, each) for each in data["list"]]
+
+    def balance(self) -> Balance:
+        """Return your balance: available, held, and not credited yet."""
+        return read(Balance, self._call("balanceQuery", {}))
 
     def provinces(self) -> list[Region]:
         """Return all provinces."""

@@ -12,7 +12,7 @@ import werkzeug.urls  # noqa: F401  makes the error handler by which Flask reads
 from schemas.strict_json import parse, parse_query
 from services.errors import N_
 
-ENDPOINTS = ("createOrder", "orderQueryDetail", "orderQueryList", "getPayChannels")
+ENDPOINTS = ("createOrder", "orderQueryDetail", "orderQueryList", "getPayChannels", "balanceQuery")
 AUTH_IN_QUERY = ("getPayChannels",)  # endpoints that accept the four auth parameters in the query string, too
 # The path of a value from that of the object or array that contains it, and its key.
 Name = Callable[[str, str | int], str]

@@ -9,7 +9,7 @@ import pytest
 from tests.support import PERSON, Api, signature, signed
 
 BUY = {"order_type": 1, "cny_amount": "100.00", "paychannel_id": 2, "paychannel_paymethod": "wxpay"}
-ENDPOINTS = ("createOrder", "orderQueryDetail", "orderQueryList", "getPayChannels")
+ENDPOINTS = ("createOrder", "orderQueryDetail", "orderQueryList", "getPayChannels", "balanceQuery")
 
 
 def ask_channels(http, query, body=None, secret="demo-secret"):

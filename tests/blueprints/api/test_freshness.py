@@ -70,8 +70,12 @@ def test_a_replayed_order_is_refused_and_creates_no_second_one(api):
     assert api.listed().data["total"] == 1
 
 
-@pytest.mark.parametrize("first", ["createOrder", "orderQueryDetail", "orderQueryList", "getPayChannels"])
-@pytest.mark.parametrize("second", ["createOrder", "orderQueryDetail", "orderQueryList", "getPayChannels"])
+@pytest.mark.parametrize(
+    "first", ["createOrder", "orderQueryDetail", "orderQueryList", "getPayChannels", "balanceQuery"]
+)
+@pytest.mark.parametrize(
+    "second", ["createOrder", "orderQueryDetail", "orderQueryList", "getPayChannels", "balanceQuery"]
+)
 def test_a_nonce_counts_once_whatever_the_endpoints(api, first, second):
     known = api.buy().data["order_no"]
     fields = {"createOrder": BUY, "orderQueryDetail": {"order_no": known}}

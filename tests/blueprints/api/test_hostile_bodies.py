@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.support import CARD, PERSON, signature, signed, signed_text
 
-ENDPOINTS = ("createOrder", "orderQueryDetail", "orderQueryList", "getPayChannels")
+ENDPOINTS = ("createOrder", "orderQueryDetail", "orderQueryList", "getPayChannels", "balanceQuery")
 BUY = {"order_type": 1, "cny_amount": "1.00", "paychannel_id": 2, "paychannel_paymethod": "wxpay"}
 SELL = BUY | {"order_type": 2, "paychannel_id": 1, "gatewaya_personal_data": PERSON, "gatewaya_card_info": CARD}
 WHOLE = {
@@ -21,6 +21,7 @@ WHOLE = {
         {"page": 1, "limit": 20, "status": "paid", "order_type": 1, "merchant_order_no": "x"}
         | {"start_time": 1, "end_time": 2},
     ),
+    "balance": ("balanceQuery", {}),
 }
 
 MALFORMED = {

@@ -9,7 +9,7 @@ from models.queries import search
 from services.platform import cpu_affinity, rate_limits
 from tests.support import Api, through_flask
 
-ENDPOINTS = ("createOrder", "orderQueryDetail", "orderQueryList", "getPayChannels")
+ENDPOINTS = ("createOrder", "orderQueryDetail", "orderQueryList", "getPayChannels", "balanceQuery")
 
 
 @pytest.fixture

@@ -61,7 +61,7 @@ _TYPE_IN = N_("1 = deposit (buy), 2 = withdrawal (sell).")
 _ORDER_NO = N_("Order number: 24 digits, first the date in China, then random digits.")
 _OWN_NO = N_(
     "Your own order number. It does not have to be unique. If several orders have it, "
-    "orderQueryDetail returns the oldest."
+    "orderQueryDetail returns the oldest. Use a new one after 50201."
 )
 _A_BALANCE = {"x-range": ["0.00", f"{LARGEST_ID // 100}.{LARGEST_ID % 100:02d}"]}
 _UNSETTLED = N_(
@@ -239,9 +239,15 @@ MEANINGS: dict[str, Meaning] = {
     "View.base_rate": _out("Your service rate when the order was created.", 30, POINTS),
     "View.createtime": _out("Creation time.", 1767225600, UNIX),
     "View.updatetime": _out("Time of the last change.", 1767225660, UNIX),
+    "OrderView.updatetime": _out(
+        "Time of the last step. Several steps can have the same time, so do not order callbacks by it.",
+        1767225660,
+        UNIX,
+    ),
     "View.payment_method": _out("The payment method of the order: `wxpay`, `alipay` or `bank`.", "wxpay"),
     "View.pay_url": _out(
-        "The payment page. Open it in the payer's browser. It does not return to your shop.",
+        "The payment page. Open it in the payer's browser. After the payment it leads back to your shop, if the "
+        "operator has set a return address.",
         "https://pay.example.com/addons/paychannel/pay/index?order_no=202601018899480685472049",
         format="uri",
     ),

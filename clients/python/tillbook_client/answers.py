@@ -7,6 +7,12 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
+# The statuses by order type, in the order of the service's steps. A completed order may have been cancelled before.
+RANKS = {
+    1: ("pending", "paid", "confirmed", "cancelled", "completed"),
+    2: ("pending", "confirmed", "paid", "cancelled", "completed"),
+}
+
 
 def read(kind: type[T], data: Mapping[str, Any], **more: Any) -> T:
     """Return `data` as a `kind`, with decimal text as `Decimal`. Unknown fields are omitted."""
@@ -34,6 +40,11 @@ class Order:
     status: str  # pending, paid, confirmed, completed, cancelled
     createtime: int
     updatetime: int
+
+    @property
+    def rank(self) -> int:
+        """The position of the status, from 1. Of two callbacks of an order, the one with the higher rank is later."""
+        return RANKS[self.order_type].index(self.status) + 1
 
 
 @dataclass(frozen=True)

@@ -74,7 +74,10 @@ class NoPayoutAccount(Refused):
 
 
 class ChannelRefused(Refused):
-    """The channel refused the order, which is `cancelled`. Use another channel, or retry later with a new key."""
+    """The channel refused the order, which is `cancelled`. Use another channel, or retry later.
+
+    Use a new idempotency_key and a new merchant_order_no: a query by merchant_order_no returns the oldest order.
+    """
 
     @property
     def order_no(self) -> str | None:

@@ -22,7 +22,9 @@ from schemas.views import hundredths
 LANGUAGES = {"en": Locale("en"), "zh": Locale("zh", "CN", script="Hans")}
 NAMES = {"en": "English", "zh": "中文"}
 YEAR = 365 * 86_400
-_PATH = re.compile(r"/(?![/\\])[\x21-\x7e]*")  # browsers read // and /\ as the start of another host's address
+# A path in the console, and a query. The paths need no percent signs. Without them no decoding reveals a dot segment,
+# which would lead out of the console, and without an empty segment none names another host.
+_PATH = re.compile(r"(?=/)(/(?!\.{1,2}([/?]|\Z))[A-Za-z0-9._-]+)*/?(\?[\x21-\x7e]*)?")
 
 
 def language() -> Locale:
@@ -103,7 +105,10 @@ def printable(text: Any) -> str:
 
 
 def internal_url(path: str) -> str:
-    """Return the address of a path in the console; of the overview if the text is not such a path."""
+    """Return the address of a path in the console; of the overview if the text could lead anywhere else.
+
+    All redirects to a path in a request use it.
+    """
     return request.script_root + (path if _PATH.fullmatch(path) else "/")
 
 

@@ -62,14 +62,6 @@ def test_without_a_session_the_sign_in_form_leads_to_the_requested_page(browser)
     assert is_in(client)
 
 
-@pytest.mark.parametrize("elsewhere", ["//evil.example", "https://evil.example", "\\\\evil.example", "evil.example"])
-def test_signing_in_redirects_to_no_other_site(elsewhere, browser):
-    client = browser()
-    form = {"csrf_token": token(client.get(LOGIN)), "name": "demo", "password": "demo-password"}
-    assert client.post(f"{LOGIN}?next={elsewhere}", data=form).location.startswith("/console/")
-    assert browser().get(f"/console/language/zh?to={elsewhere}").location.startswith("/console/")
-
-
 @pytest.mark.parametrize("path", ["/", "/orders/", "/orders/export", "/nothing", "/password"])
 def test_without_a_session_only_the_form_is_shown(path, browser):
     answer = browser().get(f"/console{path}")

@@ -24,6 +24,7 @@ from models.tables.operator import (
     FailedSignIn,
     Operator,
     PayoutRequest,
+    PendingSignIn,
     RecoveryCode,
     SavedView,
     SecondFactor,
@@ -87,6 +88,7 @@ TABLES = [
     EpayOrder,
     PaymentPage,
     StatementLayout,
+    PendingSignIn,
 ]
 # Conditions that find a row that must not change or be deleted, not even by REPLACE, which fires no DELETE trigger.
 APPEND_ONLY = {

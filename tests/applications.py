@@ -9,7 +9,6 @@ from typing import Any
 from flask import Flask
 
 import app
-from services.security import vault
 from settings import Settings
 from tests.databases import disconnect
 
@@ -20,7 +19,7 @@ def with_settings(chosen: Settings) -> Flask:
     """Return the application with these settings, built at its first use, on their instance and database."""
     disconnect()
     runtime = app.begin(chosen)
-    built_for = (replace(chosen, instance=Path("/"), database_url=""), *vault.key_ring().keys)
+    built_for = replace(chosen, instance=Path("/"), database_url="")
     if built_for not in _built:
         _built[built_for] = app.build(runtime)
     _built[built_for].extensions["runtime"] = runtime

@@ -41,9 +41,9 @@ class _Sessions(SecureCookieSessionInterface):
         return not access.is_renewal() and super().should_set_cookie(app, session)
 
 
-def _secrets() -> list[str]:
-    """Return the keys that sign cookies, newest first. They derive from the vault's keys, which all hosts share."""
-    return [hmac.new(key.encode(), b"console session", hashlib.sha256).hexdigest() for key in vault.key_ring().keys]
+def _secret() -> str:
+    """Return the key that signs cookies and forms. It derives from the vault's first key, which all hosts share."""
+    return hmac.new(vault.key_ring().keys[0].encode(), b"console session", hashlib.sha256).hexdigest()
 
 
 def _strict(response: Response) -> Response:
@@ -117,10 +117,7 @@ def create() -> Flask:
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False
     # Otherwise Werkzeug redirects an inexact path to an absolute URL with the untrusted Host header.
     app.url_map.merge_slashes = app.url_map.strict_slashes = False
-    newest, *others = _secrets()
     app.config.update(
-        SECRET_KEY=newest,
-        SECRET_KEY_FALLBACKS=others,
         MAX_CONTENT_LENGTH=FORM_LIMIT,
         SESSION_COOKIE_NAME="console",
         SESSION_COOKIE_PATH=PREFIX,
@@ -162,7 +159,9 @@ class Mounted:
             return self._service(environ, start_response)
         environ["SCRIPT_NAME"] = environ.get("SCRIPT_NAME", "") + PREFIX
         environ["PATH_INFO"] = path[len(PREFIX) :]
-        return self._made()(environ, start_response)
+        console = self._made()
+        console.secret_key = _secret()  # at each request, so that a new key of the vault counts at once
+        return console(environ, start_response)
 
     def _made(self) -> Flask:
         with self._lock:

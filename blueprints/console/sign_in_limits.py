@@ -100,8 +100,7 @@ def check_password(operator: Operator, password: str) -> None:
 
 
 def _serializer() -> URLSafeTimedSerializer:
-    config = current_app.config
-    return URLSafeTimedSerializer([*reversed(config["SECRET_KEY_FALLBACKS"]), config["SECRET_KEY"]], salt=COOKIE)
+    return URLSafeTimedSerializer(str(current_app.secret_key), salt=COOKIE)
 
 
 def known_device(name: str) -> str:

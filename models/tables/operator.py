@@ -44,6 +44,17 @@ class Session(Table):
     browser = TextField()
 
 
+class PendingSignIn(Table):
+    """A sign-in whose password was correct and whose code is missing. Deleted once it is used, ended or expired.
+
+    `key` is the SHA-256 of the token in its cookie.
+    """
+
+    key = TextField(unique=True)
+    operator = ForeignKeyField(Operator)
+    createtime = Timestamp()
+
+
 class AuditEntry(Table):
     """An action in the console, performed or refused. Append-only.
 

@@ -16,7 +16,7 @@ from models import schema
 from models.db.base import database, forget_constants
 from models.db.writer import transaction
 from models.tables.maintenance import Restoration, paused_since
-from models.tables.operator import AuditEntry, Session
+from models.tables.operator import AuditEntry
 from services.errors import OperatorError
 from services.security import audit, sessions
 
@@ -68,8 +68,7 @@ def mark(replaced: Ids | None = None) -> None:
     schema.continue_ids()
     if AuditEntry.table_exists():  # missing in backups of releases up to 0.3.0
         audit.record(HERE, "restore", "database")
-    if Session.table_exists():  # missing in backups of releases up to 0.3.0
-        sessions.forget()
+    sessions.forget()
 
 
 @transaction

@@ -24,7 +24,7 @@ from models.tables.order import Order
 from models.tables.payout_account import PayoutAccount
 from services.errors import OperatorError
 from services.platform import files
-from services.security import vault
+from services.security import sessions, vault
 from services.security.vault import Ring, VaultLocked
 
 # Columns that requests need come first.
@@ -87,6 +87,7 @@ IN_FLIGHT = 60  # seconds after which values in memory, encrypted with an old ke
 def rotate(folder: Path, *, keep_old: bool = False, wait: float = IN_FLIGHT, only_host: bool = False) -> Iterator[str]:
     """Add a new key to the key file, encrypt everything with it, then remove the old keys; yield each step in words.
 
+    All sessions of the console end, because someone with the old key may have forged or copied their cookies.
     It may be interrupted at any point: the keys in the file can then decrypt everything, and the next call continues.
     Keys from a setting are not changed; the first of them is the new one.
 
@@ -110,7 +111,13 @@ def rotate(folder: Path, *, keep_old: bool = False, wait: float = IN_FLIGHT, onl
         yield from _in_setting(ring) if ring.file is None else _in_file(ring, ring.file, keep_old, wait)
 
 
+def _end_sessions() -> str:
+    sessions.forget()
+    return "all sessions of the console ended; operators have to sign in again"
+
+
 def _in_setting(ring: Ring) -> Iterator[str]:
+    yield _end_sessions()
     yield from _encrypt_all(ring)
     if others := len(ring.keys) - 1:
         yield f"everything is encrypted with the first key of vault_key; remove the other {others}"
@@ -123,6 +130,7 @@ def _in_file(ring: Ring, file: Path, keep_old: bool, wait: float) -> Iterator[st
         _write(file, [Fernet.generate_key().decode(), *ring.keys])
         ring = vault.key_ring()
         yield f"new key added to {file}: copy the file to a safe place"
+    yield _end_sessions()  # after the new key is in use, which signs the cookies
     yield from _encrypt_all(ring)
     if keep_old:
         yield f"everything is encrypted with the new key; {file} also keeps the old ones"

@@ -224,9 +224,7 @@ def _columns_page(batch: PayoutBatch, unknown: UnknownLayout) -> tuple[str, int]
 
 def _serializer(batch: PayoutBatch) -> URLSafeSerializer:
     """Return what signs the rows that a page showed, so that nothing else can be confirmed."""
-    config = current_app.config
-    keys = [*reversed(config["SECRET_KEY_FALLBACKS"]), config["SECRET_KEY"]]
-    return URLSafeSerializer(keys, salt=f"result of batch {batch.id}")
+    return URLSafeSerializer(str(current_app.secret_key), salt=f"result of batch {batch.id}")
 
 
 def _confirmed(batch: PayoutBatch) -> list[tuple[batch_results.Row, str]]:

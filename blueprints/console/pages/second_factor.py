@@ -19,7 +19,7 @@ from blueprints.console.forms import message_of, show_refusal
 from blueprints.console.pages import sign_in
 from models.tables.operator import Operator
 from services.errors import ApiError, OperatorError
-from services.security import audit, failed_sign_ins, passwords, second_factor
+from services.security import audit, failed_sign_ins, passwords, second_factor, sessions
 
 log = logging.getLogger(__name__)
 
@@ -75,14 +75,15 @@ def flash_codes_left(operator: Operator) -> None:
 @pages.route("/login/code", methods=["GET", "POST"])
 def code() -> Any:
     """Ask for a code after the correct password, and begin the session."""
-    operator = sign_in.pending()
+    waits = sign_in.pending()
+    operator = sessions.waiting(waits)
     if operator is None:
         return redirect(url_for("sign_in.form", next=request.args.get("next")))
     form, problem, status = CodeForm(), "", 200
     if form.validate_on_submit():
         try:
             is_recovery = check(operator, form.code.data or "")
-            answer = sign_in.begin_session(operator)
+            answer = sign_in.begin_session(operator, waits)
             if is_recovery:
                 flash_codes_left(operator)
             return answer

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -25,8 +24,6 @@ from services.errors import N_, ApiError, OperatorError
 from services.security import audit, failed_sign_ins, operators, passwords, second_factor, sessions
 
 log = logging.getLogger(__name__)
-
-PENDING_SECONDS = 300  # maximum time between the password and the code
 
 pages = Blueprint("sign_in", __name__)
 
@@ -82,8 +79,11 @@ def submit() -> Any:
     if second_factor.of(found) is None:
         return begin_session(found)
     log.info("Console: %s at %s gave the password and must give a code", name, request.remote_addr)
+    token = sessions.wait_for_code(found)
+    if token is None:
+        return _changed()
     session.clear()
-    session["pending"] = [found.id, found.session, int(time.time())]
+    session["pending"] = token
     return redirect(url_for("second_factor.code", next=request.args.get("next")))
 
 
@@ -95,28 +95,31 @@ def _checked(name: str, password: str, device: str, take_back: Callable[[], None
         raise
 
 
-def pending() -> Operator | None:
-    """Return the account whose password was correct within PENDING_SECONDS and whose code is still missing, if any."""
-    try:
-        operator_id, mark, at = session.get("pending", [])
-    except ValueError:
-        return None
-    found: Operator | None = Operator.get_or_none(Operator.id == operator_id, Operator.session == mark)
-    return found if at > time.time() - PENDING_SECONDS else None
+def pending() -> str:
+    """Return the token of this browser's sign-in that waits for its code; empty if there is none."""
+    return str(session.get("pending", ""))
 
 
-def begin_session(found: Operator) -> Any:
-    """Begin the session of an authenticated account and redirect to the requested page."""
+def begin_session(found: Operator, waited: str = "") -> Any:
+    """Begin the session of an authenticated account and redirect to the requested page.
+
+    Args:
+        waited: the token of the sign-in, if it waited for a code.
+    """
     audit.record(audit.Actor(found.name, request.remote_addr or ""), "sign in")  # if this fails, no session begins
-    token = sessions.begin(found, request.remote_addr or "", request.user_agent.string)
+    token = sessions.begin(found, request.remote_addr or "", request.user_agent.string, waited)
     if token is None:
-        return _page(SignInForm(formdata=None), 401, gettext("This account was changed. Sign in again."))
+        return _changed()
     session.clear()  # an earlier token or name must not remain
     login_user(access.User(found, token=token))
     session.permanent = True
     response = redirect(internal_url(request.args.get("next", "")), 302)
     sign_in_limits.remember_device(response, found.name)
     return response
+
+
+def _changed() -> Any:
+    return _page(SignInForm(formdata=None), 401, gettext("This account was changed. Sign in again."))
 
 
 @pages.post("/logout")

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pyotp
 import pytest
 
-from models.tables.operator import AuditEntry, Operator, RecoveryCode, SecondFactor, Session
+from models.tables.operator import AuditEntry, Operator, PendingSignIn, RecoveryCode, SecondFactor, Session
 from services.errors import OperatorError
 from services.sandbox import seeding
 from services.security import operators, second_factor, sessions
@@ -27,6 +27,7 @@ class Person:
 
     def new_browser(self):
         self.client = self._app.test_client()
+        return self.client
 
     def wait(self, seconds):
         self._seconds += seconds
@@ -161,6 +162,7 @@ class TestSettingUp:
         stranger.give_password()
         stranger.set_up()
         assert sessions.begin(found, "192.0.2.1", "") is None
+        assert sessions.wait_for_code(found) is None
 
     def test_a_second_one_cannot_replace_it_from_an_open_page(self, stranger):
         stranger.give_password()
@@ -244,6 +246,49 @@ class TestSigningIn:
         owner.give_password()
         owner.wait(301)
         assert owner.client.get(f"{CODE}?next=/orders/").location == f"{LOGIN}?next=/orders/"
+
+    def test_a_copied_cookie_of_an_unfinished_sign_in_is_worthless_once_that_is_finished(self, owner):
+        owner.give_password()
+        copied = owner.client.get_cookie("console", path="/console").value
+        assert owner.give_code(owner.app_code()).status_code == 302
+        owner.new_browser()
+        owner.client.set_cookie("console", copied, path="/console")
+        assert owner.client.get(CODE).location == LOGIN
+
+    def test_two_correct_codes_at_once_finish_an_unfinished_sign_in_once(self, owner):
+        owner.give_password()
+        form, copied = owner.form(CODE), owner.client.get_cookie("console", path="/console").value
+
+        def finish(code):
+            client = owner.new_browser()
+            client.set_cookie("console", copied, path="/console")
+            return client.post(CODE, data=form | {"code": code}).status_code
+
+        before = Session.select().count()
+        with ThreadPoolExecutor(4) as pool:
+            assert 302 in list(pool.map(finish, owner.recovery[:4]))
+        assert Session.select().count() == before + 1
+
+    def test_signing_out_elsewhere_ends_an_unfinished_sign_in(self, owner):
+        owner.give_password()
+        waiting = owner.client
+        owner.new_browser()
+        owner.give_password()
+        owner.give_code(owner.app_code())
+        token = Forms(owner.client.get("/console/").text).forms[0]["csrf_token"]
+        owner.client.post("/console/sessions/others", data={"csrf_token": token})
+        assert waiting.get(CODE).location == LOGIN
+        assert owner.is_in()
+
+    def test_the_database_has_only_a_hash_of_an_unfinished_sign_in_and_deletes_expired_ones(self, owner):
+        owner.give_password()
+        (before,) = PendingSignIn.select()
+        assert len(before.key) == 64
+        assert before.key not in owner.client.get_cookie("console", path="/console").value
+        owner.wait(301)
+        owner.give_password()
+        (after,) = PendingSignIn.select()
+        assert after.key != before.key
 
     def test_a_new_password_ends_an_unfinished_sign_in(self, owner, flask):
         owner.give_password()

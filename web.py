@@ -32,6 +32,7 @@ from blueprints.epay.gateway import epay
 from blueprints.openapi.guide_pages import guide_pages
 from blueprints.openapi.pages import docs
 from cli.output import ends_in_one_line
+from gateways.ip_addresses import address_of, forwarded_address
 from models import schema
 from models.db import writer
 from models.db.base import database
@@ -54,9 +55,25 @@ BODY_LIMIT = 64 * 1024
 
 def _logged(application: Any, chosen: settings.Settings, kind: type[Logged] = Logged) -> Any:
     """Return the WSGI application with the request log, and the caller's address as trusted proxies report it."""
-    seen = kind(application, chosen.access_log)
     hops = chosen.trusted_proxies
-    return ProxyFix(seen, x_for=hops, x_proto=hops) if hops else seen
+    return ProxyFix(_with_address(kind(application, chosen.access_log), hops), x_for=0, x_proto=hops)
+
+
+def _with_address(application: Any, hops: int) -> Any:
+    """Return the WSGI application, whose REMOTE_ADDR is the caller's plain address: without port, brackets or zone.
+
+    It is the one that the outermost of the trusted proxies appended to X-Forwarded-For. If that is not an address, it
+    is the address of the proxy that is connected. Commas count even within quotes, which a caller may have opened.
+    """
+
+    def call(environ: Any, start_response: Any) -> Any:
+        forwarded = environ.get("HTTP_X_FORWARDED_FOR", "").split(",")
+        address = forwarded_address(forwarded[-hops]) if 0 < hops <= len(forwarded) else None
+        if address := address or address_of(environ.get("REMOTE_ADDR", "")):
+            environ["REMOTE_ADDR"] = str(address)
+        return application(environ, start_response)
+
+    return call
 
 
 def _entering(app: Flask, application: Any) -> Any:

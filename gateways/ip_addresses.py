@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
@@ -11,6 +12,7 @@ Network = IPv4Network | IPv6Network
 MAPPED = IPv6Network("::ffff:0:0/96")  # IPv4 addresses on a socket that accepts both versions
 NAT64 = IPv6Network("64:ff9b::/96")  # IPv4 addresses from a network without IPv4
 GLOBAL_UNICAST = IPv6Network("2000::/3")
+_BRACKETS_OR_PORT = re.compile(r"\[([^\[\]]+)\](?::[0-9]{1,5})?|([0-9.]+):[0-9]{1,5}")
 
 # Addresses that IANA's special-purpose registries and clouds reserve. `ipaddress` has lists of its own, which differ
 # between versions of Python.
@@ -48,6 +50,16 @@ def address_of(text: str) -> Address | None:
     except ValueError:
         return None
     return _ipv4_in(address, MAPPED) or address
+
+
+def forwarded_address(text: str) -> Address | None:
+    """Parse an address as proxies write it in X-Forwarded-For, also in brackets, in quotes or with a port.
+
+    None for other texts, such as `unknown`.
+    """
+    text = text.strip().strip('"')
+    found = _BRACKETS_OR_PORT.fullmatch(text)
+    return address_of(found[1] or found[2] if found else text)
 
 
 def network_of(text: str) -> Network:

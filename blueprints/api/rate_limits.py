@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import ipaddress
 import logging
 from collections.abc import Callable, Iterable
 from functools import lru_cache
+from ipaddress import IPv6Address, IPv6Network
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -78,25 +78,23 @@ def _check_host() -> None:
 
 def network(address: str) -> str:
     """Return the /48 network of an IPv6 address, which belongs to one site; empty for IPv4."""
-    try:
-        ip = ipaddress.ip_address(address)
-    except ValueError:
-        return ""
-    wide = ip.version == 6 and not ip.is_loopback and not getattr(ip, "ipv4_mapped", None)
-    return str(ipaddress.ip_network((int(ip), _ONE_SITE), strict=False)) if wide else ""
+    ip = address_of(address)
+    return _around(ip, _ONE_SITE) if isinstance(ip, IPv6Address) and not ip.is_loopback else ""
 
 
 @lru_cache(maxsize=4096)
 def caller(address: str) -> str:
     """Return what requests are counted by: the IPv4 address or the IPv6 /64 network; empty for this machine."""
-    try:
-        ip = ipaddress.ip_address(address)
-    except ValueError:  # a proxy may send another text
-        return address[:64]
-    ip = getattr(ip, "ipv4_mapped", None) or ip
+    ip = address_of(address)
+    if ip is None:
+        return address
     if ip.is_loopback:
         return ""
-    return str(ip) if ip.version == 4 else str(ipaddress.ip_network((int(ip), _ONE_CALLER), strict=False))
+    return _around(ip, _ONE_CALLER) if isinstance(ip, IPv6Address) else str(ip)
+
+
+def _around(ip: IPv6Address, length: int) -> str:
+    return str(IPv6Network((int(ip), length), strict=False))
 
 
 def check() -> None:

@@ -52,11 +52,11 @@ def placed(api, channel):
 
 
 class Payer:
-    """A payer with a browser at an address."""
+    """A payer with a browser at an address, or one that a proxy there has forwarded."""
 
-    def __init__(self, app, address, browser):
+    def __init__(self, app, address, browser, forwarded):
         client = app.test_client()
-        client.environ_base |= {"REMOTE_ADDR": address}
+        client.environ_base |= {"REMOTE_ADDR": address, "HTTP_X_FORWARDED_FOR": forwarded}
         self._http, self._agent = through_flask(client), {"User-Agent": AGENTS[browser]}
 
     def views(self, order_no):
@@ -79,7 +79,7 @@ class Payer:
 
 @pytest.fixture
 def payer(app):
-    return lambda browser="pc", address="203.0.113.7": Payer(app, address, browser)
+    return lambda browser="pc", address="203.0.113.7", forwarded="": Payer(app, address, browser, forwarded)
 
 
 @pytest.fixture
@@ -109,6 +109,18 @@ def test_the_platform_gets_the_payers_own_address_and_browser(placed, received_f
     assert 'class="qr"' in payer(browser, "2001:db8::7").opens(order_no)
     [form] = received_forms("create")
     assert (form["clientip"], form["device"], form["out_trade_no"]) == ("2001:db8::7", browser, order_no)
+
+
+@pytest.mark.parametrize("settings_of_app", [{"trusted_proxies": 1}])
+@pytest.mark.parametrize(
+    ("forwarded", "address"),
+    [("203.0.113.7:50123", "203.0.113.7"), ("[2001:db8::1]:443", "2001:db8::1"), ("unknown", "198.51.100.9")],
+)
+def test_the_platform_gets_a_plain_address_whatever_a_proxy_adds_to_it(
+    placed, received_forms, payer, forwarded, address
+):
+    payer(address="198.51.100.9", forwarded=forwarded).opens(placed())
+    assert received_forms("create")[0]["clientip"] == address
 
 
 def test_it_is_opened_once_for_a_browser_and_completed_by_the_notice(

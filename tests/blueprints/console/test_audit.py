@@ -62,14 +62,15 @@ def test_the_exported_log_has_the_sentence_as_text(export):
 
 @pytest.fixture
 def stranger(app):
-    """`stranger(password, address)`: a failed sign-in from an address."""
+    """`stranger(password, address)`: a failed sign-in from an address, or from `forwarded` through a proxy there."""
 
-    def tries(password="wrong-password", address="203.0.113.9"):
+    def tries(password="wrong-password", address="203.0.113.9", forwarded=""):
         client = app.test_client()
-        page = client.get("/console/login", environ_overrides={"REMOTE_ADDR": address})
+        client.environ_base |= {"REMOTE_ADDR": address, "HTTP_X_FORWARDED_FOR": forwarded}
+        page = client.get("/console/login")
         token = page.text.partition('name="csrf_token" type="hidden" value="')[2].partition('"')[0]
         form = {"csrf_token": token, "name": "demo", "password": password}
-        return client.post("/console/login", data=form, environ_overrides={"REMOTE_ADDR": address})
+        return client.post("/console/login", data=form)
 
     return tries
 
@@ -82,6 +83,21 @@ def test_failed_sign_ins_are_counted_per_address_and_hour(stranger, page):
         **{"203.0.113.9": "2", "2001:db8::/64": "2", "127.0.0.1": "1"}
     }
     assert page("failed_sign_ins/?flt_address=203.0.113.9").column("Incorrect passwords") == ["2"]
+
+
+class TestBehindAProxyThatSendsPorts:
+    @pytest.fixture
+    def settings_of_app(self):
+        return {"trusted_proxies": 1}
+
+    def test_failed_sign_ins_are_counted_and_limited_per_address(self, app, stranger, page):
+        def tries(forwarded):
+            return stranger(forwarded=forwarded).status_code
+
+        assert [tries(f"203.0.113.9:{50_000 + port}") for port in range(11)] == [401] * 10 + [429]
+        assert [tries(f"[2001:db8::{port}]:443") for port in range(1, 12)] == [401] * 10 + [429]
+        rows = page("failed_sign_ins/").rows
+        assert {row["IP address"] for row in rows} == {"203.0.113.9", "2001:db8::/64"}
 
 
 def test_a_correct_sign_in_is_no_failure(stranger, page):

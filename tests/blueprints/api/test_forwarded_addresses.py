@@ -1,0 +1,110 @@
+"""The caller's address behind trusted proxies, however they write it, is a plain address for everyone who uses it."""
+
+import pytest
+
+from blueprints.api import request_log
+from tests.support import Api, through_flask
+
+PROXY = "10.0.0.4"
+CALLER, CALLER6 = "203.0.113.7", "2001:db8::1"
+
+# What a proxy appends, and the address that it means.
+WRITTEN = [
+    ("203.0.113.7", CALLER),
+    ("203.0.113.7:50123", CALLER),
+    (" 203.0.113.7:1\t", CALLER),
+    ('"203.0.113.7:50123"', CALLER),
+    ("[203.0.113.7]:443", CALLER),
+    ("::ffff:203.0.113.7", CALLER),
+    ("::FFFF:cb00:7107", CALLER),
+    ("[::ffff:203.0.113.7]:50123", CALLER),
+    ("2001:db8::1", CALLER6),
+    ("2001:DB8:0:0:0:0:0:1", CALLER6),
+    ("[2001:db8::1]", CALLER6),
+    ("[2001:db8::1]:443", CALLER6),
+    ('"[2001:db8::1]:443"', CALLER6),
+    ("fe80::1%eth0", "fe80::1"),
+    ("[fe80::1%25eth0]:443", "fe80::1"),
+]
+NO_ADDRESS = [
+    *("", " ", "unknown", "_hidden", "_hidden:443", "pay.example.com", "pay.example.com:443", "for=203.0.113.7"),
+    *("203.0.113.7:", "203.0.113.7:x", "203.0.113.7:999999", "203.0.113.7:1:2", "203.0.113", "203.0.113.256:80"),
+    *("[2001:db8::1", "2001:db8::1]", "[2001:db8::1]443", "[]:443", "[unknown]:443", "[]", ":443", "%eth0", '"', "é"),
+    *("203.0.113.7 10.0.0.9", "203.0.113.7;10.0.0.9", "203.0.113.7/32", "２０３.0.113.7", "1" * 5_000),
+]
+
+
+@pytest.fixture
+def seen(app, caplog):
+    """`seen("203.0.113.7:50123")`: the address of a caller for whom the proxy sends this, as the request log has it."""
+    caplog.set_level("INFO", request_log.log.name)
+
+    def address(*forwarded, peer=PROXY):
+        headers = {} if forwarded == () else {"HTTP_X_FORWARDED_FOR": ",".join(forwarded).encode().decode("latin-1")}
+        app.test_client().get("/healthz", environ_overrides={"REMOTE_ADDR": peer, **headers})
+        return caplog.records[-1].address
+
+    return address
+
+
+@pytest.mark.parametrize("settings_of_app", [{"trusted_proxies": 1, "access_log": True}])
+class TestBehindOneProxy:
+    @pytest.mark.parametrize(("written", "address"), WRITTEN)
+    def test_the_address_is_plain_however_the_proxy_writes_it(self, seen, written, address):
+        assert seen(written) == address
+
+    @pytest.mark.parametrize("written", NO_ADDRESS)
+    def test_a_value_that_is_no_address_leaves_the_proxys_own(self, seen, written):
+        assert seen(written) == PROXY
+
+    def test_without_the_header_it_is_the_proxys_own(self, seen):
+        assert seen() == PROXY
+
+    @pytest.mark.parametrize("claimed", [*NO_ADDRESS, "6.6.6.6", "6.6.6.6, 7.7.7.7", '"6.6.6.6', "\\", ",,", "[::1"])
+    def test_what_the_caller_sends_itself_changes_nothing(self, seen, claimed):
+        assert seen(claimed, "203.0.113.7:50123") == CALLER
+        assert seen(claimed, "unknown") == PROXY
+
+
+@pytest.mark.parametrize("settings_of_app", [{"trusted_proxies": 2, "access_log": True}])
+class TestBehindTwoProxies:
+    @pytest.mark.parametrize(("written", "address"), WRITTEN)
+    def test_the_outer_proxy_names_the_caller(self, seen, written, address):
+        assert seen("6.6.6.6:80", written, "192.0.2.9:443") == address
+
+    @pytest.mark.parametrize("written", NO_ADDRESS)
+    def test_no_other_hop_replaces_a_value_that_is_no_address(self, seen, written):
+        assert seen("6.6.6.6", written, "192.0.2.9") == PROXY
+        assert seen(CALLER, written) == CALLER
+
+    def test_with_a_single_hop_it_is_the_proxys_own(self, seen):
+        assert seen(CALLER) == PROXY
+
+
+@pytest.mark.parametrize("settings_of_app", [{"access_log": True}])
+@pytest.mark.parametrize("peer", ["::ffff:203.0.113.7", "203.0.113.7"])
+def test_without_a_proxy_the_header_is_ignored_and_the_peers_address_is_plain(seen, peer):
+    assert seen("6.6.6.6", peer=peer) == CALLER
+
+
+@pytest.mark.parametrize("settings_of_app", [{"trusted_proxies": 1, "requests_per_address": 1}])
+def test_another_port_is_the_same_caller(app, time_machine):
+    time_machine.move_to(1_800_000_000, tick=False)
+
+    def called(port, address=CALLER):
+        headers = {"X-Forwarded-For": f"{address}:{port}"}
+        return app.test_client().get("/healthz", headers=headers).status_code
+
+    assert [called(port) for port in (50_123, 50_124, 50_125)] == [200, 429, 429]
+    assert [called(port, f"[{CALLER6}]") for port in (50_123, 50_124)] == [200, 429]
+
+
+@pytest.mark.parametrize("settings_of_app", [{"trusted_proxies": 1}])
+@pytest.mark.parametrize("written", [f"{CALLER}:50123", f"[::ffff:{CALLER}]:50123"])
+def test_an_allow_list_admits_a_caller_whose_port_the_proxy_sends(app, flask, written):
+    flask("merchant", "set", "demo", "--allow", CALLER)
+    client = app.test_client()
+    client.environ_base |= {"HTTP_X_FORWARDED_FOR": written}
+    assert Api(through_flask(client)).listed().code == 1
+    client.environ_base |= {"HTTP_X_FORWARDED_FOR": "203.0.113.8:50123"}
+    assert Api(through_flask(client)).listed().code == 40300

@@ -62,9 +62,10 @@ def start(chosen: Settings) -> Callable[[], None]:
     scheduler.start(_jobs(chosen, senders, askers, tellers, stopping))
 
     def clock_set(ahead: float) -> None:
-        scheduler.wake_all()  # the jobs wait for a time of the old clock
         delivery.release()
         due.release(ceil(max(ahead, 0)))
+        # The jobs wait for a time of the old clock. Last, when no sweep of APScheduler can still use that clock.
+        scheduler.wake_all()
 
     watch = clock.Watch(clock_set)
     watch.start()

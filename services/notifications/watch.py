@@ -159,9 +159,10 @@ def _open(seen: dict[str, Seen], row: Destination) -> Iterator[dict[str, str]]:
 def _takes_digest(row: Destination, now: float) -> bool:
     """Return whether the day's digest is due and no other host has written it."""
     day, hour = china_day(now)
-    if row.digest_hour is None or hour < row.digest_hour or row.digest_day >= day:
+    # A host whose clock is ahead may have written tomorrow's. A later day is from before the clock was set back.
+    if row.digest_hour is None or hour < row.digest_hour or day <= row.digest_day <= day + 1:
         return False
-    same = (Destination.id == row.id) & (Destination.digest_day < day)
+    same = (Destination.id == row.id) & (Destination.digest_day == row.digest_day)
     return bool(Destination.update(digest_day=day).where(same).execute())
 
 

@@ -77,8 +77,9 @@ def _due_orders(now: int, channel_id: int, limit: int) -> list[Order]:
 def release(ahead: int = 0) -> int:
     """Make orders due soon whose pause is longer than any can be, because the clock was set back; return their number.
 
-    Not immediately, because a worker may have claimed them. Dates of expiry are not changed. If an order took its last
-    step while the clock was ahead, its settlement delay or its checks begin now, at its new `updatetime`.
+    Not immediately, because a worker may have claimed them. Dates of expiry are not changed, but the status of
+    deposits that were created while the clock was ahead is checked before. If an order took its last step while the
+    clock was ahead, its settlement delay or its checks begin now, at its new `updatetime`.
 
     Args:
         ahead: seconds by which the clock was set ahead instead.
@@ -92,7 +93,8 @@ def release(ahead: int = 0) -> int:
     begun_again = {"due_at": now + (Order.due_at - Order.updatetime), "updatetime": now}
     Order.update(begun_again).where(*due, Order.due_at > now, Order.updatetime > now, began).execute()
     Order.update(due_at=now + LATE[-1]).where(*due, Order.due_at > now + LATE[-1], ended).execute()
-    deposits = (Order.order_type == BUY) & ((Order.status == CONFIRMED) | (Order.due_at == Order.expires_at))
+    expires = (Order.due_at == Order.expires_at) & (Order.createtime <= now)
+    deposits = (Order.order_type == BUY) & ((Order.status == CONFIRMED) | expires)
     dated = deposits | Order.status.in_((CANCELLED, COMPLETED))
     stuck = Order.update(due_at=now + LEASE).where(*due, Order.due_at > now + LONGEST_PAUSE, ~dated)
     count: int = stuck.execute()

@@ -1,16 +1,20 @@
-"""Background jobs at intervals: APScheduler with a heartbeat for each job, which continue after database errors."""
+"""Background jobs at intervals: APScheduler with a heartbeat for each job, which continue after database errors.
+
+APScheduler times jobs by the system clock. `wake_all` after a clock change makes them run on time again.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from apscheduler.executors.pool import ThreadPoolExecutor
 from apscheduler.jobstores.base import JobLookupError
 from apscheduler.schedulers.background import BackgroundScheduler
+from apscheduler.triggers.base import BaseTrigger
 
 from runtime import current
 from services.platform import heartbeats, storage_health
@@ -38,6 +42,21 @@ class Job:
     wanted: bool = True
 
 
+class _Every(BaseTrigger):
+    """Fires at an interval from the present time.
+
+    APScheduler's own interval trigger counts from the last run. After a clock change of a year, it would list 63
+    million missed runs of a job that runs twice a second, while `wake` waits.
+    """
+
+    def __init__(self, seconds: float):
+        self._interval = timedelta(seconds=seconds)
+
+    def get_next_fire_time(self, previous_fire_time: datetime | None, now: datetime) -> datetime:
+        """Return the time of the next run, whenever the previous one was."""
+        return now + self._interval
+
+
 class Scheduler:
     """Runs jobs in threads of its own, at their intervals and when they are woken."""
 
@@ -57,7 +76,7 @@ class Scheduler:
                 options: dict[str, Any] = {"id": job.name, "name": job.name, "max_instances": job.instances}
                 if job.at_once:
                     options["next_run_time"] = datetime.now(UTC)
-                self._scheduler.add_job(run, "interval", seconds=job.seconds, **options)
+                self._scheduler.add_job(run, _Every(job.seconds), **options)
         self._scheduler.start()
 
     def wake(self, *names: str) -> None:

@@ -194,6 +194,15 @@ def test_a_digest_is_sent_once_a_day_at_its_hour(add, robot, told, low, time_mac
     assert sum("Daily digest" in got.text for got in robot.got) == 1
 
 
+def test_digests_continue_when_a_clock_that_was_ahead_is_set_back(add, robot, told, time_machine):
+    time_machine.move_to(datetime(2027, 5, 1, 1, tzinfo=UTC))
+    add("wecom", about={"digest_hour": 10}, url=robot.url)
+    for year in (2027, 2026):
+        time_machine.move_to(datetime(year, 5, 1, 2, tzinfo=UTC))
+        sent = [sum("Daily digest" in got.text for got in (told(), robot.got)[1]) for _ in range(2)]
+        assert sent == [1, 0]
+
+
 def test_a_digest_without_findings_says_so(add, robot, told, time_machine):
     time_machine.move_to(datetime(2026, 5, 1, 1, tzinfo=UTC))
     add("wecom", about={"digest_hour": 10, "severity": "urgent"}, url=robot.url)

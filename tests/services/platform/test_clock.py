@@ -20,6 +20,8 @@ from tests.services.walks import buy_confirmed, sell_accepted
 from tests.support import NOON, CrashedPool, completed, signed, until
 
 HOUR = 3600
+DAY = 24 * HOUR
+YEAR = 365 * DAY
 BUY = {"order_type": 1, "cny_amount": "100.00", "paychannel_id": 2, "paychannel_paymethod": "wxpay"}
 
 
@@ -126,14 +128,16 @@ def test_a_key_whose_request_failed_does_not_count_as_running_for_longer(app, ap
 @contextmanager
 def _jobs():
     stop = job_table.start(current().settings)
-    yield
-    stop()
+    try:
+        yield
+    finally:
+        stop()
 
 
-@pytest.mark.parametrize("off", [-HOUR, -30 * 24 * HOUR, HOUR])
+@pytest.mark.parametrize("off", [-YEAR, -30 * DAY, -HOUR, HOUR, 60 * DAY, YEAR])
 @pytest.mark.usefixtures("slow")
 def test_jobs_continue_immediately_when_the_clock_is_set(api, shop, flask, balances, time_machine, off):
-    """Callbacks, payouts and expiry; each once."""
+    """Callbacks and payouts; each once."""
     time_machine.move_to(datetime.now(UTC))
     with _jobs():
         completed(api)
@@ -147,6 +151,41 @@ def test_jobs_continue_immediately_when_the_clock_is_set(api, shop, flask, balan
         assert api.status(deposit) == "completed"
     assert len({got.webhook_id for got in shop.got}) == 3
     assert balances() == (1_000_000 + 2 * 9_940 - 1_002, 0)
+
+
+@pytest.mark.parametrize("off", [-YEAR, YEAR])
+@pytest.mark.usefixtures("slow")
+def test_orders_in_flight_end_when_the_clock_is_set(api, shop, flask, balances, time_machine, off):
+    """A callback that waits for a retry, a payment whose notice was lost, and a payout at the channel; each once."""
+    time_machine.move_to(datetime.now(UTC))
+    shop.answers(500)
+    with _jobs():
+        completed(api)
+        until(lambda: len(shop.got) == 1)
+        deposit, payout = api.buy().data["order_no"], api.sell("10.00").data["order_no"]
+        api.play(deposit, "silent")
+        flask("order", "accept", payout)
+        until(lambda: Order.get(Order.order_no == payout).asks)
+        shop.answers(200)
+        time_machine.shift(off)
+        until(lambda: len(shop.got) >= 2)
+        time_machine.shift(reconciliation.LEASE)
+        until(lambda: (api.status(deposit), api.status(payout)) == ("completed", "completed"))
+        until(lambda: len(shop.got) == 4)
+    assert len({got.webhook_id for got in shop.got}) == 3
+    assert balances() == (1_000_000 + 2 * 9_940 - 1_002, 0)
+
+
+def test_a_deposit_from_a_clock_that_was_ahead_is_checked_before_it_expires(api, later, time_machine):
+    time_machine.move_to(datetime.now(UTC))
+    time_machine.shift(YEAR)
+    order_no = api.buy().data["order_no"]
+    api.play(order_no, "silent")
+    Order.update(due_at=Order.expires_at).where(Order.order_no == order_no).execute()  # the last check before
+    time_machine.shift(-YEAR)
+    reconciliation.release()
+    later(reconciliation.LEASE)
+    assert api.status(order_no) == "completed"
 
 
 @pytest.mark.usefixtures("slow")
@@ -167,10 +206,10 @@ def test_work_delayed_by_a_clock_that_was_ahead_continues_after_a_restart(api, s
 
 def test_credits_and_late_checks_that_a_clock_ahead_has_dated_are_due_in_time(world, api, order_details, time_machine):
     time_machine.move_to(datetime.now(UTC))
-    time_machine.shift(400 * 24 * HOUR)
+    time_machine.shift(400 * DAY)
     credited, rejected = buy_confirmed(world), sell_accepted(world)
     world.flask("order", "reject", rejected, "--reason", "no")
-    time_machine.shift(-400 * 24 * HOUR)
+    time_machine.shift(-400 * DAY)
     now, found = time.time(), []
     for _ in range(3):  # each start adjusts times
         reconciliation.release()

@@ -109,7 +109,7 @@ def is_password(operator: Operator, password: str) -> bool:
 def sign_in(name: str, password: str, *, known: bool = False) -> Operator | None:
     """Return the account with this name and password, or None if there is none or it is disabled.
 
-    The refusal takes as long as a success. A password that was hashed with a cheaper method is hashed again.
+    The refusal takes as long as a success. A password that was hashed with an older method is hashed again.
 
     Args:
         known: from a device on which the account has signed in before.
@@ -120,7 +120,7 @@ def sign_in(name: str, password: str, *, known: bool = False) -> Operator | None
     found = Operator.get_or_none(Operator.name == name)
     if not passwords.is_correct(found and found.password, password, known=known) or not found.enabled:
         return None
-    if passwords.is_weaker(found.password):
+    if passwords.is_older(found.password):
         _store_again(found, passwords.hashed(password))
     return found
 

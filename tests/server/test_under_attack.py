@@ -10,8 +10,10 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+import requests
 
 from tests import contract, databases
+from tests.blueprints.console.setting_up.filling import Page
 from tests.databases import orders_held_up
 from tests.support import ROOT, Api, Service, signed, through_http, until
 from tests.test_process import BUY
@@ -41,10 +43,10 @@ def small(instance):
         service.stop()
 
 
-def memory(service):
-    """Resident memory of the service, in KiB."""
+def memory(service, kind="VmRSS"):
+    """Resident memory of the service, in KiB; VmHWM is its peak."""
     status = Path(f"/proc/{service.process.pid}/status").read_text()
-    return int(status.partition("VmRSS:")[2].split()[0])
+    return int(status.partition(f"{kind}:")[2].split()[0])
 
 
 def test_hundreds_of_slow_senders_delay_no_others_and_cost_little(running, raw):
@@ -109,6 +111,28 @@ def test_under_overload_all_requests_get_a_response_and_it_recovers(small):
     assert memory(small) - before < 50 * MEGABYTE
     assert small.api.buy().code == 1
     assert small.api.listed().data["total"] == len(taken) + 2
+
+
+def test_thirty_sign_ins_at_once_take_less_than_a_hundred_megabytes(instance):
+    def form(number):
+        """The sign-in form of one of thirty addresses, filled in."""
+        client = requests.Session()
+        client.headers["X-Forwarded-For"] = f"198.51.100.{number}"
+        page = Page(client.get(f"{service.url}/console/login").text)
+        return client, page.form().fill({"name": "demo", "password": "wrong-password"})
+
+    service = Service(instance, ORDERS_TRUSTED_PROXIES="1").start()
+    try:
+        forms = [form(number) for number in range(30)]
+        Path(f"/proc/{service.process.pid}/clear_refs").write_text("5")  # begin a new peak
+        before = memory(service)
+        with ThreadPoolExecutor(len(forms)) as pool:
+            sent = [pool.submit(client.post, f"{service.url}/console/login", data=data) for client, data in forms]
+            statuses = {each.result().status_code for each in sent}
+        assert memory(service, "VmHWM") - before < 100 * MEGABYTE
+    finally:
+        service.stop()
+    assert statuses <= {401, 429}
 
 
 def test_a_client_that_reads_no_response_does_not_delay_the_exit(small, raw):

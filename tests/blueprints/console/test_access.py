@@ -9,7 +9,7 @@ from models import schema
 from models.db.base import database
 from models.tables.operator import AuditEntry
 from services.sandbox import seeding
-from services.security import passwords
+from services.security import operators, passwords
 from tests.conftest import METHOD
 from tests.databases import settings_of
 
@@ -324,12 +324,24 @@ def test_the_time_of_a_failed_attempt_does_not_reveal_existing_names(browser, mo
     passwords._of_nobody.cache_clear()
 
 
+def test_a_hash_of_release_0_4_0_takes_as_long_as_that_of_an_unknown_name_and_is_replaced(browser, monkeypatch):
+    monkeypatch.setattr(passwords, "METHOD", passwords.AS_SLOW)
+    operators.set_password(operators.find("demo"), "four words of a release")
+    monkeypatch.setattr(passwords, "METHOD", METHOD)
+    compared, real = [], passwords.check_password_hash
+    monkeypatch.setattr(passwords, "check_password_hash", lambda *given: compared.append(given[0]) or real(*given))
+    assert sign_in(browser(), "demo", "wrong-password").status_code == 401
+    assert [stored.split("$")[0] for stored in compared] == ["scrypt:131072:8:1"]
+    assert sign_in(browser(), "demo", "four words of a release").status_code == 302
+    assert operators.find("demo").password.startswith("scrypt:65536:8:2$")
+
+
 def test_passwords_are_stored_as_slow_hashes(browser, monkeypatch):
     """With the method of production; the other tests use a cheaper one."""
     monkeypatch.setattr(passwords, "METHOD", METHOD)
     assert sign_in(browser(), *DEMO).status_code == 302
     kept = dict(database.execute_sql('SELECT name, password FROM "operator"').fetchall())
-    assert kept["demo"].startswith("scrypt:131072:8:1$"), "a hash of before is replaced when the account signs in"
+    assert kept["demo"].startswith("scrypt:65536:8:2$"), "a hash of before is replaced when the account signs in"
     assert kept["viewer"].startswith("scrypt:1024:8:1$")
     assert kept["demo"].split("$")[1] != kept["viewer"].split("$")[1], "each has a salt of its own"
     assert sign_in(browser(), *DEMO).status_code == 302

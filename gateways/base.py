@@ -18,6 +18,10 @@ from gateways.statement import Layout
 
 N_ = str  # marks a text for translation
 METHODS = ("wxpay", "alipay", "bank")
+NO_STATUS_CHECKS = N_(
+    "Off. Unpaid deposits expire by time. If a notice is lost, its payment is not found. "
+    "Compare with the platform regularly."
+)
 CHINA = timezone(timedelta(hours=8))  # the time zone of dates in upstreams' messages
 
 
@@ -269,6 +273,14 @@ class Driver:
         return cls(config)
 
     @property
+    def checks_status(self) -> bool:
+        """True if the upstream reports a deposit's status when asked.
+
+        Otherwise only a notice or an operator proves a payment, and an unpaid deposit expires by time alone.
+        """
+        return not self.by_hand
+
+    @property
     def asks_again(self) -> bool:
         """True if a notice only triggers a status check, and only the check's response counts."""
         return bool(self.config.get("ask_again", False))
@@ -342,6 +354,8 @@ class Driver:
         Raises:
             ChannelUnknown: no usable response, or our keys are not accepted.
         """
+        if not self.checks_status:
+            return [Finding("status", None, NO_STATUS_CHECKS)]
         report = self.query(payments[0])
         if report.state not in (State.ABSENT, State.OPEN):
             raise ChannelUnknown(f"reported status {report.state.value!r} for a nonexistent test order")

@@ -71,6 +71,8 @@ class Address(fields.String):
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **named: Any) -> str:
         text = super()._deserialize(value, attr, data, **named).strip()
+        if text == self.load_default:
+            return text  # an optional address may be empty
         try:
             parts = urlsplit(text)
             usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0

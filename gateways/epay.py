@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hmac
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
-from urllib.parse import urljoin
+from urllib.parse import urljoin, urlsplit
 
 from marshmallow import ValidationError, fields, validate, validates_schema
 
@@ -66,6 +67,20 @@ PAID_BY = ("endtime", "api_trade_no", "bill_trade_no", "buyer")  # a platform fi
 WAITS_FOR_STAFF = "3"
 PAYOUTS = {"0": State.OPEN, "1": State.PAID, "2": State.FAILED, WAITS_FOR_STAFF: State.OPEN}
 CLOCKS_DIFFER = 300  # seconds
+RELATIVE = ("/", "./", "../")  # the beginnings of addresses on the platform's own site
+
+
+class Types(fields.String):
+    """The platform's names of payment methods, such as `alipay=usdt.trc20,wxpay=usdt.polygon`, without spaces."""
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **named: Any) -> str:
+        text = "".join(super()._deserialize(value, attr, data, **named).split())
+        pairs = [pair.partition("=") for pair in text.split(",")] if text else []
+        methods = [method for method, _, _ in pairs]
+        usable = all(re.fullmatch("[A-Za-z0-9._-]{1,32}", kind) for _, _, kind in pairs)
+        if not usable or not set(methods) <= set(METHODS) or len(set(methods)) < len(methods):
+            raise ValidationError(N_("Must look like alipay=usdt.trc20,wxpay=usdt.polygon."))
+        return text
 
 
 class EpayConfig(UpstreamConfig):
@@ -91,7 +106,7 @@ class EpayConfig(UpstreamConfig):
     )
     pid = fields.String(
         required=True,
-        validate=number(1, 32),
+        validate=number(1, 64),
         metadata=texts(N_("Merchant number"), N_("商户 ID in the platform's merchant console.")),
     )
     key = fields.String(
@@ -120,6 +135,55 @@ class EpayConfig(UpstreamConfig):
             N_("Redirect"), N_("Sends the payer to the platform's page instead of showing its QR code."), more=True
         ),
     )
+    types = Types(
+        load_default="",
+        metadata=texts(
+            N_("Payment types"),
+            N_("For platforms with other names of the payment methods, for example alipay=usdt.trc20."),
+            more=True,
+        ),
+    )
+    post = fields.Boolean(
+        load_default=False,
+        metadata=texts(
+            N_("Submit by POST"),
+            N_("With redirect: the payer's browser sends a form to submit.php instead of opening a link."),
+            when=("version", "1"),
+            more=True,
+        ),
+    )
+    sitename = fields.String(
+        load_default="",
+        validate=validate.Length(max=100),
+        metadata=texts(
+            N_("Site name"),
+            N_("Sent as sitename, for platforms that require it. Usually empty."),
+            when=("version", "1"),
+            more=True,
+        ),
+    )
+    no_status_checks = fields.Boolean(
+        load_default=False,
+        metadata=texts(
+            N_("No status checks"),
+            N_(
+                "For platforms without api.php. Unpaid deposits expire by time, and only a notice proves a payment. "
+                "If a notice is lost, its payment is not found."
+            ),
+            when=("version", "1"),
+            more=True,
+        ),
+    )
+    query_url = Address(
+        load_default="",
+        plain=True,
+        metadata=texts(
+            N_("Status check URL"),
+            N_("The address of api.php if it is not below the platform URL. Usually empty."),
+            when=("version", "1"),
+            more=True,
+        ),
+    )
     device = fields.String(
         load_default="pc",
         validate=validate.OneOf(["pc", "mobile", "qq", "wechat", "alipay", "jump"]),
@@ -145,6 +209,8 @@ class EpayConfig(UpstreamConfig):
         missing = [name for name in KEYS.get(version, ()) if not data.get(name)]
         if missing:
             raise ValidationError({name: [N_("Required for this version.")] for name in missing})
+        if version == "1" and data.get("no_status_checks") and data.get("ask_again"):
+            raise ValidationError({"ask_again": [N_("Needs status checks.")]})
 
 
 class EpayDriver(Driver):
@@ -180,6 +246,7 @@ class EpayDriver(Driver):
     def __init__(self, config: Mapping[str, Any]):
         super().__init__(config)
         self._upstream = Upstream(config["base_url"], config["proxy"])
+        self._types = dict(pair.split("=") for pair in config["types"].split(",") if pair)
 
     @property
     def opens_locally(self) -> bool:  # type: ignore[override]
@@ -202,7 +269,7 @@ class EpayDriver(Driver):
     def _order(self, payment: Payment) -> dict[str, str]:
         return {
             "pid": self.config["pid"],
-            "type": payment.method,
+            "type": self._types.get(payment.method, payment.method),
             "out_trade_no": payment.order_no,
             "notify_url": payment.notify_url,
             "return_url": payment.pay_url,
@@ -256,7 +323,8 @@ class EpayDriver(Driver):
         the platform is installed in a folder.
         """
         try:
-            return web_address(urljoin(self.config["base_url"], address) if address.startswith("/") else address)
+            base = f"{self.config['base_url']}/"
+            return web_address(urljoin(base, address) if address.startswith(RELATIVE) else address)
         except ValueError:
             raise ChannelUnknown(f"the channel returned an invalid address: {printable(address)}") from None
 
@@ -270,14 +338,17 @@ class EpayDriver(Driver):
             ChannelUnknown: an address that can't be opened.
         """
         page = self._page(str(address)) if address else ""
+        code = str(qr or "")
+        if code.startswith(RELATIVE):
+            code = self._page(code)
         asked = other_amount(answer, payment.amount)
         if asked and not page:
             raise ChannelRefused(f"the platform charges the payer {asked}: set redirect=true")
         if asked:
             return Opened(redirect=page)
-        if not (qr or page or link) or (qr and not is_for_a_code(str(qr))):
+        if not (code or page or link) or (code and not is_for_a_code(code)):
             raise ChannelRefused("the platform returned no payment that can be shown: set redirect=true")
-        return Opened(qr=str(qr or ""), redirect=page, scheme=app_link(str(link)) if link else "")
+        return Opened(qr=code, redirect=page, scheme=app_link(str(link)) if link else "")
 
     def read_notice(self, incoming: Incoming) -> Notice:
         fields = read_form(incoming.query if incoming.method == "GET" else incoming.body)
@@ -322,6 +393,20 @@ class EpayDriver(Driver):
 class EpayV1(EpayDriver):
     """MD5: mapi.php (or submit.php, in the payer's browser) and api.php, whose responses are not signed."""
 
+    def __init__(self, config: Mapping[str, Any]):
+        super().__init__(config)
+        # The upstream and the path of api.php.
+        self._api, self._api_path = self._upstream, "api.php"
+        if config["query_url"]:
+            address = urlsplit(config["query_url"])
+            self._api = Upstream(f"{address.scheme}://{address.netloc}", config["proxy"])
+            self._api_path = address.path
+
+    @property
+    def checks_status(self) -> bool:
+        """False for a platform without api.php."""
+        return not self.config["no_status_checks"]
+
     def _signed(self, fields: Mapping[str, str]) -> dict[str, str]:
         return {**fields, "sign": md5_signature(fields, self.config["key"]), "sign_type": "MD5"}
 
@@ -331,27 +416,37 @@ class EpayV1(EpayDriver):
 
     def open_payment(self, payment: Payment) -> Opened:
         order = self._order(payment)
+        if self.config["sitename"]:
+            order["sitename"] = self.config["sitename"]
+        if self.config["redirect"] and self.config["post"]:
+            return Opened(redirect=self._upstream.address("submit.php"), fields=self._signed(order))
         if self.config["redirect"]:
             return Opened(redirect=self._upstream.address("submit.php", self._signed(order)))
         answer = opened(self._upstream.post("mapi.php", self._signed(order | self._payer(payment))))
         if str(answer["code"]) != "1":
             raise ChannelRefused(message_of(answer))
-        return self._opened(answer, payment, *(answer.get(name) for name in ("qrcode", "payurl", "urlscheme")))
+        page = answer.get("payurl") or answer.get("payurl2")
+        return self._opened(answer, payment, answer.get("qrcode"), page, answer.get("urlscheme"))
 
     def query(self, payment: Payment) -> Report:
         who = {"pid": self.config["pid"], "key": self.config["key"]}
         query = {"act": "order", **who, "out_trade_no": payment.order_no}
-        answer = order_response(self._upstream.get("api.php", query))
+        answer = order_response(self._api.get(self._api_path, query))
         if knows_no_order(answer, "1"):
             return Report(State.ABSENT)
         if str(answer.get("code")) != "1":
             raise ChannelUnknown(refusal(answer), problem=Problem.REJECTED, why=refusal(answer))
         return self._deposit(answer, payment)
 
+    def clock(self) -> list[Finding]:
+        return [self._api.clock()]
+
     def _rights(self) -> list[Finding]:
+        if not self.checks_status:
+            return []  # the same api.php reports them
         try:
             query = {"act": "query", "pid": self.config["pid"], "key": self.config["key"]}
-            answer = answer_of(self._upstream.get("api.php", query))
+            answer = answer_of(self._api.get(self._api_path, query))
         except ChannelUnknown as silence:
             return [no_response("collect", silence)]
         return [may_collect(answer, "1", answer.get("active"))]

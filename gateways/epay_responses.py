@@ -19,6 +19,9 @@ NO_ORDER = re.compile(
     "|(the )?(order|trade)( no)?( was)?( not found| does not exist| doesn't exist)",
     re.IGNORECASE,
 )
+# linux-do/credit also says "or is completed". With HTTP 404 that is its response to a status check of an unknown order;
+# with any other status, it may be about a paid one.
+NO_ORDER_AT_404 = re.compile(f"{NO_ORDER.pattern}|(订单|服务)不存在或已完成", re.IGNORECASE)
 NO_ORDER_CODES = {"1": ("-1", "0"), "2": ("-1",)}  # by version; in version 2, 0 is success
 # Stricter, because an absent payout is sent again: the text must name the payout itself.
 NO_PAYOUT = re.compile("(当前|该|此)?(转账|付款|代付|打款|出款)(订单|订单号|交易号|单号|记录|交易)(不存在|未找到)")
@@ -82,8 +85,8 @@ def knows_no_order(answer: Mapping[str, Any], version: str) -> bool:
 
 def order_response(reply: Reply) -> dict[str, Any]:
     """Return the response to a status check; "not found" may have the status 404. Raises ChannelUnknown."""
-    if reply.status == 404 and _is_message(answer := reply.json(), NO_ORDER):
-        return {"code": "-1", "msg": answer["msg"]}
+    if reply.status == 404 and _is_message(reply.json(), NO_ORDER_AT_404):
+        return {"code": "-1", "msg": "订单不存在"}
     return answer_of(reply)
 
 

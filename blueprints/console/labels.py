@@ -23,6 +23,7 @@ STATUSES = {key: lazy_gettext(text) for key, text in STATUS_TEXTS.items()}
 CHECKS = {
     "connection": lazy_gettext("Connection"),
     "keys": lazy_gettext("Keys"),
+    "status": lazy_gettext("Status checks"),
     "collect": lazy_gettext("Deposits"),
     "pay_out": lazy_gettext("Payouts"),
     "jsapi": lazy_gettext("Sign-in"),

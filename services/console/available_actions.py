@@ -122,7 +122,7 @@ def _returned(order: Order) -> Iterator[Action]:
 
 def _not_received(order: Order) -> Iterator[Action]:
     if not claims.why_not_dismiss(order):
-        asks = not driver_of(order.channel).by_hand
+        asks = driver_of(order.channel).checks_status
         case, sends = "ask first" if asks else "cancel", previews.of_steps(order, (CANCELLED,))
         yield Action("not-received", case, asks=asks, fields=("note",), state=order.status, sends=sends)
 

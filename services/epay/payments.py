@@ -132,10 +132,12 @@ def may_order(payment: EpayOrder) -> bool:
 
 
 def _is_replaceable(last: Order) -> bool:
-    if last.status != CANCELLED or last.due_at is not None or driver_of(last.channel).by_hand or _has_money(last):
+    if last.status != CANCELLED or last.due_at is not None or _has_money(last):
         return False
     codes = [row[0] for row in History.select(History.code).where(History.order == last).order_by(History.id).tuples()]
-    return codes[-1] in (Why.REFUSED, Why.EXPIRED) and Why.CLOSE_REQUESTED not in codes
+    # Without status checks, an expired payment may have been paid.
+    ends = (Why.REFUSED, Why.EXPIRED) if driver_of(last.channel).checks_status else (Why.REFUSED,)
+    return codes[-1] in ends and Why.CLOSE_REQUESTED not in codes
 
 
 def _has_money(order: Order) -> bool:
@@ -275,7 +277,7 @@ def close(payment: EpayOrder) -> None:
     Raises:
         Refused: it is or may be paid.
     """
-    if payment.order is None or driver_of(payment.order.channel).by_hand:
+    if payment.order is None or not driver_of(payment.order.channel).checks_status:
         raise Refused(Refusal.NOT_CLOSED)
     _request_close(payment.order)
     due.expire(payment.order)

@@ -81,7 +81,7 @@ def dismiss(order: Order, reason: str = "", who: str = "operator") -> None:
     if against := why_not_dismiss(order):
         raise OperatorError(against)
     why = own_words(reason.strip()) if reason.strip() else because(Why.NOT_RECEIVED)
-    ask_again = None if driver_of(order.channel).by_hand else _unpaid_at_channel(order)
+    ask_again = _unpaid_at_channel(order) if driver_of(order.channel).checks_status else None
     if not settle.cancel_unpaid(order, ask_again, why, who):
         raise OperatorError(N_("The deposit changed just now. Reload and try again."))
 

@@ -239,8 +239,14 @@ def open_again(order: Order) -> bool:
         opened = call_driver(driver.open_payment, payment_of(order))
     except ChannelRefused as refusal:
         raise ChannelUnknown(f"refused when it was opened again: {refusal}") from refusal
-    _keep(order, opened)
+    _opened_again(order, opened)
     return True
+
+
+@transaction
+def _opened_again(order: Order, opened: Opened) -> None:
+    _keep(order, opened)
+    lifecycle.outcome_known(order)
 
 
 def _account(call: Call, wanted: dict[str, Any]) -> PayoutAccount:

@@ -122,9 +122,9 @@ def _ask_about_deposit(order: Order) -> int | None:
     over = claims.is_over(order, business_clock.now())
     if order.status == PAID and driver.by_hand and not over:
         return claims.ends_at(order)
-    if driver.by_hand and paused_since() is not None:
+    if not driver.checks_status and paused_since() is not None:
         return business_clock.now() + LONGEST_PAUSE  # it may have been paid after the backup
-    reports = attempts.reports_of(order)
+    reports = attempts.reports_of(order) if driver.checks_status else []
     now = business_clock.now()
     expired = order.status == PENDING and now >= (order.expires_at or 0)
     unpaid = all(report.state in (State.OPEN, State.ABSENT, State.ENDED) for report in reports)
@@ -135,6 +135,8 @@ def _ask_about_deposit(order: Order) -> int | None:
         if unpaid and create.open_again(order):
             pause = FIRST_ASK
         settle.apply_reports(order, reports)
+    if order.status == PENDING and not (expired or driver.checks_status):
+        return order.expires_at
     next_ask = now + pause
     last_ask: int = next_ask if order.status != PENDING or expired else order.expires_at
     return min(next_ask, last_ask)
@@ -147,8 +149,10 @@ def _expire(order: Order, now: int) -> None:
         closed = attempts.close(order)
     except ChannelRefused:
         return
-    why = because(Why.EXPIRED if order.status == PENDING else Why.NOT_RECEIVED)
-    settle.cancel_unpaid(order, None if closed or driver.by_hand else now + LATE[0], why)
+    code = Why.EXPIRED if order.status == PENDING else Why.NOT_RECEIVED
+    if not (driver.checks_status or driver.by_hand):
+        code = Why.EXPIRED_UNCHECKED
+    settle.cancel_unpaid(order, now + LATE[0] if driver.checks_status and not closed else None, because(code))
 
 
 def _reports_of(order: Order) -> list[Report]:
@@ -160,15 +164,17 @@ def _reports_of(order: Order) -> list[Report]:
 
 def why_not_ask(order: Order) -> str:
     """Return the reason not to check its status, or ""."""
-    by_hand = driver_of(order.channel).by_hand
-    return f"channel {order.channel_id} is manual and has no status check" if by_hand else ""
+    driver = driver_of(order.channel)
+    if driver.checks_status:
+        return ""
+    return f"channel {order.channel_id} {'is manual and ' if driver.by_hand else ''}has no status check"
 
 
 def ask_now(order: Order, who: str = "an operator") -> list[Report]:
     """Check an order's status at the channel, whatever its state, and apply the reports; return them.
 
     Raises:
-        OperatorError: the channel is manual, or gave no usable response.
+        OperatorError: the channel has no status check, or gave no usable response.
     """
     if why := why_not_ask(order):
         raise OperatorError(why)
@@ -189,8 +195,8 @@ def _is_in_progress(order: Order) -> bool:
 
 def _check_ended(order: Order) -> int | None:
     """Check whether an order that its channel could not close, or did not have, was carried out after all."""
-    if driver_of(order.channel).by_hand:
-        return None  # no status check: an operator or the bank's file reports what happens
+    if not driver_of(order.channel).checks_status:
+        return None  # a notice, an operator or the bank's file reports what happens
     now = business_clock.now()
     passed = now - order.updatetime
     try:

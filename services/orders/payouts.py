@@ -139,7 +139,8 @@ def why_not_reject(order: Order) -> str:
 
 def why_not_mark_paid(order: Order) -> str:
     """Return the reason not to accept an operator's confirmation that money was received or sent, or ""."""
-    if not driver_of(order.channel).by_hand:
+    driver = driver_of(order.channel)
+    if driver.checks_status or not (order.is_buy or driver.by_hand):
         return N_("The channel reports payments itself. Check the status instead.")
     if order.is_buy:
         return ""
@@ -228,7 +229,8 @@ def mark_paid(
     shared: bool = False,
     in_file: bool = False,
 ) -> bool:
-    """Record an operator's confirmation that money was received (deposit) or sent (withdrawal) on a manual channel.
+    """Record an operator's confirmation that money was received (deposit) or sent (withdrawal) on a manual channel, or
+    received on one without status checks.
 
     Args:
         amount: received or sent, in fen; None means the order's amount, 0 that the bank took back a recorded deposit.
@@ -240,9 +242,9 @@ def mark_paid(
     Returns: False if this was recorded already.
 
     Raises:
-        OperatorError: the channel is not manual, the withdrawal is not approved yet or in a bank file, the reference of
-            a deposit is no transaction ID, the reference is recorded for another order of the channel, or the merchant
-            of a withdrawal has money of a sandbox channel.
+        OperatorError: the channel reports payments itself, the withdrawal is not approved yet or in a bank file, the
+            reference of a deposit is no transaction ID, the reference is recorded for another order of the channel, or
+            the merchant of a withdrawal has money of a sandbox channel.
     """
     order, reference = Order.for_update(order.id), reference.strip()
     _unless(why_not_mark_paid(order))

@@ -84,10 +84,11 @@ def take_notice(order: Order, incoming: Incoming) -> bool:
     notice = driver.read_notice(incoming)
     if order_no_of(notice.order_no) != order.order_no:
         raise BadNotice("it is about another order")
-    if order.is_buy and (driver.asks_again or attempts.are_several(order) or _may_be_old(order, notice.report)):
+    is_old = order.is_buy and _may_be_old(order, notice.report)
+    if order.is_buy and driver.checks_status and (driver.asks_again or is_old or attempts.are_several(order)):
         attempts.check_again(order, attempt_of(notice.order_no))
         return _check_soon(order) if order.status in (PENDING, CANCELLED) else _check_now(order)
-    if order.is_buy and notice.report.state is State.OPEN:
+    if is_old or (order.is_buy and notice.report.state is State.OPEN):
         return False  # it contains nothing new, and may be older than the recorded state
     return apply_report(order, notice.report, "channel", because(Why.NOTICE))
 

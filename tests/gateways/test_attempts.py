@@ -466,3 +466,18 @@ def test_a_notice_of_a_later_attempt_of_an_unknown_order_is_listed(version, plat
     platform.orders[f"{number}_2"] = platform.orders[order_no] | {"out_trade_no": f"{number}_2"}
     platform.notice(f"{number}_2", version).to(api.send, number)
     assert [row["order_no"] for row in flask_json("order", "unknown")] == [number]
+
+
+def test_without_status_checks_the_notice_of_any_attempt_credits_the_deposit(
+    api, platform, add_channel, payer, balances, exceptions
+):
+    channel = add_channel("epay", platform.config("1", no_status_checks="true", open_on_view="true"))
+    order_no = api.buy(channel=channel).data["order_no"]
+    payer("pc").opens(order_no)
+    payer("mobile").opens(order_no)
+    first, second = platform.orders
+    for paid in (second, first):
+        platform.pay(paid)
+        assert platform.notice(paid).to(api.send, order_no).text == "success"
+    assert (api.status(order_no), exceptions(), balances()) == ("completed", {order_no: "paid_twice"}, (PAID, 0))
+    assert [call.path for call in platform.calls if call.path.endswith("/api.php")] == []

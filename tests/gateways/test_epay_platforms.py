@@ -1,10 +1,13 @@
 """epay, version 1 and 2: undocumented responses of real platforms, sent by the loopback platform."""
 
 import json
+import time
 
 import pytest
 from werkzeug import Response
 
+from gateways.base import ChannelRefused, ChannelUnknown, Opened, Payment
+from gateways.registry import build
 from tests.upstreams.epay import EpayPlatform
 
 START = 1_000_000
@@ -139,6 +142,92 @@ def test_an_address_on_the_platforms_host_is_shown_in_full(folder, version, web_
     order_no = api.buy(channel=add_channel("epay", platform.config(version))).data["order_no"]
     root = web_server.url_for("/").rstrip("/")
     assert f'href="{root}/pay/qrcode/EP000000000000001/?d=1"' in shown(order_no)
+
+
+PLATFORM = "https://pay.example.com/folder"  # the address of the platform in the tests below
+ON_SITE = [
+    ("/pay/qrcode/1/?d=1", "https://pay.example.com/pay/qrcode/1/?d=1"),
+    ("./pay/1", f"{PLATFORM}/pay/1"),
+    ("../pay/1", "https://pay.example.com/pay/1"),
+    ("//cdn.example.com/pay/1", "https://cdn.example.com/pay/1"),
+]
+ELSEWHERE = ["https://q.example.com/1?a=b", "http://q.example.com/1"]
+CODES = [
+    *ELSEWHERE,
+    "wxp://f2f0abc/def",
+    "weixin://wxpay/bizpayurl?pr=1",
+    "alipays://platformapi/startapp?a=/b",
+    "HTTPS://QR.ALIPAY.COM/BAX1",
+    "TTestTronAddress001",
+    "usdt.trc20",
+    "pay/qrcode/1",
+    "张三 6222/0200",
+    ".",
+]
+
+
+@pytest.fixture
+def made(version, platform, monkeypatch):
+    """`made("qrcode", text)`: what the driver shows of a new payment, if the platform gives this text."""
+
+    def open_payment(kind, text):
+        driver = build("epay", platform.config(version))
+        monkeypatch.setitem(driver.config, "base_url", PLATFORM)
+        monkeypatch.setattr(platform, "_pay_info", lambda *_: text)
+        platform.gives = kind if version == "2" else {"jump": "payurl"}.get(kind, kind)
+        expires_at = int(time.time()) + 600
+        return driver.open_payment(Payment("1" * 24, 100, "alipay", "x", "http://a/n", "http://a/p", expires_at))
+
+    return open_payment
+
+
+@pytest.mark.parametrize(("given", "shown"), ON_SITE)
+def test_a_code_with_an_address_on_the_platforms_site_has_the_full_address(given, shown, made):
+    assert made("qrcode", given).qr == shown
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_any_other_code_stays_as_it_is(code, made):
+    assert made("qrcode", code) == Opened(qr=code)
+
+
+@pytest.mark.parametrize(("given", "shown"), [*ON_SITE, *((each, each) for each in ELSEWHERE)])
+def test_a_page_on_the_platforms_site_has_the_full_address(given, shown, made):
+    assert made("jump", given) == Opened(redirect=shown)
+
+
+@pytest.mark.parametrize("given", ["pay/1", "javascript:alert(1)", "weixin://x", "wxp://f2f0", "/pay/1 2", "//[x/1"])
+def test_a_page_that_is_none_is_not_shown(given, made):
+    with pytest.raises(ChannelUnknown):
+        made("jump", given)
+
+
+@pytest.mark.parametrize("given", ["weixin://dl/business/?t=1", "alipays://platformapi/startapp?a=/b"])
+def test_an_apps_link_stays_as_it_is(given, made):
+    assert made("urlscheme", given) == Opened(scheme=given)
+
+
+@pytest.mark.parametrize("given", ["/pay/1", "./pay/1", "//x.example.com/1", "javascript:alert(1)"])
+def test_an_address_is_not_an_apps_link(given, made):
+    with pytest.raises(ChannelUnknown):
+        made("urlscheme", given)
+
+
+def test_an_image_instead_of_a_code_is_refused(made):
+    with pytest.raises(ChannelRefused):
+        made("qrcode", f"/9j/{'4AAQSkZJRgAB' * 100}")
+
+
+@pytest.mark.parametrize("version", ["1"], indirect=True)
+@pytest.mark.parametrize(("given", "shown"), [*ON_SITE, (ELSEWHERE[0], ELSEWHERE[0])])
+def test_the_second_page_alone_is_used(given, shown, made):
+    assert made("payurl2", given) == Opened(redirect=shown)
+
+
+@pytest.mark.parametrize("version", ["1"], indirect=True)
+def test_the_second_page_is_not_used_if_there_is_a_first(platform, made):
+    platform.adds = {"payurl2": "https://second.example.com/"}
+    assert made("jump", "https://first.example.com/") == Opened(redirect="https://first.example.com/")
 
 
 # --- an amount other than the order's

@@ -50,6 +50,8 @@ class EpayPlatform(Loopback):
         self.jump_url = ""  # the address at which the receiver of a transfer confirms it
         self.page = ""  # HTML instead of the response to a new order
         self.absent: Response | None = None  # its response about an unknown order
+        self.has_query = True  # it has api.php
+        self.kinds = KINDS  # its names of payment methods
 
     def config(self, version: str, **more: str) -> dict[str, str]:
         """The config of a channel for this account."""
@@ -77,7 +79,7 @@ class EpayPlatform(Loopback):
     # --- the protocol
 
     def answer(self, path: str, request: Request) -> Response:
-        if path == "api.php":
+        if path == "api.php" and self.has_query:
             query = request.args.to_dict()
             if query["act"] == "query":
                 return self._json(self._merchant_v1(query))
@@ -88,7 +90,7 @@ class EpayPlatform(Loopback):
         if path in ("mapi.php", "submit.php"):
             return self._create_v1(path, fields)
         if not path.startswith("api/"):
-            return Response("<html>not found</html>", 404)
+            return Response("<html>404 page not found</html>", 404)
         said = self._json(self._v2(path.removeprefix("api/"), fields))
         return self._unless_absent(fields, said) if path == "api/pay/query" else said
 
@@ -109,12 +111,14 @@ class EpayPlatform(Loopback):
                 self.gives, self.gives
             )
             info = self._pay_info(said["trade_no"], self.gives)
-            said = {"code": 1, "msg": "", "trade_no": said["trade_no"], name: info, **self.adds}
+            shown = {name: info} if info else {}
+            said = {"code": 1, "msg": "", "trade_no": said["trade_no"], **shown, **self.adds}
         return self._json(said)
 
     @staticmethod
     def _pay_info(trade_no: str, gives: str) -> str:
         return {
+            "": "",
             "qrcode": f"weixin://wxpay/bizpayurl?pr={trade_no}",
             "jump": f"https://pay.example.com/pay/{trade_no}/",
             "rooted": f"/pay/qrcode/{trade_no}/?d=1",
@@ -132,7 +136,7 @@ class EpayPlatform(Loopback):
             return {"code": -1, "msg": "签名校验失败"}
         if any(not fields.get(name) for name in needed) or not ORDER_NO.fullmatch(fields["out_trade_no"]):
             return {"code": -1, "msg": "参数错误"}
-        if fields["type"] not in KINDS or "?" in fields["notify_url"] or len(fields["name"].encode()) > 127:
+        if fields["type"] not in self.kinds or "?" in fields["notify_url"] or len(fields["name"].encode()) > 127:
             return {"code": -1, "msg": "参数错误"}
         if fields.get("clientip") in self.barred:
             return {"code": -1, "msg": "你今天已无法再发起支付，请明天再试"}
@@ -248,6 +252,11 @@ class EpayPlatform(Loopback):
         """The payer pays the order's amount or another one."""
         paid = {"status": "1", "endtime": "2026-05-01 12:00:00"}
         self.orders[order_no] |= paid | {"money": money or self.orders[order_no]["money"]}
+
+    def posted(self, order_no: str, **changed: str) -> Sent:
+        """The same notice of version 1 as a form, as some platforms send it."""
+        body = self.notice(order_no, "1", **changed).query.encode()
+        return Sent("POST", body, {"Content-Type": "application/x-www-form-urlencoded"})
 
     def notice(self, order_no: str, version: str = "1", **changed: str) -> Sent:
         """The notice to the notify address once the order is paid; `changed` before it is signed."""

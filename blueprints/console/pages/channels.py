@@ -28,11 +28,13 @@ from blueprints.console.forms import (
 )
 from blueprints.console.list_page import ListPage, pages_of_one
 from gateways import registry
+from gateways.base import NO_STATUS_CHECKS
 from models.db.base import LARGEST_ID
 from models.tables.channel import LARGEST_AMOUNT, PAY_METHODS, Channel
 from schemas.fields import Percent, Sum, Whole, Yuan
 from schemas.views import hundredths
 from services.channels import channel_setup, pictures
+from services.channels.calls import driver_of
 from services.console import setup_lists
 from services.errors import N_, OperatorError
 from services.merchants import edit_conflicts, links, merchant_setup
@@ -225,6 +227,7 @@ def show(channel_id: int) -> Any:
         warning=gettext(ONLY_IN_DEMO) if sandbox_guard.is_barred(row) else "",
         category=labels.name_of(labels.CATEGORIES, row.category),
         category_effect=CATEGORY_EFFECTS[row.category],
+        not_checked="" if driver_of(row).checks_status else gettext(NO_STATUS_CHECKS),
         **_pictures(row),
     )
 

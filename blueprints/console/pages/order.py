@@ -145,7 +145,7 @@ def _epay(order: Order) -> dict[str, Any]:
 
 
 def _page(order: Order, sensitive: dict[str, str], revealed: bool = False) -> str:
-    possible = available_actions.possible(order)
+    possible, driver = available_actions.possible(order), driver_of(order.channel)
     request_of = second_operator.waiting(order)
     is_own = request_of is not None and request_of.who == current_user.name
     following = _next(order, possible, is_own)
@@ -159,5 +159,6 @@ def _page(order: Order, sensitive: dict[str, str], revealed: bool = False) -> st
         **{"payout_request": request_of, "withheld": sandbox_guard.withholds(order)},
         **{"next_action": following, "folded": folded, "payment_link": _payment_link(order)},
         **{"epay": _epay(order)},
-        **{"by_hand": driver_of(order.channel).by_hand, "plain_amount": hundredths(order.amount)},
+        **{"by_hand": driver.by_hand, "checks_status": driver.checks_status},
+        **{"plain_amount": hundredths(order.amount)},
     )

@@ -430,6 +430,17 @@ def test_an_expired_order_that_its_channel_did_not_close_is_not_replaced(shop, l
     assert shop.mapi() == ENDED
 
 
+def test_without_status_checks_an_expired_order_is_neither_replaced_nor_closed(rsa_shop, api, later, monkeypatch):
+    monkeypatch.setattr(SandboxDriver, "checks_status", False)
+    number = rsa_shop.mapi()["trade_no"]
+    assert rsa_shop.v2("pay/close", out_trade_no="SHOP-1")["code"] == -1
+    later(60)
+    later(841)
+    assert api.status(number) == "cancelled"
+    assert rsa_shop.v2("pay/close", out_trade_no="SHOP-1")["code"] == -1
+    assert rsa_shop.mapi() == ENDED
+
+
 def test_an_expired_order_of_a_manual_channel_is_not_replaced(shop, api, flask, later):
     flask("epay", "set", "demo", "--type", "bank=3:bank")
     number = shop.mapi(type="bank")["trade_no"]
@@ -446,7 +457,9 @@ def test_an_order_with_another_amount_is_not_replaced_after_its_end(shop, api, f
     assert shop.mapi() == ENDED
 
 
-def test_an_order_that_its_channel_refused_can_be_repeated(shop, api, flask):
+@pytest.mark.parametrize("checks_status", [True, False])
+def test_an_order_that_its_channel_refused_can_be_repeated(checks_status, shop, api, flask, monkeypatch):
+    monkeypatch.setattr(SandboxDriver, "checks_status", checks_status)
     flask("channel", "set", 2, "--config", "open=refuse")
     assert "rejected the payment" in shop.mapi()["msg"]
     assert shop.submit().status == 400

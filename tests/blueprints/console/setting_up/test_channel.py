@@ -303,3 +303,10 @@ def test_a_channels_name_is_escaped_on_every_page(new, page):
     for path in (f"channel/{number}", "merchant/demo", "merchant/new", "merchant/demo/adjust"):
         shown = page(path)
         assert shown.tags.count("script") == shown.html.count("<script src=")
+
+
+def test_a_channel_without_status_checks_says_so_at_all_times(new, upstream, page):
+    number = new(*upstream("epay 1"), config_no_status_checks="y")
+    text = "Status checks: Off. Unpaid deposits expire by time. If a notice is lost, its payment is not found."
+    assert text in page(f"channel/{number}").text
+    assert text not in page(f"channel/{new(*upstream('epay 1'), name='Another')}").text

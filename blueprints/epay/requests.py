@@ -11,7 +11,7 @@ from flask import current_app, request
 from blueprints.api import auth
 from blueprints.api.rate_limits import caller
 from gateways.base import BadNotice
-from gateways.epay_protocol import fits_another, signed_text
+from gateways.epay_protocol import ambiguous, signed_text
 from gateways.upstream import read_form
 from models.tables.epay import MD5, RSA
 from runtime import Part, current
@@ -72,6 +72,8 @@ def _check_signature(known: Known, version: int, fields: dict[str, str]) -> None
         raise Refused(Refusal.NO_RSA_KEYS)
     if not epay_signing.is_genuine(known.account, version, fields):
         raise _bad_signature(known, fields)
+    if names := ambiguous(fields):
+        raise Refused(Refusal.AMBIGUOUS, name=names[0])
     if version == RSA and not _is_fresh(fields.get("timestamp", "")):
         raise Refused(Refusal.STALE)
 
@@ -175,10 +177,8 @@ def payment_in(known: Known, version: int, fields: dict[str, str]) -> Wanted:
 
     Raises:
         ValidationError: invalid fields.
-        Refused: an address whose host the merchant did not allow, or a signature that also fits another payment.
+        Refused: an address whose host the merchant did not allow.
     """
-    if fits_another(fields):
-        raise Refused(Refusal.BAD_SIGNATURE)
     loaded = _payment.load(fields)
     for name in ("notify_url", "return_url"):
         if loaded[name] and not epay_accounts.allows(known.account, urlsplit(loaded[name]).hostname or ""):

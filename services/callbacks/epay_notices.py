@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import parse_qsl, unquote_plus, urlencode
 
+from gateways.epay_protocol import ambiguous
 from models.tables.epay import EpayAccount, EpayOrder
 from models.tables.order import Order
 from models.tables.outbox import Callback
@@ -57,9 +58,14 @@ def address(account: EpayAccount, payment: EpayOrder, body: str, attempt: int = 
         attempt: the number of earlier attempts.
         back: where the payer returns to the shop, instead of where the shop's server is notified.
     """
-    fields = epay_signing.signed(account, payment.version, dict(parse_qsl(body)), attempt)
-    url = payment.return_url if back else payment.notify_url
-    return f"{url}{'&' if '?' in url else '?'}{urlencode(fields)}"
+    fields = dict(parse_qsl(body))
+    for name in ambiguous(fields):  # a name or param of a payment that an earlier version accepted
+        del fields[name]
+    signed = epay_signing.signed(account, payment.version, fields, attempt)
+    base, mark, query = (payment.return_url if back else payment.notify_url).partition("?")
+    # A field of the shop's own with one of these names would be read instead of ours by some shops.
+    own = [each for each in query.split("&") if unquote_plus(each.partition("=")[0]) not in signed]
+    return base + "?" + "&".join([*own, urlencode(signed)] if mark else [urlencode(signed)])
 
 
 def is_received(status: int | None, answer: str) -> bool:

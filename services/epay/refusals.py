@@ -23,6 +23,10 @@ class Refusal(Enum):
         AUTHENTICATION,
         N_("Signature verification failed. Check the key and that all parameters are signed"),
     )
+    AMBIGUOUS = (
+        AUTHENTICATION,
+        N_("A part of %(name)s could be read as another field, such as &type=. Rename that part or URL-encode it"),
+    )
     WRONG_SIGN_TYPE = AUTHENTICATION, N_("sign_type must be %(wanted)s at this address")
     NO_RSA_KEYS = AUTHENTICATION, N_("The merchant has no RSA keys")
     STALE = AUTHENTICATION, N_("timestamp is missing or differs by more than 5 minutes. Check the shop's clock")

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, RSAPubl
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from gateways.config import private_key, public_key
-from gateways.epay_protocol import fits_another
+from gateways.epay_protocol import ambiguous
 from gateways.signatures import sign
 from models.tables.epay import EpayAccount
 from schemas.strict_json import Malformed
@@ -256,7 +256,7 @@ def _checks(
     wanted = "RSA" if is_rsa else "MD5"
     if (received.auth("sign_type") or "MD5").upper() != wanted:
         yield Sentence(N_("sign_type must be %(wanted)s at this address"), False, {"wanted": wanted})
-    if not _is_notice(received.body) and fits_another(received.body):
+    if not _is_notice(received.body) and ambiguous(received.body):
         yield Sentence(_FITS_ANOTHER, False)
     if is_rsa and not _is_notice(received.body):
         stamp = received.auth("timestamp")

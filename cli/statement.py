@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from datetime import datetime
 from typing import Any, TextIO
 
@@ -14,6 +13,7 @@ from schemas.views import hundredths
 from services.ledger import day_sums, monthly_statement
 from services.ledger.monthly_statement import Statement
 from services.merchants import merchant_setup
+from services.platform.safe_text import cells
 
 COLUMNS = ("time", "kind", "order_no", "merchant_order_no", "amount", "fees", "change", "balance", "memo")
 
@@ -31,12 +31,11 @@ def _view(found: Statement) -> dict[str, Any]:
 
 
 def _write(found: Statement, file: TextIO) -> None:
-    rows = csv.writer(file)
-    rows.writerow(COLUMNS)
+    file.write(cells([COLUMNS]))
     for line in monthly_statement.lines(found):
         time = datetime.fromtimestamp(line.at, CHINA).isoformat()
         amounts = map(hundredths, (line.gross, line.fees, line.amount, line.balance))
-        rows.writerow([time, line.purpose, line.order_no, line.merchant_order_no, *amounts, line.memo])
+        file.write(cells([[time, line.purpose, line.order_no, line.merchant_order_no, *amounts, line.memo]]))
 
 
 @click.command("statement", cls=Command)

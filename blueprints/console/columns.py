@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -12,20 +11,11 @@ from flask_babel import gettext, lazy_gettext
 from markupsafe import Markup, escape
 
 from blueprints.console import labels
-from blueprints.console.locale import local_time, printable, time_tag, yuan
+from blueprints.console.locale import local_time, time_tag, yuan
 from schemas.views import hundredths
+from services.platform.safe_text import printable
 
 LONG = 40  # characters; the page shortens a longer text and shows all of it in a tooltip
-# Characters that start a formula in a spreadsheet, also in full width, at the beginning of a cell. Other programs
-# and locales also split cells at semicolons, pipes and tabs.
-_FORMULA = re.compile(r"(^|[;,|\t])(\s*)(?=[=+\-@＝＋－＠﹢﹣﹦﹫−])")
-_NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?", re.ASCII)
-
-
-def neutral(text: Any) -> str:
-    """Return a text that no spreadsheet reads as a formula: an apostrophe precedes each possible start."""
-    shown = printable(text)
-    return shown if _NUMBER.fullmatch(shown) else _FORMULA.sub(r"\1\2'", shown)
 
 
 def text_html(value: Any) -> Markup:
@@ -58,12 +48,12 @@ class Kind:
 
 
 KINDS = {
-    "text": Kind(text_html, lambda value: "" if value is None else neutral(value)),
+    "text": Kind(text_html, lambda value: "" if value is None else str(value)),
     "number": Kind(lambda value: Markup('<span class="number">{}</span>').format(escape(value)), str),
     "money": Kind(yuan, lambda value: "" if value is None else hundredths(value)),
     "percent": Kind(hundredths, hundredths),
     "time": Kind(time_tag, _iso),
-    "html": Kind(lambda value: value, lambda value: neutral(value.striptags())),
+    "html": Kind(lambda value: value, lambda value: value.striptags()),
     # A state is a pair: its name, which selects the colour, and its label.
     "state": Kind(_state_html, lambda value: str(value[1]) if value else ""),
     # The first of several states is the row's own; the others are marks, on the page only.

@@ -12,11 +12,12 @@ from flask_babel import gettext, lazy_gettext
 from marshmallow import ValidationError
 
 from blueprints.console import labels
-from blueprints.console.locale import printable, zone
+from blueprints.console.locale import zone
 from blueprints.console.time_ranges import dated
 from models.tables.channel import Channel
 from models.tables.merchant import Merchant
 from schemas.fields import LARGEST_TIME, Yuan
+from services.platform.safe_text import printable
 
 LONGEST, LONGEST_LABEL = 255, 60
 

@@ -8,13 +8,13 @@ from flask import g
 from flask_babel import gettext, lazy_gettext, pgettext
 from markupsafe import Markup, escape
 
-from blueprints.console.locale import printable
 from gateways import registry
 from models.tables.ledger import AVAILABLE, CLEARING, COMMISSION, FEES, HELD
 from models.tables.order import BUY, CANCELLED, COMPLETED, CONFIRMED, PAID, PENDING, SELL
 from schemas.views import CATEGORY_TEXTS, PAY_METHOD_TEXTS, STATUS_TEXTS
 from services.callbacks import epay_notices
 from services.orders.reasons import Reason, Why, reason_of
+from services.platform.safe_text import printable
 
 TYPES = {BUY: lazy_gettext("Deposit"), SELL: lazy_gettext("Withdrawal")}
 # By order type and status.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
@@ -29,6 +27,7 @@ from models.db.base import LARGEST_ID
 from runtime import Part
 from services.console import lists, saved_views
 from services.errors import ApiError, Code, OperatorError
+from services.platform.safe_text import cells
 from services.security import audit
 
 MOST_EXPORTS = 8  # concurrent exports; each occupies a server thread until the client has read it
@@ -171,9 +170,9 @@ class ListPage:
     def _lines(self, browse: lists.Browse, slot: ExitStack) -> Iterator[str]:
         columns = [column for column in self.columns if column.on != "page"]
         with slot:
-            yield BYTE_ORDER_MARK + csv_text([[str(column.label) for column in columns]])
+            yield BYTE_ORDER_MARK + cells([[str(column.label) for column in columns]])
             for rows in lists.every(browse):
-                yield csv_text([[column.csv(row) for column in columns] for row in rows])
+                yield cells([[column.csv(row) for column in columns] for row in rows])
 
 
 def pages_of_one(name: str, list_name: str) -> Blueprint:
@@ -196,9 +195,3 @@ def _row_id(name: str) -> int | None:
     """Return the row id in the address; None if it is missing or invalid."""
     row_id = request.args.get(name, type=int)
     return row_id if row_id is not None and 0 <= row_id <= LARGEST_ID else None
-
-
-def csv_text(rows: list[list[str]]) -> str:
-    text = io.StringIO()
-    csv.writer(text).writerows(rows)
-    return text.getvalue()

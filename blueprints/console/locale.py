@@ -94,16 +94,6 @@ def up_to_99(count: int) -> str:
     return "99+" if count > 99 else str(count)
 
 
-def printable(text: Any) -> str:
-    """Replace characters of an untrusted text that could move, hide or reverse the text around it."""
-    whole = str(text)
-    if whole.isprintable():
-        return whole
-    return "".join(
-        char if char.isprintable() else " " if char.isspace() else "\N{REPLACEMENT CHARACTER}" for char in whole
-    )
-
-
 def internal_url(path: str) -> str:
     """Return the address of a path in the console; of the overview if the text could lead anywhere else.
 

@@ -17,13 +17,13 @@ from blueprints.console.columns import Column, text_html
 from blueprints.console.filters import SINCE, UNTIL, Choice, Filter, choices
 from blueprints.console.forms import SchemaField
 from blueprints.console.list_page import ListPage
-from blueprints.console.locale import printable
 from blueprints.console.pages.channels import ChannelForm
 from blueprints.console.pages.epay_gateway import NewEpayForm
 from blueprints.console.pages.merchants import MerchantForm
 from blueprints.console.pages.notifications import DestinationForm
 from schemas.fields import Percent, Yuan
 from services.console import setup_lists
+from services.platform.safe_text import printable
 from services.security.audit import NOT_DONE
 
 # By subject: its page, and the argument that names it there.

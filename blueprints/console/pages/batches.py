@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from dataclasses import astuple
 from functools import partial
 from typing import Any
@@ -14,7 +12,7 @@ from flask_login import current_user
 from itsdangerous import BadSignature, URLSafeSerializer
 
 from blueprints.console import access, column_roles, uploads
-from blueprints.console.columns import Column, channel_link, neutral
+from blueprints.console.columns import Column, channel_link
 from blueprints.console.filters import SINCE, UNTIL
 from blueprints.console.forms import find_or_404, message_of, translate
 from blueprints.console.list_page import ListPage, pages_of_one
@@ -27,6 +25,7 @@ from services.errors import OperatorError
 from services.payouts import batch_results, batches, decisions
 from services.payouts.batch_results import Effect
 from services.payouts.batch_templates import TEMPLATES
+from services.platform.safe_text import cells
 from services.statements import kept_layouts, tables
 from services.statements.layouts import Role, UnknownLayout
 
@@ -146,11 +145,9 @@ def file(number: int) -> Any:
     except OperatorError as refusal:
         flash(message_of(refusal), "bad")
         return redirect(url_for(".show", number=number), 303)
-    text = io.StringIO()
-    csv.writer(text).writerows([[neutral(cell) for cell in row] for row in rows])
     encoding = TEMPLATES[batch.template].encoding
     return Response(
-        text.getvalue().encode(encoding),
+        cells(rows).encode(encoding),
         content_type=f"text/csv; charset={'utf-8' if encoding == 'utf-8-sig' else 'gbk'}",
         headers={"Content-Disposition": f'attachment; filename="P{batch.id}-{batch.template}.csv"'},
     )

@@ -19,6 +19,7 @@ from blueprints.console.pages.orders import CHANNEL_COLUMNS, ORDER_COLUMNS
 from schemas.views import hundredths
 from services.console import order_list, timeline
 from services.console.order_list import APPROVE, SEND, UNDER_WAY, WAITING
+from services.platform.safe_text import cells, neutral
 
 STATES = {
     APPROVE: lazy_gettext("To approve"),
@@ -65,6 +66,7 @@ class _PayeeColumn(Column):
             return ""
         payee = g.get("payees", {}).get(row.id)
         facts = {"order": row, "payee": payee or timeline.masked(row), "revealed": payee is not None}
+        facts["neutral"] = neutral
         return Markup(render_template("console/payouts/payee.html", **facts, amount=hundredths(row.amount)))
 
 
@@ -82,6 +84,14 @@ BULK = {
 }
 
 
+def _copied(order: Any) -> list[str]:
+    """Return what *Copy all payees* copies of a payout: a row for a spreadsheet."""
+    name, account, bank, branch = (
+        g.payees[order.id].get(field, "") for field in ("real_name", "card_number", "bank", "sub_bank")
+    )
+    return [order.order_no, name, account, f"{bank} {branch}".strip(), hundredths(order.amount)]
+
+
 def _facts(rows: list[Any]) -> dict[str, Any]:
     state = STATE.given() or "all"
     to_send = [row for row in rows if row.waits == SEND and row.account is not None]
@@ -94,8 +104,7 @@ def _facts(rows: list[Any]) -> dict[str, Any]:
         "counts": {APPROVE: order_list.payouts_to_approve(), SEND: order_list.payouts_to_send()},
         "bulk": BULK.get(state, ()) if current_user.may_act else (),
         "to_send": to_send,
-        "revealed": g.get("payees"),
-        "plain": hundredths,
+        "copied": cells(map(_copied, to_send), "excel-tab") if "payees" in g else "",
     }
 
 

@@ -12,10 +12,9 @@ from flask import Blueprint, Response, abort, render_template, request, stream_w
 from flask_babel import gettext, lazy_gettext
 
 from blueprints.console import access, labels
-from blueprints.console.columns import neutral
 from blueprints.console.filters import merchant_choices
 from blueprints.console.forms import find_or_404, message_of
-from blueprints.console.list_page import BYTE_ORDER_MARK, csv_text, export_slot
+from blueprints.console.list_page import BYTE_ORDER_MARK, export_slot
 from gateways.base import CHINA
 from models.tables.merchant import Merchant
 from schemas.views import hundredths
@@ -23,6 +22,7 @@ from services.errors import OperatorError
 from services.ledger import monthly_statement
 from services.ledger.monthly_statement import Line, Statement
 from services.merchants import merchant_setup
+from services.platform.safe_text import cells
 
 SHOWN = 100  # lines of a day on the page
 LINES_AT_ONCE = 500
@@ -118,14 +118,14 @@ def _file(statement: Statement, slot: ExitStack) -> Iterator[str]:
     sums = statement.sums
     with slot:
         opening = [begins, gettext("Opening balance"), *blank, "", "", hundredths(statement.opening), ""]
-        yield BYTE_ORDER_MARK + csv_text([[str(each) for each in HEADINGS], opening])
+        yield BYTE_ORDER_MARK + cells([[str(each) for each in HEADINGS], opening])
         lines = monthly_statement.lines(statement)
         while some := list(islice(lines, LINES_AT_ONCE)):
-            yield csv_text([_cells(line) for line in some])
+            yield cells([_cells(line) for line in some])
         amounts = [sums.change - sums.fees, sums.fees, sums.change, statement.closing]
         closing = [ends if statement.is_over else "", gettext("Closing balance"), "", "", *map(hundredths, amounts), ""]
         held = ["", gettext("of which reserved"), *blank, "", "", hundredths(statement.held), ""]
-        yield csv_text([closing, held])
+        yield cells([closing, held])
 
 
 def _cells(line: Line) -> list[str]:
@@ -133,7 +133,7 @@ def _cells(line: Line) -> list[str]:
         at(line).isoformat(),
         kind_of(line),
         line.order_no,
-        neutral(line.merchant_order_no),
+        line.merchant_order_no,
         *map(hundredths, (line.gross, line.fees, line.amount, line.balance)),
-        neutral(memo_of(line)),
+        memo_of(line),
     ]

@@ -36,7 +36,7 @@ NO_ADDRESS = [
 
 @pytest.fixture
 def seen(app, caplog):
-    """`seen("203.0.113.7:50123")`: the address of a caller for whom the proxy sends this, as the request log has it."""
+    """`seen("203.0.113.7:50123")`: the address in the request log if the proxy sends this."""
     caplog.set_level("INFO", request_log.log.name)
 
     def address(*forwarded, peer=PROXY):

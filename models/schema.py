@@ -29,6 +29,7 @@ from models.tables.operator import (
     SavedView,
     SecondFactor,
     Session,
+    SignInTry,
 )
 from models.tables.order import Attempt, History, Order, OrderNote, PaymentException
 from models.tables.order_counts import TRIGGERS, OrderCount
@@ -89,6 +90,7 @@ TABLES = [
     PaymentPage,
     StatementLayout,
     PendingSignIn,
+    SignInTry,
 ]
 # Conditions that find a row that must not change or be deleted, not even by REPLACE, which fires no DELETE trigger.
 APPEND_ONLY = {

@@ -5,10 +5,13 @@ import shutil
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import psycopg
+import pyotp
 import pytest
+import requests
 from cryptography.fernet import Fernet
 from werkzeug import Response
 
@@ -19,6 +22,7 @@ from models.queries import search
 from services.platform import storage_health
 from settings import Settings
 from tests import postgres
+from tests.blueprints.console.reading import Shown
 from tests.support import DemoApi, DemoService, Receiver, signed, through_http, until
 from tests.test_process import BUY
 
@@ -162,6 +166,30 @@ def test_the_other_host_continues_the_work_of_a_killed_one(both, shop, ask):
     until(lambda: ask("SELECT state FROM callback") == [("delivered",)])
     assert len({got.webhook_id for got in shop.got}) == 1
     assert sound(second)
+
+
+def test_codes_of_a_second_factor_are_limited_for_both_together(both):
+    """Otherwise someone with an operator's password could try as many codes at each host."""
+
+    def fill(service, browser, path, **given):
+        """Send a form of the console with its hidden fields."""
+        url = f"{service.url}/console/{path}"
+        hidden = Shown(browser.get(url, timeout=20).text).fields
+        given = {"csrf_token": hidden["csrf_token"], "secret": hidden.get("secret", "")} | given
+        if "code" in given and given["secret"]:
+            given["code"] = pyotp.TOTP(given["secret"]).now()
+        return browser.post(url, data=given, timeout=20, allow_redirects=False).status_code
+
+    def signing_in(service):
+        browser = requests.Session()
+        assert fill(service, browser, "login", name="viewer", password="viewer-password") == 302
+        return browser
+
+    owner = signing_in(both[0])
+    assert fill(both[0], owner, "factor", code="of the app", password="viewer-password") == 200
+    pairs = [(both[at % 2], signing_in(both[at % 2])) for at in range(16)]
+    tried = at_once([partial(fill, *pair, "login/code", code=f"{at:06}") for at, pair in enumerate(pairs)])
+    assert sorted(tried) == [401] * 10 + [429] * 6
 
 
 def test_a_merchant_disabled_on_one_host_is_refused_on_the_other(both):

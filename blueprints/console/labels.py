@@ -131,6 +131,7 @@ ACTIONS = {
     "renew recovery codes": lazy_gettext("generated new recovery codes"),
     "use recovery code": lazy_gettext("used a recovery code"),
     "enter incorrect code": lazy_gettext("entered an incorrect code"),
+    "enter incorrect password": lazy_gettext("entered an incorrect password while signed in"),
     "create payment link": lazy_gettext("created payment link %(subject)s"),
     "create test order": lazy_gettext("created test order %(subject)s"),
     "accept order": lazy_gettext("approved withdrawal %(subject)s"),

@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from flask import current_app, request
 from flask_babel import gettext
+from flask_login import current_user
 from itsdangerous import BadSignature, URLSafeTimedSerializer
 from werkzeug.wrappers import Response
 
@@ -20,35 +21,31 @@ from models.tables.operator import Operator
 from runtime import Part
 from services.errors import N_, ApiError, Code, OperatorError
 from services.platform.rate_limits import Rate
-from services.security import operators
+from services.security import audit, failed_sign_ins, operators, second_factor, tries
 
 log = logging.getLogger(__name__)
 
 WINDOW = 300  # seconds
 # Failures per window: per address or known device, per IPv6 /48, and for all strangers together.
 TRIES, TRIES_OF_SITE, TRIES_OF_ALL = 10, 40, 120
-# Incorrect codes per window and account or known device. Only someone with the password can try a code.
-CODES, CODE_WINDOW = 10, 3_600
 WRONG_PASSWORD = N_("Incorrect password.")
 COOKIE = "console_device"
 LONGEST_SECONDS = 365 * 86_400
 _rates = Part(
     lambda: {
-        "own": Rate(TRIES, WINDOW),
+        "device": Rate(TRIES, WINDOW),
         "address": Rate(TRIES, WINDOW),
         "site": Rate(TRIES_OF_SITE, WINDOW),
         "all": Rate(TRIES_OF_ALL, WINDOW),
-        "code": Rate(CODES, CODE_WINDOW),
     }
 )
 
 
-def count_try(own: str = "", kind: str = "own") -> Callable[[], None]:
-    """Count an attempt before it is made, so that concurrent attempts cannot exceed the limit.
+def count_try(device: str) -> Callable[[], None]:
+    """Count an attempt to sign in before it is made, so that concurrent attempts cannot exceed the limit.
 
     Args:
-        own: a known device or the account, counted instead of the address.
-        kind: `own` for a password, `code` for a code of the second factor.
+        device: a known device, counted instead of the address; empty for a stranger's.
 
     Returns:
         a function that cancels the count.
@@ -64,7 +61,7 @@ def count_try(own: str = "", kind: str = "own") -> Callable[[], None]:
         for rate, who in counted:
             rate.take_back(who)
 
-    for name, who in ({kind: own} if own else strangers).items():
+    for name, who in ({"device": device} if device else strangers).items():
         if name == "site" and not who:
             continue
         rate = _rates()[name]
@@ -81,22 +78,67 @@ def too_many(refusal: ApiError) -> str:
 
 
 def check_password(operator: Operator, password: str) -> None:
-    """Check the password of the signed-in account and count a failure.
+    """Check the password of the signed-in account; count and record a failure.
 
     Raises:
         OperatorError: it is incorrect.
         ApiError: TOO_MANY_REQUESTS after too many failures, or if too many passwords await hashing (not counted).
     """
-    take_back = count_try(f"account {operator.name}")
+    take_back = _count_own(operator)
     try:
         is_correct = operators.is_password(operator, password)
     except ApiError:
         take_back()
         raise
     if not is_correct:
-        log.warning("Console: %s at %s gave a wrong password", operator.name, request.remote_addr)
+        _record_failure(operator, "password")
         raise OperatorError(WRONG_PASSWORD, "password")
     take_back()
+
+
+def check_code(operator: Operator, typed: str) -> bool:
+    """Check a code of an account whose password was correct; count and record a failure.
+
+    Returns:
+        whether it was a recovery code.
+
+    Raises:
+        OperatorError: it is incorrect.
+        ApiError: TOO_MANY_REQUESTS after too many failures.
+    """
+    take_back = _count_own(operator)
+    try:
+        is_recovery = second_factor.check(operator, typed)
+    except OperatorError:
+        _record_failure(operator, "code")
+        raise
+    take_back()
+    if is_recovery:
+        audit.record(_actor(operator), "use recovery code", "operator", operator.name)
+    return is_recovery
+
+
+def _count_own(operator: Operator) -> Callable[[], None]:
+    """Count a try of the account's own password or code.
+
+    Within a session it counts for that session: someone at a stolen one locks out neither the owner's other sessions
+    nor their next sign-in.
+    """
+    if current_user.is_authenticated:
+        return tries.count(f"session {current_user.session.key}")
+    device = known_device(operator.name)
+    return tries.count(f"device {device}" if device else f"account {operator.name}")
+
+
+def _actor(operator: Operator) -> audit.Actor:
+    return audit.Actor(operator.name, request.remote_addr or "")
+
+
+def _record_failure(operator: Operator, what: str) -> None:
+    """Record an incorrect password or code with the account's name: the caller has its session or its password."""
+    log.warning("Console: %s at %s gave an incorrect %s", operator.name, request.remote_addr, what)
+    audit.record(_actor(operator), f"enter incorrect {what}", "operator", operator.name)
+    failed_sign_ins.count(caller(request.remote_addr or "") or failed_sign_ins.LOCAL, code=what == "code")
 
 
 def _serializer() -> URLSafeTimedSerializer:

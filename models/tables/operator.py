@@ -90,6 +90,20 @@ class FailedSignIn(Table):
 FailedSignIn.add_index(FailedSignIn.hour, FailedSignIn.address, name="failed_sign_in_hour", unique=True)
 
 
+class SignInTry(Table):
+    """Tries of a password or code in an hour, by someone who has signed in or knows the password.
+
+    `who` is a session, a known device or an account; `hour` is the Unix time at which the hour began.
+    """
+
+    who = TextField()
+    hour = Timestamp()
+    tries = IntegerField()
+
+
+SignInTry.add_index(SignInTry.hour, SignInTry.who, name="sign_in_try_hour", unique=True)
+
+
 class SavedView(Table):
     """The filters of a list under a name: `query` is the query string of the list's address."""
 

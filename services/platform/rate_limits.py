@@ -15,6 +15,20 @@ from services.errors import ApiError, Code
 REMEMBERED = 50_000
 
 
+def wait(most: int, seconds: int, now: int, before: int, gone: float) -> int:
+    """Return the whole seconds until a sliding window allows one more hit, without hits in between.
+
+    Args:
+        most: hits that it allows in `seconds`.
+        now: hits in the present window; `before`: in the previous one.
+        gone: the share of the present window that has passed.
+    """
+    if now + 1 > most:  # not in this window; in the next one, this window counts as the previous one
+        now, before, gone = 0, now, gone - 1
+    needed = 1 - (most - now - 1) / before if before else 0
+    return max(1, math.floor((needed - gone) * seconds) + 1)
+
+
 class Rate:
     """A limit of `most` hits in `seconds` for each caller.
 
@@ -76,10 +90,7 @@ class Rate:
             self._count(who)
             gone = time.time() / self._seconds % 1
             now, before = self._now.get(who, 0), self._before.get(who, 0)
-        if now + 1 > self._most:  # not in this window; in the next one, this window counts as the previous one
-            now, before, gone = 0, now, gone - 1
-        needed = 1 - (self._most - now - 1) / before if before else 0
-        return max(1, math.floor((needed - gone) * self._seconds) + 1)
+        return wait(self._most, self._seconds, now, before, gone)
 
 
 log = logging.getLogger(__name__)

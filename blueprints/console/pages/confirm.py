@@ -15,7 +15,7 @@ from blueprints.console import access, sign_in_limits
 from blueprints.console.forms import message_of
 from blueprints.console.locale import internal_url
 from blueprints.console.pages import batches, bulk_payouts, order
-from blueprints.console.pages import second_factor as code_page
+from blueprints.console.pages.second_factor import flash_codes_left
 from models.tables.operator import Operator
 from services.errors import ApiError, OperatorError
 from services.security import audit, passwords, second_factor, sessions
@@ -85,8 +85,8 @@ def check() -> Any:
         return _page(form, to, 422)
     try:
         if isinstance(form, CodeAgain):
-            if code_page.check(me, form.answer.data or ""):
-                code_page.flash_codes_left(me)
+            if sign_in_limits.check_code(me, form.answer.data or ""):
+                flash_codes_left(me)
         else:
             sign_in_limits.check_password(me, form.answer.data or "")
     except ApiError as refusal:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Any
 
 import segno
@@ -13,15 +12,12 @@ from flask_wtf import FlaskForm
 from wtforms import HiddenField, PasswordField, StringField
 from wtforms.validators import InputRequired, Length, Regexp
 
-from blueprints.api.rate_limits import caller
 from blueprints.console import access, sign_in_limits
 from blueprints.console.forms import message_of, show_refusal
 from blueprints.console.pages import sign_in
 from models.tables.operator import Operator
 from services.errors import ApiError, OperatorError
-from services.security import audit, failed_sign_ins, passwords, second_factor, sessions
-
-log = logging.getLogger(__name__)
+from services.security import passwords, second_factor, sessions
 
 pages = Blueprint("second_factor", __name__)
 
@@ -37,33 +33,6 @@ class SetUpForm(CodeForm):
 
     secret = HiddenField(validators=[Regexp(r"\A[A-Z2-7]{32}\Z")])
     password = PasswordField(lazy_gettext("Password"), [InputRequired(), Length(max=passwords.LONGEST)])
-
-
-def check(operator: Operator, typed: str) -> bool:
-    """Count an attempt and check a code of this account.
-
-    Returns:
-        whether it was a recovery code.
-
-    Raises:
-        OperatorError: the code is incorrect. The audit log records it, since this caller knows the password.
-        ApiError: TOO_MANY_REQUESTS.
-    """
-    actor = audit.Actor(operator.name, request.remote_addr or "")
-    take_back = sign_in_limits.count_try(
-        sign_in_limits.known_device(operator.name) or f"account {operator.name}", "code"
-    )
-    try:
-        is_recovery = second_factor.check(operator, typed)
-    except OperatorError:
-        log.warning("Console: %s at %s gave an incorrect code", operator.name, request.remote_addr)
-        audit.record(actor, "enter incorrect code", "operator", operator.name)
-        failed_sign_ins.count(caller(request.remote_addr or "") or failed_sign_ins.LOCAL, code=True)
-        raise
-    take_back()
-    if is_recovery:
-        audit.record(actor, "use recovery code", "operator", operator.name)
-    return is_recovery
 
 
 def flash_codes_left(operator: Operator) -> None:
@@ -82,7 +51,7 @@ def code() -> Any:
     form, problem, status = CodeForm(), "", 200
     if form.validate_on_submit():
         try:
-            is_recovery = check(operator, form.code.data or "")
+            is_recovery = sign_in_limits.check_code(operator, form.code.data or "")
             answer = sign_in.begin_session(operator, waits)
             if is_recovery:
                 flash_codes_left(operator)

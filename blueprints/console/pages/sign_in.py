@@ -66,7 +66,7 @@ def submit() -> Any:
     name = form.name.data or ""
     device = sign_in_limits.known_device(name)
     try:
-        take_back = sign_in_limits.count_try(own=device)
+        take_back = sign_in_limits.count_try(device)
         found = _checked(name, form.password.data or "", device, take_back)
     except ApiError as refusal:
         page, status = _page(form, 429, sign_in_limits.too_many(refusal))
@@ -161,6 +161,9 @@ def password() -> Any:
     except OperatorError as refusal:
         flash(message_of(refusal), "bad")
         return render_template("console/sign_in/password.html", form=form), 422
+    except ApiError as refusal:
+        flash(sign_in_limits.too_many(refusal), "bad")
+        return render_template("console/sign_in/password.html", form=form), 429
     response = _signed_out()
     flash(gettext("Password changed. Sign in with the new password."), "good")
     return response

@@ -2,7 +2,7 @@
 
 import pytest
 
-from models.tables.operator import AuditEntry, Session
+from models.tables.operator import AuditEntry, FailedSignIn, Session
 from models.tables.outbox import Callback
 from services.security import operators
 from tests.blueprints.console.acting import Forms
@@ -116,9 +116,36 @@ def test_the_typed_password_is_not_in_the_page(confirm):
     assert "wrong-password" not in confirm("wrong-password").text
 
 
-def test_guesses_are_counted_with_those_at_the_sign_in(confirm):
-    assert [confirm(f"guess-{number}").status_code for number in range(11)] == [401] * 10 + [429]
+def test_guesses_are_limited_for_the_session_and_for_no_other_one(clock, sign_in, console, send, confirm):
+    elsewhere = sign_in("demo", confirmed=False)
+    assert [confirm(f"guess-{number}").status_code for number in range(6)] == [401] * 6
+    new = {"new": "four words not together", "again": "four words not together"}
+    changes = [send("password", present=f"guess-{number}", **new).status_code for number in range(6)]
+    assert changes == [422] * 4 + [429] * 2
     assert confirm().status_code == 429
+    form = Forms(send("merchant/demo/reveal", client=elsewhere).text).forms[-1]
+    assert elsewhere.post(form.url, data=form | {"confirm-answer": PASSWORD}).status_code == 307
+    assert sign_in("demo", confirmed=False).get("/console/orders/").status_code == 200
+    clock(3_599)
+    assert confirm().status_code == 429
+    clock(5_400)  # half an hour into the next hour, half of them count
+    assert [confirm(f"guess-{number}").status_code for number in range(6)] == [401] * 5 + [429]
+
+
+def test_guesses_are_recorded_like_failed_sign_ins(send, confirm, page):
+    confirm("guess-number-1")
+    send("password", present="guess-number-2", new="four words not together", again="four words not together")
+    assert entries() == ["sign in", "enter incorrect password", "enter incorrect password"]
+    assert {(row.who, row.key, row.address) for row in AuditEntry.select().where(AuditEntry.about == "operator")} == {
+        ("demo", "demo", "127.0.0.1")
+    }
+    shown = page("audit/").html
+    assert "entered an incorrect password while signed in" in shown
+    assert "guess-number" not in shown
+    ((address, passwords, codes),) = FailedSignIn.select(
+        FailedSignIn.address, FailedSignIn.passwords, FailedSignIn.codes
+    ).tuples()
+    assert (address, passwords, codes) == ("127.0.0.1", 2, 0)
 
 
 def test_a_confirmation_ends_after_five_minutes(send, confirmation_form, confirm, ahead):

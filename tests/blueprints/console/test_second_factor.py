@@ -6,12 +6,15 @@ from concurrent.futures import ThreadPoolExecutor
 import pyotp
 import pytest
 
+from app import create_app
+from models.db.base import database
 from models.tables.operator import AuditEntry, Operator, PendingSignIn, RecoveryCode, SecondFactor, Session
 from services.errors import OperatorError
 from services.sandbox import seeding
 from services.security import operators, second_factor, sessions
 from tests.blueprints.console.acting import Forms
 from tests.conftest import NOON
+from tests.databases import settings_of
 
 LOGIN, CODE, FACTOR = "/console/login", "/console/login/code", "/console/factor"
 PASSWORD = "demo-password"
@@ -309,6 +312,37 @@ class TestSigningIn:
         assert refused.status_code == 429
         assert "Too many attempts. Try again in" in refused.text
 
+    def test_incorrect_codes_count_for_all_services_on_one_database(self, owner, app, clock, instance):
+        owner.give_password()
+        assert [owner.give_code(f"{number:06}").status_code for number in range(5)] == [401] * 5
+        second = Person(create_app(settings_of(instance)), clock)
+        second.give_password()
+        assert [second.give_code(f"{number:06}").status_code for number in range(7)] == [401] * 5 + [429] * 2
+        database.close()
+        assert owner.give_code("000000").status_code == 429
+
+    def test_simultaneous_codes_do_not_exceed_the_limit(self, owner):
+        owner.give_password()
+        form, copied = owner.form(CODE), owner.client.get_cookie("console", path="/console").value
+
+        def guess(number):
+            client = owner.new_browser()
+            client.set_cookie("console", copied, path="/console")
+            return client.post(CODE, data=form | {"code": f"{number:06}"}).status_code
+
+        with ThreadPoolExecutor(8) as pool:
+            assert sorted(pool.map(guess, range(16))) == [401] * 10 + [429] * 6
+
+    def test_an_attempt_that_ends_the_hour_does_not_start_new_attempts(self, owner):
+        owner.wait(3_500)
+        owner.give_password()
+        assert [owner.give_code(f"{number:06}").status_code for number in range(10)] == [401] * 10
+        owner.wait(100)  # another hour begins
+        assert owner.give_code(owner.app_code()).status_code == 429
+        owner.wait(400)
+        owner.give_password()
+        assert owner.give_code(owner.app_code()).status_code == 302, "a ninth of the hour later, one is allowed"
+
     def test_correct_codes_are_not_limited(self, owner):
         for _ in range(11):
             owner.new_browser()
@@ -449,6 +483,24 @@ class TestConfirming:
         refused = owner.client.post(form.url, data=form | {"confirm-answer": owner.app_code()})
         assert refused.status_code == 401
         assert "Wait for the next one." in refused.text
+
+    def test_guesses_at_a_stolen_session_lock_the_owner_out_of_no_other_device(self, owner):
+        owner.give_password()
+        owner.give_code(owner.app_code())
+        owner.client.delete_cookie("console_device", path="/console")
+        token = Forms(owner.client.get("/console/").text).forms[0]["csrf_token"]
+        form = owner.filled(owner.client.post("/console/merchant/demo/reveal", data={"csrf_token": token}))
+
+        def confirm(code):
+            return owner.client.post(form.url, data=form | {"confirm-answer": code}).status_code
+
+        assert [confirm(f"{number:06}") for number in range(12)] == [401] * 10 + [429] * 2
+        assert entries().count("enter incorrect code") == 10
+        owner.wait(30)
+        assert confirm(owner.app_code()) == 429
+        owner.new_browser()
+        owner.give_password()
+        assert owner.give_code(owner.app_code()).status_code == 302
 
     def test_removing_it_needs_a_code_and_then_the_password_is_enough(self, owner):
         owner.give_password()

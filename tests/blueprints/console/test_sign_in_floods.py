@@ -72,7 +72,9 @@ def test_passwords_are_hashed_one_at_a_time_and_most_of_a_flood_is_refused_immed
 def test_a_sessions_password_refused_for_lack_of_room_is_not_an_attempt(browser, hashing, clock):
     hashing.go_on()
     clients = [browser() for _ in range(FLOOD)]
-    assert {sign_in(client, *DEMO).status_code for client in clients} == {302}
+    sign_in(clients[0], *DEMO)
+    for client in clients[1:]:
+        client.set_cookie("console", clients[0].get_cookie("console", path="/console").value, path="/console")
     hashing.hold()
 
     def change(client):
@@ -156,12 +158,21 @@ def test_an_ipv6_site_has_at_most_forty_attempts_however_many_networks_it_has(br
     assert guess(browser(), address="2001:db8:2::1") == 401
 
 
-def test_attempts_of_the_accounts_own_session_are_counted_separately(browser, clock):
-    client = browser()
-    sign_in(client, *DEMO)
+def test_attempts_of_a_session_are_counted_for_that_session_alone(browser, clock):
+    """Those at a stolen session lock the owner out of no other device."""
+    stolen, own = browser(), browser()
+    for client in (stolen, own):
+        sign_in(client, *DEMO)
     for number in range(10):
         guess(browser(), number)
     wrong = {"present": "wrong-password", "new": "another long one", "again": "another long one"}
-    answers = [send(client, PASSWORD, **wrong).status_code for _ in range(11)]
-    assert answers == [422] * 10 + [429]
-    assert is_in(client)
+    refused = [send(stolen, PASSWORD, **wrong) for _ in range(12)]
+    assert [answer.status_code for answer in refused] == [422] * 10 + [429] * 2
+    assert "Too many attempts. Try again in 3961 seconds." in refused[-1].text
+    assert [is_in(client) for client in (stolen, own)] == [True, True]
+    assert send(own, PASSWORD, **wrong).status_code == 422
+    own.delete_cookie("console", path="/console")
+    assert sign_in(own, *DEMO).status_code == 302
+    clock(7_200)
+    sign_in(own, *DEMO)
+    assert send(own, PASSWORD, **wrong | {"present": DEMO[1]}).location == "/console/login"

@@ -373,8 +373,8 @@ class AlipayDriver(Driver):
         """The payout methods: Alipay pays out only for applications with certificates."""
         return self.methods if self._serials else ()
 
-    def _genuine(self, text: str, signature: object) -> bool:
-        return self._alipay_key is not None and is_signature(self._alipay_key, text.encode(), signature)
+    def _genuine(self, signed: bytes, signature: object) -> bool:
+        return self._alipay_key is not None and is_signature(self._alipay_key, signed, signature)
 
     def _request(
         self, method: str, content: Mapping[str, Any], **addresses: str
@@ -402,20 +402,23 @@ class AlipayDriver(Driver):
         query, form = self._request(method, content, **addresses)
         reply = self._upstream.call("POST", self._path, query=query, form=form)
         try:
-            answer = members(reply.body.decode())
+            text, charset = reply.text()  # some errors are in GBK, whatever charset was requested
+            answer = members(text)
         except (ValueError, RecursionError):
-            text = f"status {reply.status} and no JSON object"
-            raise ChannelUnknown(text, problem=Problem.NOT_THE_API, status=str(reply.status)) from None
-        return self._verified(answer, f"{method.replace('.', '_')}_response", unsigned_errors)
+            why = f"status {reply.status} and no JSON object"
+            raise ChannelUnknown(why, problem=Problem.NOT_THE_API, status=str(reply.status)) from None
+        return self._verified(answer, charset, f"{method.replace('.', '_')}_response", unsigned_errors)
 
-    def _verified(self, answer: dict[str, tuple[Any, str]], name: str, unsigned_errors: bool) -> dict[str, Any]:
+    def _verified(
+        self, answer: dict[str, tuple[Any, str]], charset: str, name: str, unsigned_errors: bool
+    ) -> dict[str, Any]:
         result, text = answer.get(name) or answer.get("error_response") or (None, "")
         if not isinstance(result, dict) or not isinstance(result.get("code"), str):
             raise ChannelUnknown("the response has no code")
         serial, _ = answer.get("alipay_cert_sn", ("", ""))
         if self._alipay_serial and serial and serial != self._alipay_serial:
             raise ChannelUnknown(f"Alipay now uses another certificate, {printable(serial)}: download it")
-        if not self._genuine(text, answer.get("sign", ("", ""))[0]):
+        if not self._genuine(text.encode(charset), answer.get("sign", ("", ""))[0]):
             if result["code"] == DONE:
                 raise ChannelUnknown("the signature of the response is invalid", problem=Problem.NOT_AUTHENTIC)
             if not unsigned_errors:
@@ -488,9 +491,10 @@ class AlipayDriver(Driver):
         return True
 
     def read_notice(self, incoming: Incoming) -> Notice:
-        fields = read_form(incoming.body)
+        # The bytes are signed, and some notices are in GBK. The fields that count are ASCII in each charset.
+        fields = read_form(incoming.body, "latin-1")
         kind, signature = fields.pop("sign_type", ""), fields.pop("sign", "")
-        if kind != "RSA2" or not self._genuine(joined(fields), signature):
+        if kind != "RSA2" or not self._genuine(joined(fields).encode("latin-1"), signature):
             raise BadNotice("bad signature")
         for name, whose in (("app_id", "application"), ("seller_id", "merchant")):
             if fields.get(name) != self.config[name]:

@@ -4,6 +4,7 @@ outcome."""
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,6 +28,8 @@ CLOCKS_DIFFER = 60  # seconds by which this machine's clock may differ from an u
 USER_AGENT = f"Tillbook/{settings.VERSION}"
 
 FORM = "application/x-www-form-urlencoded"
+# The charsets in which upstreams send text, by the names that they give them. GB18030 contains the older two.
+CHARSETS = {"utf-8": "utf-8", "utf8": "utf-8", **dict.fromkeys(("gbk", "gb2312", "gb18030"), "gb18030")}
 # Schemes that a browser would run or show itself instead of opening an app.
 NO_APPS = ("", "about", "blob", "data", "file", "javascript", "vbscript", "view-source")
 
@@ -44,6 +47,25 @@ class Reply:
     status: int
     headers: Mapping[str, str]
     body: bytes
+
+    def text(self) -> tuple[str, str]:
+        """Return the text, and the charset that turns any part of it into the bytes received.
+
+        The charset is the one in the Content-Type. Without one it is UTF-8, or GBK if the bytes are no UTF-8.
+
+        Raises:
+            ValueError: another charset, or the bytes are not in it.
+        """
+        named = re.search(r"charset\s*=\s*[\"']?([^\s\"';]+)", self.headers.get("Content-Type") or "", re.IGNORECASE)
+        if named and named[1].lower() not in CHARSETS:
+            raise ValueError(f"unknown charset {named[1]!r}")
+        if named:
+            charset = CHARSETS[named[1].lower()]
+            return self.body.decode(charset), charset
+        try:
+            return self.body.decode(), "utf-8"
+        except UnicodeDecodeError:
+            return self.body.decode("gb18030"), "gb18030"
 
     def json(self) -> dict[str, Any]:
         """Return the response's JSON object, with each number as the text in the response. Raises ChannelUnknown."""
@@ -179,10 +201,15 @@ class Upstream:
         return self.call("POST", path, form=form)
 
 
-def read_form(raw: bytes) -> dict[str, str]:
-    """Parse a form or a query string. Raises BadNotice if it is not UTF-8 or repeats a name."""
+def read_form(raw: bytes, charset: str = "utf-8") -> dict[str, str]:
+    """Parse a form or a query string. With `latin-1`, each character of the result is one byte.
+
+    Raises:
+        BadNotice: it is not in this charset, or repeats a name.
+    """
     try:
-        pairs = parse_qsl(raw.decode(), keep_blank_values=True, errors="strict", max_num_fields=100)
+        text = raw.decode(charset)
+        pairs = parse_qsl(text, keep_blank_values=True, encoding=charset, errors="strict", max_num_fields=100)
     except ValueError:
         raise BadNotice("it is not a valid form") from None
     fields = dict(pairs)

@@ -101,6 +101,8 @@ class Alipay(Loopback):
         self.unpayable: dict[str, str] = {}  # the reason why a payee can't be paid, by account
         self.errors: deque[tuple[str, str, bool]] = deque()
         self.cert_serial = 3003  # of the certificate that signs responses
+        self.charset = "utf-8"  # of responses and notices, whatever a request asks for
+        self.content_type = ""  # of responses; empty for the usual one with the charset
 
     @property
     def gateway(self) -> str:
@@ -130,8 +132,13 @@ class Alipay(Loopback):
     # --- signatures
 
     def sign(self, text: str) -> str:
-        """Alipay's own."""
-        return b64encode(PKCS1_v1_5.new(imported(self.private)).sign(SHA256.new(text.encode()))).decode()
+        """Alipay's own, over the bytes that it sends."""
+        digest = SHA256.new(text.encode(self.charset))
+        return b64encode(PKCS1_v1_5.new(imported(self.private)).sign(digest)).decode()
+
+    def _sent(self, text: str) -> Response:
+        content_type = self.content_type or f"text/html;charset={self.charset}"
+        return Response(text.encode(self.charset), content_type=content_type)
 
     def _holds(self, fields: dict[str, str]) -> bool:
         digest = SHA256.new(_joined(fields, ("sign",)).encode())
@@ -142,7 +149,7 @@ class Alipay(Loopback):
         text = WRITTEN[self.written](said)
         serial = {"alipay_cert_sn": _serial_number("Loopback Root R1", self.cert_serial)} if with_certificate else {}
         rest = json.dumps(serial | {"sign": self.sign(text)})[1:-1]
-        return Response(f'{{"{name}":{text},{rest}}}', content_type="text/html;charset=utf-8")
+        return self._sent(f'{{"{name}":{text},{rest}}}')
 
     # --- the protocol
 
@@ -155,11 +162,12 @@ class Alipay(Loopback):
         if wrong:
             told = f"验签出错，网关生成的验签字符串为：{_joined(fields, ('sign', *CERT_SNS))}"  # as the real one does
             said = {"code": "40002", "msg": "Invalid Arguments", "sub_code": f"isv.{wrong}", "sub_msg": told}
-            return Response(json.dumps({name: said}), content_type="text/html;charset=utf-8")  # these are unsigned
+            return self._sent(json.dumps({name: said}, ensure_ascii=False))  # these are unsigned
         code, reason, signed = self.errors.popleft() if self.errors else ("", "", True)
         if code:
             said = self._no(reason) | {"code": code}
-            return self._signed(name, said, with_certificate) if signed else Response(json.dumps({name: said}))
+            unsigned = self._sent(json.dumps({name: said}, ensure_ascii=False))
+            return self._signed(name, said, with_certificate) if signed else unsigned
         verbs = {
             "alipay.trade.precreate": self._precreate,
             "alipay.trade.query": self._query,
@@ -289,7 +297,7 @@ class Alipay(Loopback):
             "seller_id": SELLER_ID,
             "subject": self.codes[order_no]["subject"],
         }
-        always = {"notify_type": "trade_status_sync", "notify_time": now, "charset": "utf-8", "version": "1.0"}
+        always = {"notify_type": "trade_status_sync", "notify_time": now, "charset": self.charset, "version": "1.0"}
         lists = {
             "fund_bill_list": '[{"amount":"100.00","fundChannel":"ALIPAYACCOUNT"}]',
             "body": "",
@@ -301,5 +309,5 @@ class Alipay(Loopback):
         """The notice to a trade's notify address; `changed` before it is signed."""
         fields = self.notice_fields(order_no, **changed)
         signature = {"sign_type": "RSA2", "sign": self.sign(_joined(fields, ()))}
-        headers = {"Content-Type": "application/x-www-form-urlencoded; charset=utf-8"}
-        return Sent("POST", urlencode(fields | signature).encode(), headers)
+        headers = {"Content-Type": f"application/x-www-form-urlencoded; charset={self.charset}"}
+        return Sent("POST", urlencode(fields | signature, encoding=self.charset).encode(), headers)

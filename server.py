@@ -42,7 +42,7 @@ HEAD_SECONDS = 20  # for a request's head; an idle connection is closed after th
 HEAD_BYTES = 16 * 1024
 BODY_SECONDS = 10  # for a whole body
 UPLOAD_SECONDS = 60  # for an uploaded file
-MOST_UPLOADS = 4  # at once, from the first byte to the response: each occupies memory
+MOST_UPLOADS, MOST_OF_ONE = 4, 2  # at once, in all and of one session: each occupies memory until its response
 MOST_READ = 8 * 1024 * 1024  # bytes of an oversized body that are read; then the connection is closed
 LONGEST_WAIT = 10  # seconds in the queue, after which the client has probably timed out
 UNREAD_SECONDS = 20  # seconds after which a client that does not read a streamed response is disconnected
@@ -207,12 +207,16 @@ class _Exchange:
         self._body = b""
         self.gone: asyncio.Task[None] | None = None  # while a response is streamed: ends when its client disconnects
 
+    def has_body(self) -> bool:
+        """Return whether the request has a body, possibly of unknown length."""
+        headers = dict(self.scope["headers"])
+        return b"transfer-encoding" in headers or int(headers.get(b"content-length", 0)) > 0
+
     async def read(self, limit: int, seconds: float) -> Response | None:
         """Read the body without holding a thread; return a refusal if it is too large, too slow or incomplete."""
-        headers = dict(self.scope["headers"])
-        declared = int(headers.get(b"content-length", 0))
-        if not declared and b"transfer-encoding" not in headers:
+        if not self.has_body():
             return None
+        declared = int(dict(self.scope["headers"]).get(b"content-length", 0))
         body, size, more, code = bytearray(), 0, True, 0
         try:
             async with asyncio.timeout(seconds):
@@ -238,6 +242,14 @@ class _Exchange:
         """Return the server's own response for a code; `close` makes it the connection's last."""
         status, headers, body = _called(self._server.plain, _environ(self.scope) | {REFUSED: code, SINCE: self._since})
         return status, [*headers, ("connection", "close")] if close else headers, b"".join(body)
+
+    def uploader(self) -> str:
+        """Return the session that may upload; empty for none. Needs a thread and a context of its own."""
+        try:
+            return self._server.uploader(_environ(self.scope))
+        except BaseException:  # the application then meets the same error, and responds to it
+            log.exception("The session of %s %r could not be read", self.scope["method"], self.scope["path"])
+            return ""
 
     def run(self) -> Response | None:
         """Return the application's response; None if it was streamed. Needs a thread and a context of its own."""
@@ -336,6 +348,7 @@ class Server:
         body_limit: int,
         upload_limit: int = 0,
         is_upload: Callable[[str], bool] = lambda path: False,
+        uploader: Callable[[dict[str, Any]], str] = lambda environ: "",
         waiting: int = 512,
         plain: Application = _nothing,
         probe: str = "/healthz",
@@ -344,7 +357,8 @@ class Server:
     ):
         """Args:
             threads: requests that run at once; `waiting` more wait for a thread.
-            body_limit, upload_limit: bytes; the second for paths that are uploads.
+            body_limit, upload_limit: bytes; the second for paths that are uploads, in requests with a session.
+            uploader: returns the session of a request by its environ; empty for none. It is called in a thread.
             plain: makes the server's own responses, by the code in its environ.
             probe: a path that this machine can always request, because it has a thread of its own.
             started: called once clients can connect, which is some time after `run` is called.
@@ -358,7 +372,8 @@ class Server:
         self._requests, self._probes = _Pool(threads, waiting), _Pool(1, 8)
         self._limit, self._probe, self._drain = body_limit, probe, drain
         self._started = started
-        self._upload_limit, self._is_upload, self._uploads = upload_limit, is_upload, 0
+        self._upload_limit, self._is_upload, self.uploader = upload_limit, is_upload, uploader
+        self._uploads: list[str] = []  # the sessions whose uploads are in progress
         self._in_flight = 0
         self.sent_parts = 0  # of streamed responses
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -391,7 +406,8 @@ class Server:
         exchange = _Exchange(self, scope, receive, send)
         self._in_flight += 1
         try:
-            response = await (self._upload if self._is_upload(scope["path"]) else self._request)(exchange)
+            is_upload = self._is_upload(scope["path"]) and exchange.has_body()
+            response = await (self._upload if is_upload else self._request)(exchange)
             if response:
                 await exchange.respond(*response)
         except Exception:  # otherwise granian would only respond with 500
@@ -406,13 +422,19 @@ class Server:
         return await exchange.read(self._limit, BODY_SECONDS) or await self._answer(exchange)
 
     async def _upload(self, exchange: _Exchange) -> Response | None:
-        if self._uploads >= MOST_UPLOADS:
+        if self._requests.taken >= self._requests.places:
             return exchange.refuse(50300, close=True)
-        self._uploads += 1
+        who = await self._requests.run(exchange.uploader)
+        if not who:  # the application refuses the request, whose body is not read
+            response = await self._answer(exchange)
+            return response and (response[0], [*response[1], ("connection", "close")], response[2])
+        if len(self._uploads) >= MOST_UPLOADS or self._uploads.count(who) >= MOST_OF_ONE:
+            return exchange.refuse(50300, close=True)
+        self._uploads.append(who)
         try:
             return await exchange.read(self._upload_limit, UPLOAD_SECONDS) or await self._answer(exchange)
         finally:
-            self._uploads -= 1
+            self._uploads.remove(who)
 
     async def _answer(self, exchange: _Exchange) -> Response | None:
         probes = exchange.scope["path"] == self._probe and is_local(exchange.scope["client"][0])

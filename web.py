@@ -102,7 +102,8 @@ def init(app: Flask, chosen: settings.Settings) -> None:
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False  # such a response would have no envelope
     app.config["BABEL_TRANSLATION_DIRECTORIES"] = str(settings.ROOT / "blueprints" / "translations")
     Babel(app, default_locale=chosen.language, locale_selector=envelope.language)
-    served = rate_limits.ValidHosts(Mounted(app.wsgi_app), refusing=app.wsgi_app)
+    mounted = app.extensions["console"] = Mounted(app.wsgi_app)
+    served = rate_limits.ValidHosts(mounted, refusing=app.wsgi_app)
     app.wsgi_app = _logged(served, chosen)  # type: ignore[method-assign]
     envelope.init(app)
     rate_limits.init(app)
@@ -135,6 +136,10 @@ def _serve_until_asked(app: Flask, chosen: settings.Settings, asked: threading.E
         _print(f"serving on {chosen.local_url}" + (f", as {chosen.site_url}" if chosen.site_url else ""), chosen)
         watchdog.start()
 
+    def uploader(environ: dict[str, Any]) -> str:
+        app.extensions["runtime"].enter()
+        return str(app.extensions["console"].session_of(environ))
+
     def drain() -> None:
         envelope.draining().set()
         for stop in stopped:
@@ -150,6 +155,7 @@ def _serve_until_asked(app: Flask, chosen: settings.Settings, asked: threading.E
             body_limit=BODY_LIMIT,
             upload_limit=uploads.LIMIT,
             is_upload=uploads.is_upload,
+            uploader=uploader,
             plain=_entering(app, _logged(envelope.prepared(app), chosen, LoggedRefusals)),
             started=started,
             drain=current().bound(drain),

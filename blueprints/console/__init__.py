@@ -11,6 +11,7 @@ from typing import Any
 from flask import Flask, Response, current_app, render_template, request
 from flask.sessions import SecureCookieSessionInterface
 from flask_babel import Babel, gettext
+from flask_login import current_user
 from werkzeug.exceptions import HTTPException
 
 import settings
@@ -162,6 +163,11 @@ class Mounted:
         console = self._made()
         console.secret_key = _secret()  # at each request, so that a new key of the vault counts at once
         return console(environ, start_response)
+
+    def session_of(self, environ: dict[str, Any]) -> str:
+        """Return the key of the valid session of a request; empty if it has none."""
+        with self._made().request_context(environ | {"HTTP_HOST": "console"}):  # its own Host may be invalid
+            return str(current_user.session.key) if current_user.is_authenticated else ""
 
     def _made(self) -> Flask:
         with self._lock:

@@ -117,20 +117,3 @@ def test_a_refused_connection_can_send_the_next_request(serve, raw, kept_busy, b
 )
 def test_only_this_machine_has_the_probes_thread(client, local):
     assert is_local(client) is local
-
-
-UPLOAD = b"POST /files/upload HTTP/1.1\r\nHost: x\r\nContent-Length: 5000\r\n\r\n"
-
-
-def test_an_upload_may_be_larger_than_other_bodies_and_few_are_received_at_once(serve, raw):
-    port = serve(upload_limit=5000, is_upload=lambda path: path.endswith("/upload"))
-    body = b"x" * 5000
-    assert raw(port).send(UPLOAD + body).answer()[STATUS] == b"200"
-    assert raw(port).send(UPLOAD.replace(b"/upload", b"/other") + body).answer()[STATUS] == b"413"
-    assert raw(port).send(UPLOAD.replace(b"5000", b"5001") + body + b"x").answer()[STATUS] == b"413"
-    begun = [raw(port).send(UPLOAD) for _ in range(4)]
-    time.sleep(0.3)
-    assert raw(port).send(UPLOAD + body).answer()[STATUS] == b"503"
-    for one in begun:
-        assert one.send(body).answer()[STATUS] == b"200"
-    assert raw(port).send(UPLOAD + body).answer()[STATUS] == b"200"

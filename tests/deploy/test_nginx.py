@@ -3,8 +3,11 @@
 import os
 import re
 import shutil
+import socket
+import ssl
 import subprocess
 from types import SimpleNamespace
+from urllib.parse import urlsplit
 
 import pytest
 import requests
@@ -68,9 +71,11 @@ def site(instance, tmp_path):
     yield SimpleNamespace(
         https=https, http=f"http://127.0.0.1:{ports.http}", folder=folder, client=client, service=service, nginx=nginx
     )
-    nginx.terminate()
-    nginx.communicate(timeout=20)
-    service.stop()
+    if nginx.poll() is None:
+        nginx.terminate()
+        nginx.communicate(timeout=20)
+    if service.process.poll() is None:
+        service.stop()
 
 
 def _up(site):
@@ -135,13 +140,56 @@ def test_each_request_has_an_id_from_nginx_and_not_from_its_caller(site):
     assert re.fullmatch(r"[0-9a-f]{32}", answer.headers["X-Request-Id"])
 
 
+KEY = "act=query&pid=1001&key=secret-key"
+
+
+def _raw(site, head, address=""):
+    """A connection to nginx that has sent this, and waits for the response."""
+    url = urlsplit(address or site.https)
+    connection = socket.create_connection((url.hostname, url.port), timeout=20)
+    if url.scheme == "https":
+        context = ssl.create_default_context(cafile=site.client.verify)
+        connection = context.wrap_socket(connection, server_hostname=url.hostname)
+    connection.sendall(head)
+    return connection
+
+
 def test_no_log_has_a_query_because_epay_puts_the_key_there(site):
+    """Neither that of requests nor that of errors, whatever goes wrong."""
     _up(site)
+
+    def status(address, path=f"/api.php?{KEY}", **headers):
+        return site.client.get(address + path, headers=headers, timeout=20, allow_redirects=False).status_code
+
+    assert (status(site.https), status(site.http)) == (200, 301)
+    assert status(site.https, Referer=f"{site.https}/api.php?{KEY}") == 200
+    large = f"POST /api.php?{KEY} HTTP/1.1\r\nHost: x\r\nContent-Length: 7000000\r\n\r\n".encode()
     for address in (site.https, site.http):
-        site.client.get(f"{address}/api.php?act=query&pid=1001&key=secret-key", timeout=20, allow_redirects=False)
-    written = until(lambda: (site.folder / "tillbook.log").read_text())
-    assert "GET /api.php" in written
+        assert b" 413 " in _raw(site, large, address).recv(100)
+    assert status(site.https, f"/healthz?{KEY}") == 403
+    assert status(site.http, f"/.well-known/acme-challenge/none?{KEY}") == 404
+    for path in (f"/api.php%3F{KEY}", f"/api.php&{KEY}", f"/nowhere?{KEY}", f"//api.php?{KEY}"):
+        assert status(site.https, path) in (200, 404)
+    too_long = f"GET /api.php?{KEY} HTTP/1.1\r\nHost: x\r\nCookie: {'x' * 40_000}\r\n\r\n".encode()
+    assert b" 400 " in _raw(site, too_long).recv(100)
+    slow = f"POST /api.php?{KEY} HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\n".encode()
+    open_requests = [_raw(site, slow) for _ in range(64)]
+    until(lambda: status(site.https) == 429)
+    for each in open_requests:
+        each.close()
+    until(lambda: status(site.https) == 200)
+    site.service.stop()
+    assert status(site.https) == 502
+
+    written = until(lambda: (log := (site.folder / "tillbook.log").read_text()) and '" 502 ' in log and log)
+    site.nginx.terminate()
+    errors = site.nginx.communicate(timeout=20)[1].decode()
+    assert "secret-key" not in errors
     assert [log.name for log in site.folder.glob("*.log") if "secret-key" in log.read_text()] == []
+    for seen in ('"GET /api.php" 200 ', '"POST /api.php" 413 ', '"GET /api.php" 429 ', '"GET /api.php" 502 '):
+        assert seen in written
+    assert re.search(r'"GET /api.php" 502 .* upstream=127\.0\.0\.1:[0-9]+ 502 [0-9.]+\n', written)
+    assert re.search(r'"GET /api.php" 429 .* upstream=- - -\n', written)
 
 
 def test_plain_http_only_redirects_to_https_and_validates_the_domain(site):

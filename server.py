@@ -44,6 +44,7 @@ BODY_SECONDS = 10  # for a whole body
 UPLOAD_SECONDS = 60  # for an uploaded file
 MOST_UPLOADS, MOST_OF_ONE = 4, 2  # at once, in all and of one session: each occupies memory until its response
 MOST_READ = 8 * 1024 * 1024  # bytes of an oversized body that are read; then the connection is closed
+LINGER_SECONDS = 2  # for the rest of a body that is not read
 LONGEST_WAIT = 10  # seconds in the queue, after which the client has probably timed out
 UNREAD_SECONDS = 20  # seconds after which a client that does not read a streamed response is disconnected
 
@@ -325,6 +326,21 @@ class _Exchange:
             await self._send({"type": "http.response.body", "body": b"", "more_body": True})
         await self._send({"type": "http.response.body", "body": b"" if cut else body})
 
+    async def respond_early(self, response: Response | None) -> None:
+        """Send a whole response before the body has been received, and close the connection.
+
+        What arrives shortly after it is discarded: the client, such as a proxy, would otherwise get an error while it
+        sends, and might not read the response.
+        """
+        if response is None:  # it was streamed
+            return
+        status, headers, body = response
+        await self.respond(status, [*headers, ("connection", "close")], body)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LINGER_SECONDS):
+                while (message := await self._receive())["type"] != "http.disconnect" and message.get("more_body"):
+                    pass
+
 
 def _nothing(environ: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:
     start_response(f"{environ[REFUSED] // 100} Refused", [])
@@ -422,14 +438,14 @@ class Server:
         return await exchange.read(self._limit, BODY_SECONDS) or await self._answer(exchange)
 
     async def _upload(self, exchange: _Exchange) -> Response | None:
-        if self._requests.taken >= self._requests.places:
-            return exchange.refuse(50300, close=True)
-        who = await self._requests.run(exchange.uploader)
-        if not who:  # the application refuses the request, whose body is not read
-            response = await self._answer(exchange)
-            return response and (response[0], [*response[1], ("connection", "close")], response[2])
+        has_thread = self._requests.taken < self._requests.places
+        who = await self._requests.run(exchange.uploader) if has_thread else ""
+        if not who:  # the application refuses the request without its body
+            await exchange.respond_early(await self._answer(exchange))
+            return None
         if len(self._uploads) >= MOST_UPLOADS or self._uploads.count(who) >= MOST_OF_ONE:
-            return exchange.refuse(50300, close=True)
+            await exchange.respond_early(exchange.refuse(50300))
+            return None
         self._uploads.append(who)
         try:
             return await exchange.read(self._upload_limit, UPLOAD_SECONDS) or await self._answer(exchange)

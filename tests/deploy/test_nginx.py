@@ -192,6 +192,16 @@ def test_no_log_has_a_query_because_epay_puts_the_key_there(site):
     assert re.search(r'"GET /api.php" 429 .* upstream=- - -\n', written)
 
 
+def test_a_stranger_who_uploads_is_sent_to_the_sign_in(site):
+    """The service responds before it has read the body."""
+    _up(site)
+    for _ in range(3):
+        answer = site.client.post(
+            f"{site.https}/console/claims/upload", data=bytes(5_000_000), timeout=20, allow_redirects=False
+        )
+        assert (answer.status_code, answer.headers["Location"]) == (302, "/console/login")
+
+
 def test_plain_http_only_redirects_to_https_and_validates_the_domain(site):
     proof = _up(site).folder / ".well-known" / "acme-challenge" / "token"
     proof.parent.mkdir(parents=True)

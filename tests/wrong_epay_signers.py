@@ -24,6 +24,8 @@ SENT = {
     "device": "pc",
     "Lang": "zh",
     "cid": "7",
+    "vip": "0",
+    "tier": "0",
     "param": "",
 }
 DOCUMENTED = ("pid", "type", "out_trade_no", "notify_url", "return_url", "name", "money")
@@ -57,6 +59,7 @@ TEXTS = (
     ("sign_type_signed", _with(sign_type="MD5")),
     ("sign_signed", _with(sign="")),
     ("blank_signed", joined),
+    ("zero_left_out", _without("vip", "tier")),  # PHP's empty()
     ("unsorted", lambda fields: joined(filled(fields), order=list)),
     ("unsorted", lambda fields: joined(filled(fields), order=lambda names: sorted(names, reverse=True))),
     ("sorted_otherwise", lambda fields: joined(filled(fields), order=lambda names: sorted(names, key=str.lower))),

@@ -10,7 +10,8 @@ from urllib.parse import quote
 SECRET, CALLBACK = "demo-secret", "whsec_ZGVtby1jYWxsYmFjay1zZWNyZXQtMDAwMDAwMDAwMDA="
 ENDPOINT, QUERY = "createOrder", "q=a%20b%2Fc"
 BODY = (
-    '{{"order_type":1,"cny_amount":12.50,"customer_name":" 张/三 ","merchant_order_no":"","B":"2","a1":"1","a":"4",'
+    '{{"order_type":1,"cny_amount":12.50,"customer_name":" 张/三 ","merchant_order_no":"",'
+    '"B":"2","a1":"1","a":"4","e_int":0,"e_no":false,"e_text":"0",'
     '"gatewaya_card_info":{{"card_type":"2","prov_id":null,"ok":true,"list":["x","y"]}},'
     '"api_key":"demo","timestamp":{time},"nonce":"{nonce}"}}'
 )
@@ -21,6 +22,9 @@ a1=1
 api_key=demo
 cny_amount=12.50
 customer_name= 张/三 \n\
+e_int=0
+e_no=false
+e_text=0
 gatewaya_card_info.card_type=2
 gatewaya_card_info.list.0=x
 gatewaya_card_info.list.1=y
@@ -29,7 +33,7 @@ nonce={nonce}
 order_type=1
 q=a b/c
 timestamp={time}"""
-NO_TEXTS = ("cny_amount=", "order_type=", "timestamp=", "gatewaya_card_info.ok=")
+NO_TEXTS = ("cny_amount=", "e_int=", "e_no=", "order_type=", "timestamp=", "gatewaya_card_info.ok=")
 
 
 def _exchange(*pairs):
@@ -73,8 +77,13 @@ def _later(text):
     return f"{before}timestamp={int(stamp) + 1}"
 
 
+def _without(*lines):
+    """The text without these lines."""
+    return lambda text: "\n".join(line for line in text.split("\n") if line not in lines)
+
+
 CARD = "gatewaya_card_info"
-AS_SENT = ["order_type", "cny_amount", "customer_name", "B", "a1", "a"]
+AS_SENT = ["order_type", "cny_amount", "customer_name", "B", "a1", "a", "e_int", "e_no", "e_text"]
 AS_SENT += [f"{CARD}.{name}" for name in ("card_type", "ok", "list.0", "list.1")]
 AS_SENT += ["api_key", "timestamp", "nonce", "q"]
 BRACKETS = ((".card_type", "[card_type]"), (".list.0", "[list][0]"), (".list.1", "[list][1]"), (".ok", "[ok]"))
@@ -91,6 +100,10 @@ TEXTS = (
     ("other_endpoint", _exchange(("createOrder", "orderQueryList"))),
     ("blank_signed", _exchange((EMPTY, BLANK))),
     ("blank_signed", _exchange((EMPTY, BLANK), (".ok=true", f".ok=true\n{CARD}.prov_id="))),
+    ("zero_left_out", _without("e_int=0", "e_no=false", "e_text=0")),  # PHP's empty()
+    ("zero_left_out", _without("e_int=0", "e_no=false")),  # a truth test in Python or JavaScript
+    ("zero_left_out", _without("e_int=0", "e_text=0")),  # == 0
+    ("zero_left_out", _without("e_int=0")),
     ("query_left_out", _exchange(("q=a b/c\n", ""))),
     ("unsorted", _order(*AS_SENT)),
     ("sorted_otherwise", _sort_whole),
@@ -101,8 +114,8 @@ TEXTS = (
     ("escaped", _exchange(("张/三", r"\u5f20/\u4e09"))),
     ("escaped", _exchange(("张/三", r"\u5f20\/\u4e09"), ("a b/c", r"a b\/c"))),
     ("quoted", _quoted),
-    ("boolean", _exchange(("ok=true", "ok=True"))),
-    ("boolean", _exchange(("ok=true", "ok=1"))),
+    ("boolean", _exchange(("ok=true", "ok=True"), ("no=false", "no=False"))),
+    ("boolean", _exchange(("ok=true", "ok=1"), ("no=false", "no=0"))),
     ("trimmed", _exchange((" 张/三 ", "张/三"))),
     ("time_taken_twice", _later),
     ("nesting", _exchange(*BRACKETS)),

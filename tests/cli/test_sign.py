@@ -94,7 +94,7 @@ def test_a_mistake_after_the_text_is_distinguished_from_one_in_it(name, sign, ex
 
 def test_the_source_of_each_line_and_the_left_out_values_are_shown(explained):
     explanation = explained(Mistaken(), right=True)
-    assert {"line": 14, "text": "q=a b/c", "from": "query string"} in explanation["lines"]
+    assert {"line": 17, "text": "q=a b/c", "from": "query string"} in explanation["lines"]
     assert explanation["lines"][0] == {"line": 1, "text": "createOrder", "from": "address"}
     left_out = {(leaf["path"], leaf["why"]) for leaf in explanation["left_out"]}
     assert left_out == {("merchant_order_no", "empty"), ("gatewaya_card_info.prov_id", "null")}

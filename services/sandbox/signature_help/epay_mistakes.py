@@ -43,6 +43,12 @@ _IN_TEXT = (
         fields=[steps.with_left_out("empty")],
     ),
     mistake(
+        "zero_left_out",
+        N_("fields whose value is 0 are left out, as if they were empty"),
+        N_('Leave out only empty values. PHP\'s empty() also leaves out "0": compare with "" instead.'),
+        fields=[steps.without_zeros],
+    ),
+    mistake(
         "own_query_signed",
         N_("fields of the shop's own address are part of the text"),
         N_("Verify only the fields of the notice, or use a notify_url without a query."),

@@ -170,6 +170,10 @@ def _without(*numbers: int) -> Fields:
     return step
 
 
+def without_zeros(received: Received) -> list[Leaf]:
+    return [leaf for leaf in counted(received) if leaf.text != "0"]
+
+
 DOCUMENTED = [*map(_only, DOCUMENTED_SETS)]
 LEFT_OUT = [*map(_without, range(24)), *(_without(*pair) for pair in combinations(range(12), 2))]
 SIGN_TYPE = [

@@ -75,6 +75,15 @@ MISTAKES = (
         fields=steps.BLANKS,
     ),
     mistake(
+        "zero_left_out",
+        N_("values that are 0 or false are left out, as if they were empty"),
+        N_(
+            'Leave out only null and "". PHP\'s empty() and a plain truth test also leave out 0: compare with "" '
+            "instead."
+        ),
+        fields=steps.ZEROS,
+    ),
+    mistake(
         "query_left_out",
         N_("the query parameters are not signed"),
         N_("Sign the decoded query parameters together with those of the body."),

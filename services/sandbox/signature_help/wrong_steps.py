@@ -5,11 +5,13 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import product
 from typing import Any
 
+from schemas.strict_json import Literal
 from services.sandbox.signature_help.received import ENDPOINTS, QUERY, Leaf, Received
 from services.sandbox.signature_help.recipe import Keys, Pairs, counted, in_hex
 from services.sandbox.signature_help.wrong_values import JSON_FORMS, dumped
@@ -59,6 +61,22 @@ def _without(number: int) -> Fields:
 
 BLANKS = [_with_blanks(null, empty) for null, empty in product(("", "null", "None", None), (True, False))]
 LEFT_OUT = [_without_the_three, *map(_without, range(64))]
+
+
+def _without_values(is_left_out: Callable[[Leaf], bool]) -> Fields:
+    return lambda received: [leaf for leaf in counted(received) if not is_left_out(leaf)]
+
+
+def _is_zero(leaf: Leaf) -> bool:
+    return bool(re.fullmatch(r"-?0+(\.0+)?([eE].*)?", leaf.text)) and isinstance(leaf.value, Literal)
+
+
+ZEROS = [
+    _without_values(lambda leaf: _is_zero(leaf) or leaf.value is False or leaf.text == "0"),  # PHP's empty()
+    _without_values(lambda leaf: _is_zero(leaf) or leaf.value is False),  # a truth test in most languages
+    _without_values(lambda leaf: _is_zero(leaf) or leaf.text == "0"),
+    _without_values(_is_zero),
+]
 
 # --- the order
 

@@ -14,6 +14,8 @@ MOST_SHOWN = 64  # characters of a name in a message
 _KEY = re.compile(r"[A-Za-z0-9_]+")
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+("?)|[\[\]{}]', re.DOTALL)  # a bracket, or a string with the quote at its end
 _UNSIGNABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+_SURROGATE = re.compile(r"[\ud800-\udfff]")  # half of a character beyond U+FFFF: JSON decodes a whole pair to one
+_ENCODED_SURROGATE = re.compile(rb"\xed[\xa0-\xbf]")  # such a half in UTF-8, which does not allow it
 
 
 class Malformed(ValueError):
@@ -53,6 +55,12 @@ _decoder = json.JSONDecoder(
 _lenient = json.JSONDecoder(parse_int=Literal, parse_float=Literal, parse_constant=_Constant, object_pairs_hook=_Pairs)
 
 
+def is_half(error: UnicodeDecodeError) -> bool:
+    """Return whether the bytes that are not UTF-8 are a part of one character, as in a text that is cut by bytes."""
+    is_cut = error.end - error.start > 1 or error.reason == "unexpected end of data"
+    return is_cut or bool(_ENCODED_SURROGATE.match(error.object, error.start))
+
+
 def _is_signable(value: Any, depth: int = 1) -> bool:
     """Return whether it has no control characters or lone surrogates, and at most five levels of nesting."""
     if isinstance(value, str):
@@ -77,6 +85,9 @@ def _fault(value: Any, path: str = "", depth: int = 1) -> Malformed | None:
     if isinstance(value, _Constant):
         return Malformed(N_("%(path)s: %(name)s is not a JSON value"), path=path, name=str(value))
     if isinstance(value, str):
+        if half := _SURROGATE.search(value):
+            why = N_("%(path)s: \\u%(code)s is half a character, such as an emoji cut in two: send whole characters")
+            return Malformed(why, path=path, code=f"{ord(half[0]):04x}")
         is_bad = _UNSIGNABLE.search(value)
         return Malformed(N_("%(path)s: control characters are not allowed"), path=path) if is_bad else None
     if not isinstance(value, list):
@@ -145,7 +156,8 @@ def parse(body: bytes) -> dict[str, Any]:
     try:
         text = body.decode()
     except UnicodeDecodeError as error:
-        raise Malformed(N_("the body is not UTF-8: byte %(at)s"), at=error.start) from None
+        half = N_("the body is not UTF-8: byte %(at)s begins half a character, such as an emoji cut in two")
+        raise Malformed(half if is_half(error) else N_("the body is not UTF-8: byte %(at)s"), at=error.start) from None
     try:
         value = _decoder.decode(text)
     except (ValueError, RecursionError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from flask import current_app, request
 
@@ -16,6 +16,7 @@ from gateways.upstream import read_form
 from models.tables.epay import MD5, RSA
 from runtime import Part, current
 from schemas.epay import EpayPayment, cut
+from schemas.strict_json import is_half
 from services.epay.payments import Wanted
 from services.epay.refusals import Refusal, Refused
 from services.errors import ApiError
@@ -34,11 +35,8 @@ _payments = Part(lambda: Rate(current().settings.requests_per_second, seconds=1)
 def received() -> dict[str, str]:
     """Return the fields of the form or, if it has no pid, of the query. Raises Refused."""
     request.max_content_length = MOST_BYTES
-    try:
-        fields = _form() if request.method == "POST" else {}
-        fields = fields if "pid" in fields else read_form(request.query_string)
-    except BadNotice:
-        raise Refused(Refusal.NOT_A_FORM) from None
+    fields = _form() if request.method == "POST" else {}
+    fields = fields if "pid" in fields else _read(request.query_string)
     if not fields:
         raise Refused(Refusal.NO_FIELDS)
     if any("\0" in value for value in fields.values()):  # Postgres cannot store it
@@ -49,10 +47,29 @@ def received() -> dict[str, str]:
 def _form() -> dict[str, str]:
     """Return the fields of the form. Flask reads one with parts, as PHP sends an array, but takes twice as long."""
     if not request.environ.get("CONTENT_TYPE", "").lower().startswith("multipart/form-data"):
-        return read_form(request.get_data(cache=False))
+        return _read(request.get_data(cache=False))
     if any(len(values) > 1 for _, values in request.form.lists()):
         raise Refused(Refusal.NOT_A_FORM)
     return request.form.to_dict()
+
+
+def _read(raw: bytes) -> dict[str, str]:
+    """Return the fields of a form or a query string. Raises Refused, which names a field with half a character."""
+    try:
+        return read_form(raw)
+    except BadNotice:
+        name = _half(raw)
+        raise (Refused(Refusal.HALF_CHARACTER, name=name) if name else Refused(Refusal.NOT_A_FORM)) from None
+
+
+def _half(raw: bytes) -> str:
+    """Return the name of the first field whose text is cut within a character, or ""."""
+    for name, text in parse_qsl(raw.decode("latin-1"), keep_blank_values=True, encoding="latin-1"):
+        try:
+            text.encode("latin-1").decode()
+        except UnicodeDecodeError as error:
+            return ascii(name)[1:-1] if is_half(error) else ""
+    return ""
 
 
 def _account(fields: dict[str, str]) -> Known:

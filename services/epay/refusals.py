@@ -14,6 +14,10 @@ class Refusal(Enum):
 
     NO_FIELDS = INCOMPLETE, N_("No parameters received")
     NOT_A_FORM = INCOMPLETE, N_("The parameters are not valid UTF-8, or one is repeated")
+    HALF_CHARACTER = (
+        INCOMPLETE,
+        N_("%(name)s has half a character, such as an emoji cut in two. Cut texts by characters, not by bytes"),
+    )
     NO_NUMBER = INCOMPLETE, N_("trade_no or out_trade_no is required")
     UNKNOWN_ACT = NO_SUCH_METHOD, N_("Unknown act")
     UNKNOWN_PID = AUTHENTICATION, N_("Merchant number (pid) not found or not enabled")

@@ -17,7 +17,7 @@ from gateways.config import private_key, public_key
 from gateways.epay_protocol import ambiguous
 from gateways.signatures import sign
 from models.tables.epay import EpayAccount
-from schemas.strict_json import Malformed
+from schemas.strict_json import Malformed, is_half
 from services.errors import N_
 from services.merchants import epay_accounts
 from services.sandbox.signature_help import (
@@ -53,8 +53,12 @@ def without_key(pasted: str) -> str:
 def _fields(text: str, place: str) -> list[Field]:
     try:
         pairs = parse_qsl(text, keep_blank_values=True, errors="strict")
-    except ValueError:
-        raise Malformed(N_("The parameters are not in UTF-8. Send and sign them in UTF-8, not in GBK.")) from None
+    except UnicodeDecodeError as error:
+        half = N_(
+            "A parameter has half a character, such as an emoji cut in two. Cut texts by characters, not by bytes."
+        )
+        other = N_("The parameters are not in UTF-8. Send and sign them in UTF-8, not in GBK.")
+        raise Malformed(half if is_half(error) else other) from None
     undecoded = [pair.partition("=")[2] for pair in text.split("&") if pair]
     return [Field(name, value, place, raw) for (name, value), raw in zip(pairs, undecoded, strict=True)]
 

@@ -6,6 +6,8 @@ import pytest
 
 from tests.support import NOON, Api, signed
 
+HALF = "is half a character, such as an emoji cut in two: send whole characters"
+HALF_BYTES = "begins half a character, such as an emoji cut in two"
 BOM = b"\xef\xbb\xbf"
 
 
@@ -31,6 +33,12 @@ def msg_of(answer):
         (b'{"a": {"b-c": 1}}', "a.b-c: a name may only have letters, digits and _"),
         (b'{"\\ud800": 1}', "\\ud800: a name may only have letters, digits and _"),
         (b'{"a": [1, {"b": "\\n"}]}', "a.1.b: control characters are not allowed"),
+        (b'{"a": [1, {"b": "x\\ud83d"}]}', f"a.1.b: \\ud83d {HALF}"),
+        (b'{"a": "\\ude00\\ud83d"}', f"a: \\ude00 {HALF}"),
+        (b'{"a": "\xf0\x9f\x98"}', f"the body is not UTF-8: byte 7 {HALF_BYTES}"),
+        (b'{"a": "\xe4\xbc"}', f"the body is not UTF-8: byte 7 {HALF_BYTES}"),
+        (b'{"a": "\xed\xa0\xbd"}', f"the body is not UTF-8: byte 7 {HALF_BYTES}"),
+        (b'{"a": "\xd5\xc5"}', "the body is not UTF-8: byte 7"),  # GBK
         (b'{"a": [1, NaN]}', "a.1: NaN is not a JSON value"),
         (b'{"a": {"b": {"c": {"d": {"e": {}}}}}}', "a.b.c.d.e: nested deeper than 5 levels"),
         (b'{"a":' * 100 + b'"[[["' + b"}" * 100, "a.a.a.a.a: nested deeper than 5 levels"),
@@ -46,6 +54,13 @@ def test_40000_names_the_path_of_the_fault(api, body, detail):
 def test_40000_names_a_query_parameter(api):
     refused = api.post("getPayChannels", b"", query="?category=a&category=b")
     assert msg_of(refused) == "malformed request: category: the name appears twice"
+
+
+def test_a_whole_emoji_is_accepted_as_utf_8_and_as_a_pair_of_escapes(api):
+    assert api.buy(customer_name="\U0001f600").code == 1
+    body = json.dumps(signed("createOrder", {"customer_name": "\U0001f600"})).encode()
+    assert b"\\ud83d\\ude00" in body
+    assert api.post("createOrder", body).code == 42200  # the signature holds, and only other fields are missing
 
 
 @pytest.mark.parametrize(

@@ -191,6 +191,21 @@ def test_a_field_with_a_null_character_is_refused(shop, nothing_changes):
     assert shop.mapi(name="a\0b")["code"] == -4
 
 
+@pytest.mark.parametrize("cut", ["%F0%9F%98", "%E4%BC", "%E4", "%ED%A0%BD", "%E4%BC+1"])
+@pytest.mark.parametrize("method", ["POST", "GET"])
+def test_half_a_character_is_named_with_its_field(cut, method, shop, http, nothing_changes):
+    text = f"pid={shop.pid}&name=VIP+%E4%BC%9A{cut}&money=1.00"
+    path, body = ("/mapi.php", text.encode()) if method == "POST" else (f"/mapi.php?{text}", b"")
+    refused = http(method, path, body, FORM).json
+    said = "name has half a character, such as an emoji cut in two. Cut texts by characters, not by bytes"
+    assert refused == {"code": -4, "msg": said}
+
+
+def test_gbk_is_not_taken_for_half_a_character(shop, http, nothing_changes):
+    refused = http("POST", "/mapi.php", f"pid={shop.pid}&name=%BB%E1%D4%B1".encode(), FORM).json
+    assert refused == {"code": -4, "msg": "The parameters are not valid UTF-8, or one is repeated"}
+
+
 def test_a_form_that_is_not_utf_8_is_refused(shop, nothing_changes):
     body = urlencode(shop.signed(), encoding="gbk")
     assert shop.send("POST", "/mapi.php", body.encode(), FORM).json["code"] == -4

@@ -9,7 +9,7 @@ import click
 
 from cli.output import Commands, facts, given_of, json_option, picked, show, table
 from models.tables.outbox import CALLBACK_STATES, Callback
-from services.callbacks import manual_redelivery
+from services.callbacks import manual_redelivery, redirects
 from services.console import lists, record_lists, timeline
 from services.merchants import merchant_setup
 
@@ -47,13 +47,18 @@ def one(webhook_id: str, as_json: bool) -> None:
     row = whole.callback
     view = _view(row, row.merchant.key) | {
         "body": row.body,
-        "tries": [picked(attempt, "at", "status", "milliseconds", "answer") for attempt in whole.attempts],
+        "tries": [
+            picked(attempt, "at", "status", "milliseconds", "answer")
+            | {"problem": redirects.problem(attempt.status, attempt.answer)}
+            for attempt in whole.attempts
+        ],
     }
 
     def tell(view: dict[str, Any]) -> None:
         facts({name: value for name, value in view.items() if name != "tries"})
         click.echo("\nattempts")
-        table([row | {"answer": row["answer"][:60]} for row in view["tries"]], "no attempts yet")
+        tries = [row | {"answer": row["problem"] or row["answer"][:60]} for row in view["tries"]]
+        table([{name: row[name] for name in row if name != "problem"} for row in tries], "no attempts yet")
 
     show(view, as_json, tell)
 

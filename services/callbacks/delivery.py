@@ -38,7 +38,7 @@ from models.tables.epay import EpayOrder
 from models.tables.merchant import Merchant
 from models.tables.outbox import DEAD, DELIVERED, WAITING, Callback, CallbackAttempt
 from runtime import current
-from services.callbacks import epay_notices, http
+from services.callbacks import epay_notices, http, redirects
 from services.merchants import cache
 from services.platform.worker_pool import Health, WorkerPool, claim
 from services.security import masking, vault
@@ -193,7 +193,8 @@ def _exchange(method: str, url: str, body: str, headers: dict[str, str]) -> tupl
             Deadline(TIMEOUT),
             http.send(method, url, body.encode(), headers, timeout=TIMEOUT, private_allowed=private_allowed) as answer,
         ):
-            return answer.status_code, _start_of(answer)
+            start = redirects.with_target(answer.status_code, url, answer.headers.get("Location"), _start_of(answer))
+            return answer.status_code, start[:KEPT]
     except (OSError, ValueError, HTTPError, HTTPException) as error:  # those of requests are OSErrors
         return None, masking.error(f"{type(error).__name__}: {error}")[:KEPT]
 

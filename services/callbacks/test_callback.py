@@ -9,7 +9,7 @@ import business_clock
 from models.tables.merchant import Merchant
 from models.tables.order import BUY, COMPLETED, Order
 from schemas.views import order_view
-from services.callbacks import delivery, outbox
+from services.callbacks import delivery, outbox, redirects
 from services.errors import N_, OperatorError
 
 TYPE = "test"
@@ -30,7 +30,6 @@ LATE = N_("The server did not respond within 10 seconds.")
 NO_ANSWER = N_("The server sent no valid response.")
 # The problem by HTTP status; the hundreds are for all their other statuses.
 STATUSES = {
-    300: N_("The server redirects. Redirects are not followed: enter the final address."),
     400: N_("The server rejected the callback. Check its log."),
     401: N_("The server rejected the signature. Check that it uses this merchant's callback secret."),
     403: N_("The server denied access. Check that it accepts the signature and this service's IP address."),
@@ -61,7 +60,8 @@ class Outcome:
         if self.delivered:
             return ""
         if self.status is not None:
-            return STATUSES.get(self.status) or STATUSES.get(self.status // 100 * 100, NO_ANSWER)
+            redirect = redirects.problem(self.status, self.answer)
+            return redirect or STATUSES.get(self.status) or STATUSES.get(self.status // 100 * 100, NO_ANSWER)
         late = self.milliseconds >= delivery.TIMEOUT * 1000 - 500
         return LATE if late else ERRORS.get(self.answer.partition(":")[0], NO_ANSWER)
 

@@ -38,6 +38,38 @@ def test_show_prints_the_body_and_every_attempt(flask, flask_json, api, due, sho
     assert all(text in people for text in (webhook_id, "500", "204", "not now 稍后"))
 
 
+def test_an_attempt_that_was_redirected_says_where_to_and_what_to_do(flask, flask_json, api, due, shop):
+    _complete(api)
+    shop.answers(301, "moved", headers={"Location": "https://www.shop.example/hook?token=sesame"})
+    due.callbacks()
+    webhook_id = flask_json("callback", "list")[0]["id"]
+    (attempt,) = flask_json("callback", "show", webhook_id)["tries"]
+    said = "The server redirects to https://www.shop.example/hook?token=***. Redirects are not followed: "
+    assert (attempt["status"], attempt["problem"]) == (301, f"{said}enter the final address.")
+    assert attempt["answer"] == "Location: https://www.shop.example/hook?token=***\nmoved"
+    assert said in flask("callback", "show", webhook_id).output
+
+
+@pytest.mark.parametrize(
+    ("status", "location", "problem"),
+    [
+        (302, "/login", "redirects to {url}/login."),
+        (308, "//www.shop.example/hook", "redirects to http://www.shop.example/hook."),
+        (307, "mailto:owner@shop.example", "The server redirects. "),
+        (303, None, "The server redirects. "),
+        (304, "/login", ""),
+        (500, "/login", ""),
+    ],
+)
+def test_a_redirect_is_named_with_or_without_a_usable_target(flask_json, api, due, shop, status, location, problem):
+    _complete(api)
+    shop.answers(status, "moved", headers={"Location": location} if location else None)
+    due.callbacks()
+    (attempt,) = flask_json("callback", "show", flask_json("callback", "list")[0]["id"])["tries"]
+    assert problem.format(url=shop.url.removesuffix("/demo")) in attempt["problem"]
+    assert bool(attempt["problem"]) is bool(problem)
+
+
 def test_redelivering_sends_the_same_id_and_the_same_bytes(flask, flask_json, api, due, shop):
     _complete(api)
     due.callbacks()

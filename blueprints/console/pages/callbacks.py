@@ -7,8 +7,9 @@ from functools import partial
 from typing import Any
 
 from flask import abort, redirect, render_template, request, url_for
-from flask_babel import lazy_gettext
+from flask_babel import gettext, lazy_gettext
 
+from blueprints.api.envelope import translated
 from blueprints.console import labels
 from blueprints.console.columns import Column, merchant_columns, order_link
 from blueprints.console.filters import MERCHANT, SINCE, UNTIL, Filter, choices
@@ -16,7 +17,7 @@ from blueprints.console.forms import find_or_404
 from blueprints.console.list_page import ListPage, pages_of_one
 from blueprints.console.pages.order import act_on, find_order
 from models.tables.outbox import Callback
-from services.callbacks import delivery, epay_notices
+from services.callbacks import delivery, epay_notices, redirects
 from services.console import available_actions, record_lists, timeline
 from services.merchants import merchant_setup
 from services.security import masking
@@ -27,6 +28,8 @@ EVENTS = {name: name for name in (*(f"order.{event}" for event in merchant_setup
 def _last_answer(row: Any) -> str:
     if row.last is None:
         return ""
+    if redirects.is_redirect(row.last.status):
+        return gettext("HTTP %(status)s: redirect, not followed", status=row.last.status)
     return f"HTTP {row.last.status}" if row.last.status is not None else row.last.answer
 
 
@@ -76,6 +79,12 @@ CALLBACKS = ListPage(
 pages = pages_of_one("callback", "callbacks")
 
 
+def _problem(status: int | None, answer: str) -> str:
+    """Return what to do about a redirect, in the reader's language; otherwise ""."""
+    found = redirects.problem(status, answer)
+    return translated(found) if found else ""
+
+
 def _pretty(callback: Callback) -> str:
     """Return the body for reading: JSON, or the fields of an epay notice."""
     if callback.type == epay_notices.TYPE:
@@ -94,6 +103,7 @@ def show(webhook_id: str) -> str:
         **{"pretty": _pretty(shown.callback), "error": masking.error},
         is_notice=shown.callback.type == epay_notices.TYPE,
         is_good=partial(delivery.is_delivered, shown.callback),
+        problem=_problem,
     )
 
 

@@ -31,6 +31,17 @@ def test_the_page_shows_the_callback_and_every_attempt(desk, shop, webhook_id, f
     assert "Waiting" in again
 
 
+def test_a_redirect_is_named_with_its_target_and_what_to_do(desk, api, shop, flask_json, due):
+    shop.answers(302, headers={"Location": "/hook/"})
+    completed(api)
+    due.callbacks()
+    (row,) = flask_json("callback", "list")
+    seen = desk.see(f"callback/{row['id']}").text
+    host = shop.url.removesuffix("/demo")
+    assert f"The server redirects to {host}/hook/. Redirects are not followed: enter the final address." in seen
+    assert "HTTP 302: redirect, not followed" in desk.see("callbacks/").text
+
+
 def test_it_is_redelivered_with_the_same_id(desk, shop, webhook_id, due):
     seen = desk.see(f"callback/{webhook_id}")
     (form,) = seen.actions.values()

@@ -17,6 +17,7 @@ from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+BROWSER = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
 
 
 def text_to_sign(fields: dict[str, str]) -> str:
@@ -91,10 +92,11 @@ class Shop:
         return True
 
     def post(self, path: str, fields: dict[str, str], headers: Any = None) -> Any:
-        return self.send("POST", path, urlencode(fields).encode(), FORM | (headers or {}))
+        """A form as a payer's browser sends it, unless `headers` say otherwise."""
+        return self.send("POST", path, urlencode(fields).encode(), FORM | BROWSER | (headers or {}))
 
     def get(self, path: str, fields: dict[str, str], headers: Any = None) -> Any:
-        return self.send("GET", f"{path}?{urlencode(fields)}", b"", headers)
+        return self.send("GET", f"{path}?{urlencode(fields)}", b"", BROWSER | (headers or {}))
 
     def submit(self, **changed: str | None) -> Any:
         """A payer's browser at submit.php."""

@@ -50,6 +50,7 @@ API = """
 /metrics GET
 /openapi.json GET
 /readyz GET
+/qrcode.php GET
 /submit.php GET POST
 """
 DEMO = """

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
+from hashlib import sha256
 from typing import Any
 
 from flask import Blueprint, Response, g, redirect, render_template, request, url_for
@@ -75,12 +77,18 @@ def _limit() -> Response | None:
     return page
 
 
+def _digest(script: str) -> str:
+    return b64encode(sha256(script.encode()).digest()).decode()
+
+
 @pages.after_request
 def strict(response: Response) -> Response:
     """Add the headers of a page for payers."""
     policy = POLICY
     if "style_nonce" in g:
         policy = policy.replace("style-src 'self'", f"style-src 'self' 'nonce-{g.style_nonce}'")
+    if "script" in g:  # the page is this script
+        policy = policy.replace("script-src 'self'", f"script-src 'sha256-{_digest(g.script)}'")
     if "forms_lead_away" in g:
         policy = policy.replace("form-action 'self'", "form-action https: http:")
     if "has_bridge" in g:

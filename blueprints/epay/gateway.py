@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import quote
 
-from flask import Blueprint, Response, redirect, request
+from flask import Blueprint, Response, g, redirect, request
 from marshmallow import ValidationError
 from werkzeug.exceptions import HTTPException
 
@@ -62,23 +63,37 @@ def _facts(payment: EpayOrder, account: EpayAccount) -> dict[str, Any]:
 # Payments
 
 
-def _submitted(version: int) -> Any:
+def _submitted(version: int) -> EpayOrder:
     if who := caller(request.remote_addr or ""):
         _payers().count(who)
     known, fields = requests.signed(version, from_payer=True)
-    return redirect(pay_url(payments.place(requests.payment_in(known, version, fields)).page_no), 303)
+    return payments.place(requests.payment_in(known, version, fields))
 
 
 @epay.route("/submit.php", methods=METHODS)
 def submit() -> Any:
-    """Place a payment for a payer's browser, which the shop sent here, and show its page."""
-    return _submitted(MD5)
+    """Place a payment for a payer's browser, which the shop sent here, and show its page.
+
+    Some shops' servers call this and read the page's address in the script that other platforms return. Browsers accept
+    `text/html`, and those servers any type.
+    """
+    page = pay_url(_submitted(MD5).page_no)
+    if "text/html" in request.headers.get("Accept", "").lower():
+        return redirect(page, 303)
+    g.script = f"window.location.href='.{page.removeprefix(current().settings.public_url)}';"
+    return f"<script>{g.script}</script>"
 
 
 @epay.route("/api/pay/submit", methods=METHODS)
 def submit_v2() -> Any:
-    """Do the same by version 2."""
-    return _submitted(RSA)
+    """Place a payment for a payer's browser by version 2."""
+    return redirect(pay_url(_submitted(RSA).page_no), 303)
+
+
+@epay.get("/qrcode.php")
+def qrcode() -> Any:
+    """Lead a payer to the payment page, from the address of the QR code on other platforms."""
+    return redirect(pay_url(quote(request.args.get("trade_no", ""), safe="")), 303)
 
 
 @epay.after_request

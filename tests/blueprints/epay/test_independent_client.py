@@ -12,6 +12,7 @@ from epay_sdk.exceptions import EPaySignError
 from epay_sdk.models import OrderRecord, QueryOrderRequest
 from werkzeug import Response
 
+from tests.epay_shop import BROWSER
 from tests.support import until
 
 pytestmark = pytest.mark.usefixtures("demo")
@@ -93,7 +94,7 @@ def number_on(address):
 
 
 def test_a_deposit_from_its_link_to_its_credit(service, shop, order, client):
-    page = requests.get(client.create_order_url(order), timeout=10)
+    page = requests.get(client.create_order_url(order), headers=BROWSER, timeout=10)
     trade_no = number_on(page.url)
     assert page.ok
     assert trade_no in client.create_order(order)  # by POST: the same payment
@@ -123,7 +124,9 @@ def test_a_deposit_from_its_link_to_its_credit(service, shop, order, client):
 
 
 def test_a_notice_that_is_sent_again_is_confirmed_but_credits_nothing(service, shop, order, client):
-    service.api.play(number_on(requests.get(client.create_order_url(order), timeout=10).url), "success")
+    service.api.play(
+        number_on(requests.get(client.create_order_url(order), headers=BROWSER, timeout=10).url), "success"
+    )
     until(lambda: shop.results)
     until(lambda: json.loads(service.flask("callback", "list", "--state", "delivered", "--json").stdout))
     service.flask("callback", "redeliver", "--merchant", "demo")
@@ -133,7 +136,7 @@ def test_a_notice_that_is_sent_again_is_confirmed_but_credits_nothing(service, s
 
 
 def test_a_payment_of_another_amount_is_not_paid_for_the_sdk(service, shop, order, client):
-    trade_no = number_on(requests.get(client.create_order_url(order), timeout=10).url)
+    trade_no = number_on(requests.get(client.create_order_url(order), headers=BROWSER, timeout=10).url)
     service.api.play(trade_no, "wrong_amount")
     until(lambda: "wrong_amount" in service.flask("order", "show", trade_no).stdout)
     assert shop.query(out_trade_no=NUMBER) == (True, False, "12.50")

@@ -9,6 +9,7 @@ import pytest
 from werkzeug import Response
 
 from tests.blueprints.epay.shop_requests import APIS, PAGES, SHOPS
+from tests.epay_shop import BROWSER
 from tests.pages import BACK, CASHIER, CHOOSE, FORM
 
 
@@ -55,8 +56,8 @@ def send(http, account):
     def request(site, later=(), **other):
         fields = site.shop.asks(int(account["pid"]), account["key"], site.address.rstrip("/"), **other) | dict(later)
         if site.shop.method == "POST":
-            return http("POST", site.shop.path, urlencode(fields).encode(), FORM)
-        return http("GET", f"{site.shop.path}?{urlencode(fields)}")
+            return http("POST", site.shop.path, urlencode(fields).encode(), FORM | BROWSER)
+        return http("GET", f"{site.shop.path}?{urlencode(fields)}", b"", BROWSER)
 
     return request
 

@@ -88,12 +88,9 @@ def _is_notice(values: dict[str, str]) -> bool:
 
 
 def _is_rsa(received: Received) -> bool:
-    """Return whether it is of version 2: by the gateway's address or, if it is a notice or unknown, by sign_type."""
-    if not _is_notice(received.body):
-        if _V2.fullmatch(received.path):
-            return True
-        if _V1.fullmatch(received.path):
-            return False
+    """Return whether it is signed by RSA: by its sign_type, except at an address that accepts nothing else."""
+    if not _is_notice(received.body) and _V2.fullmatch(received.path):
+        return True
     return received.auth("sign_type").upper() == "RSA"
 
 
@@ -257,14 +254,17 @@ def _checks(
         yield Sentence(_UNKNOWN_PID, False, {"pid": pid})
     if account is not None and pid != str(account.pid):
         yield Sentence(_OTHER_PID, False, {"key": account.pid})
-    wanted = "RSA" if is_rsa else "MD5"
-    if (received.auth("sign_type") or "MD5").upper() != wanted:
+    wanted = "RSA" if is_rsa else "MD5/RSA"
+    if (received.auth("sign_type") or "MD5").upper() not in wanted.split("/"):
         yield Sentence(N_("sign_type must be %(wanted)s at this address"), False, {"wanted": wanted})
     if not _is_notice(received.body) and ambiguous(received.body):
         yield Sentence(_FITS_ANOTHER, False)
     if is_rsa and not _is_notice(received.body):
         stamp = received.auth("timestamp")
-        yield time_check(stamp, now) if stamp else Sentence(N_("timestamp is missing"), False)
+        if stamp:
+            yield time_check(stamp, now)
+        elif not _V1.fullmatch(received.path):
+            yield Sentence(N_("timestamp is missing"), False)
 
 
 def _who_signed(told: Explanation, keys: Keys) -> Iterator[Sentence]:

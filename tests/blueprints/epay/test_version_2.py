@@ -105,9 +105,9 @@ def test_an_invalid_time_is_refused(timestamp, rsa_shop):
     assert rsa_shop.v2("pay/create", **rsa_shop.fields(timestamp=timestamp))["code"] == -3
 
 
-def test_each_version_has_its_addresses(rsa_shop):
-    assert rsa_shop.post("/api/pay/create", rsa_shop.signed(1)).json["code"] == -3
-    assert rsa_shop.post("/mapi.php", rsa_shop.signed(2)).json["code"] == -3
+def test_the_addresses_of_version_2_take_rsa_only(rsa_shop):
+    refused = rsa_shop.post("/api/pay/create", rsa_shop.signed(1)).json
+    assert refused == {"code": -3, "msg": "sign_type must be RSA at this address"}
 
 
 def test_without_rsa_keys_version_2_is_refused(shop, flask_json):

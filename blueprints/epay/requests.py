@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl
 
 from flask import current_app, request
 
@@ -206,6 +206,6 @@ def payment_in(known: Known, version: int, fields: dict[str, str]) -> Wanted:
     """
     loaded = _payment.load(fields)
     for name in ("notify_url", "return_url"):
-        if loaded[name] and not epay_accounts.allows(known.account, urlsplit(loaded[name]).hostname or ""):
+        if loaded[name] and not epay_accounts.allows(known.account, loaded[name]):
             raise Refused(Refusal.HOST_NOT_ALLOWED, name=name)
     return Wanted(known=known, version=version, **loaded | {"name": cut(loaded["name"])})

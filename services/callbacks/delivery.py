@@ -39,7 +39,7 @@ from models.tables.merchant import Merchant
 from models.tables.outbox import DEAD, DELIVERED, WAITING, Callback, CallbackAttempt
 from runtime import current
 from services.callbacks import epay_notices, http, redirects
-from services.merchants import cache
+from services.merchants import cache, epay_accounts
 from services.platform.worker_pool import Health, WorkerPool, claim
 from services.security import masking, vault
 from services.security.signing import sign_webhook
@@ -98,7 +98,7 @@ def deliver(callback: Callback) -> bool:
     """Send a claimed callback once and record the attempt; return whether it was delivered quickly."""
     at, started = business_clock.now(), time.monotonic()
     if callback.type == epay_notices.TYPE:
-        status, answer = _exchange("GET", address_of(callback), "", {})
+        status, answer = _notify(callback)
     else:
         status, answer = send(callback.merchant, callback.webhook_id, callback.body)
     took, delivered = time.monotonic() - started, is_delivered(callback, status, answer)
@@ -146,18 +146,35 @@ def callback_url(merchant: Merchant) -> str:
     return urljoin(current().settings.public_url, merchant.callback_url) if merchant.callback_url else ""
 
 
-def address_of(callback: Callback) -> str:
-    """Return the address of a callback's next attempt; that of an epay notice has the signature. Empty without one."""
-    if callback.type != epay_notices.TYPE:
-        return callback_url(callback.merchant)
-    account = cache.by_id(callback.merchant_id).account  # it is never deleted
-    return epay_notices.address(account, _payment_of(callback), callback.body, callback.attempts)
-
-
 def _payment_of(notice: Callback) -> EpayOrder:
     payment = EpayOrder.of_order(notice.order_id)
     assert payment is not None  # it is never deleted
     return payment
+
+
+def why_unsent(callback: Callback) -> str:
+    """Return the reason why a callback cannot be sent, and what to do; empty if it can.
+
+    The shop of an epay payment may have left the host that it named. Then nothing is signed for it.
+    """
+    merchant = callback.merchant
+    if callback.type != epay_notices.TYPE:
+        return "" if merchant.callback_url else f"{merchant.key} has no callback_url: set one first"
+    if epay_accounts.allows(cache.by_id(merchant.id).account, _payment_of(callback).notify_url):
+        return ""
+    return (
+        "the host of notify_url is not in the list of allowed hosts: "
+        f"allow it first (orders epay set {merchant.key} --host)"
+    )
+
+
+def _notify(callback: Callback) -> tuple[int | None, str]:
+    """Send the notice of an epay order, signed; return as `send`."""
+    if why := why_unsent(callback):
+        return None, why
+    account = cache.by_id(callback.merchant_id).account  # it is never deleted
+    url = epay_notices.address(account, _payment_of(callback), callback.body, callback.attempts)
+    return _exchange("GET", url, "", {})
 
 
 def destination_of(callback: Callback) -> str:

@@ -10,29 +10,21 @@ from models.db.writer import transaction
 from models.tables.merchant import Merchant
 from models.tables.order import Order
 from models.tables.outbox import CALLBACK_STATES, WAITING, Callback
-from services.callbacks import epay_notices
+from services.callbacks import delivery
 from services.errors import N_, OperatorError
-
-
-def why_not_redeliver(callback: Callback) -> str:
-    """Return the reason not to send it again, or ""."""
-    merchant = callback.merchant
-    if merchant.callback_url or callback.type == epay_notices.TYPE:
-        return ""
-    return f"{merchant.key} has no callback_url: set one first"
 
 
 def redeliver(webhook_id: str) -> int:
     """Make one callback due again. Raises OperatorError if it does not exist or its merchant has no callback URL."""
     callback = Callback.get_or_none(Callback.webhook_id == webhook_id)
-    if callback is not None and (why := why_not_redeliver(callback)):
+    if callback is not None and (why := delivery.why_unsent(callback)):
         raise OperatorError(why)
     return _due_again(Callback.webhook_id == webhook_id)
 
 
 def redeliver_of(order: Order) -> int:
     """Make the callbacks of an order due again; return their number. Raises OperatorError if none can be sent."""
-    refusals = {each.id: why_not_redeliver(each) for each in Callback.select().where(Callback.order == order)}
+    refusals = {each.id: delivery.why_unsent(each) for each in Callback.select().where(Callback.order == order)}
     if refusals and all(refusals.values()):
         raise OperatorError(next(iter(refusals.values())))
     return _due_again(Callback.id.in_([number for number, why in refusals.items() if not why]))

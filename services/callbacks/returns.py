@@ -43,8 +43,7 @@ def _url(order: Order, payment: EpayOrder | None) -> str:
     known = cache.by_id(order.merchant_id)
     if payment is None or not payment.return_url:
         return "" if AMBIGUOUS.search(order.merchant_order_no) else str(known.page.return_url)
-    host = urlsplit(payment.return_url).hostname or ""
-    return payment.return_url if epay_accounts.allows(known.account, host) else ""
+    return payment.return_url if epay_accounts.allows(known.account, payment.return_url) else ""
 
 
 def _signed(order: Order) -> dict[str, str | int]:

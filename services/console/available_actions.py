@@ -10,7 +10,7 @@ from models.tables.ledger import AVAILABLE
 from models.tables.order import CANCELLED, COMPLETED, CONFIRMED, PAID, PENDING, Order, PaymentException
 from models.tables.outbox import Callback
 from models.tables.payout_batch import PayoutBatchLine
-from services.callbacks import manual_redelivery, previews
+from services.callbacks import delivery, previews
 from services.callbacks.outbox import Outgoing
 from services.channels.calls import driver_of
 from services.ledger import postings
@@ -149,7 +149,7 @@ def _settle(order: Order) -> Iterator[Action]:
 
 def _redeliver(order: Order) -> Iterator[Action]:
     every = Callback.select().where(Callback.order == order).order_by(Callback.id)
-    told = [callback for callback in every if not manual_redelivery.why_not_redeliver(callback)]
+    told = [callback for callback in every if not delivery.why_unsent(callback)]
     for callback in told:
         yield of_callback(callback)[0]
     if len(told) > 1:
@@ -162,7 +162,7 @@ def _state(callback: Callback) -> str:
 
 def of_callback(callback: Callback) -> list[Action]:
     """Return the actions that an operator may perform on a callback now."""
-    if manual_redelivery.why_not_redeliver(callback):
+    if delivery.why_unsent(callback):
         return []
     return [Action("redeliver", callback.state, callback=callback, state=_state(callback))]
 

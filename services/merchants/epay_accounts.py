@@ -10,6 +10,7 @@ from hashlib import sha256
 from typing import Any
 from urllib.parse import urlsplit
 
+import requests
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 from peewee import fn
@@ -32,6 +33,7 @@ MOST_HOSTS = 20
 Types = dict[str, list[tuple[int, str]]]  # epay's type -> (channel id, payment method)
 _TYPE = re.compile(r"[A-Za-z0-9_-]{1,32}")
 _HOST = re.compile(r"(\*\.)?([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+_NOT_IN_NAMES = re.compile(r"[\x00-\x7f](?<![A-Za-z0-9.-])")
 _BITS = 2048
 
 
@@ -61,14 +63,31 @@ def _hosts(given: Iterable[str]) -> str:
 def _host(text: str) -> str:
     try:
         host = (urlsplit(text).hostname if "://" in text else text) or ""
-        host = host.lower().encode("idna").decode() if not host.isascii() else host.lower()
-    except (ValueError, UnicodeError):
+        below = "*." if host.startswith("*.") else ""
+        host = below + _called(host.removeprefix("*."))
+    except ValueError:
         host = ""
     if len(host) > 253 or not _HOST.fullmatch(host):
         raise OperatorError(
             N_("%(given)s is not a host name such as shop.example or *.shop.example."), "hosts", given=text[:100]
         )
     return host
+
+
+def _called(host: str) -> str:
+    """Return the one form of a host name: as notices are sent to it, in ASCII, lower case, without a dot at its end.
+
+    `requests` maps international names as browsers do. Python's own codec has older rules, by which `straße.example`
+    would be compared as another server than the one that is called.
+
+    Raises:
+        ValueError: it is not a host name.
+    """
+    if not host.isascii():
+        if _NOT_IN_NAMES.search(host):
+            raise ValueError("not a host name")
+        host = urlsplit(str(requests.Request("GET", f"http://{host}/").prepare().url)).hostname or ""
+    return host.lower().removesuffix(".")
 
 
 def settings_of(account: EpayAccount) -> dict[str, str]:
@@ -80,12 +99,15 @@ def settings_of(account: EpayAccount) -> dict[str, str]:
     }
 
 
-def allows(account: EpayAccount, host: str) -> bool:
-    """Return whether the account allows addresses at this host.
+def allows(account: EpayAccount, address: str) -> bool:
+    """Return whether the account allows the host of this address.
 
     A name with any other character is refused: browsers read `evil.example\\.shop.example` as `evil.example`.
     """
-    host = host.lower()
+    try:
+        host = _called(urlsplit(address).hostname or "")
+    except ValueError:
+        return False
     return bool(_HOST.fullmatch(host)) and any(
         host.endswith(allowed[1:]) if allowed.startswith("*.") else host == allowed
         for allowed in account.hosts.split(",")

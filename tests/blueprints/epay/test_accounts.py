@@ -92,6 +92,25 @@ def test_while_two_keys_are_valid_the_notice_is_repeated_with_the_other(shop, ap
         ("shop.example", "https://shop.example.evil.example/", False),
         ("https://shop.example/path", "https://shop.example/n", True),
         ("店铺.example", "https://xn--hxtq42j.example/n", True),
+        ("例子.com", "https://例子.com/n", True),
+        ("例子.com", "https://XN--FSQU00A.com./n", True),
+        ("xn--fsqu00a.com", "https://例子.com:8443/n?a=1", True),
+        ("XN--FSQU00A.COM.", "https://例子.com/n", True),
+        ("https://例子.com/path", "https://例子.COM/n", True),
+        ("例子.com", "https://例子。com/n", False),  # no notice could be sent there
+        ("*.例子.com", "https://www.例子.com/n", True),
+        ("*.例子.com", "https://店铺.xn--fsqu00a.com/n", True),
+        ("*.例子.com", "https://例子.com/n", False),
+        ("例子.com", "https://例孑.com/n", False),
+        ("例子.com", "https://例子.com.evil.example/n", False),
+        ("*.例子.com", "https://evil.example\\.例子.com/n", False),
+        ("bücher.example", "https://BÜCHER.example/n", True),
+        ("strasse.example", "https://straße.example/n", False),  # another server than strasse.example
+        ("straße.example", "https://xn--strae-oqa.example/n", True),
+        ("shop.example", "https://shop.example./n", True),
+        ("shop.example.", "https://shop.example/n", True),
+        ("shop.example", "https://shop.example../n", False),
+        ("shop.example", "https://ＳＨＯＰ.example/n", False),
         ("127.0.0.1", "http://127.0.0.1/n", True),
     ],
 )
@@ -104,6 +123,17 @@ def test_addresses_are_at_allowed_hosts(field, allowed, url, accepted, http, web
     )
     answer = shop.mapi(**{"return_url": shop.notify_url, field: url})
     assert (answer["code"] == 1) is accepted, answer
+
+
+def test_a_host_is_listed_once_in_whatever_form_it_is_given(flask):
+    names = ("例子.com", "xn--fsqu00a.com", "XN--FSQU00A.COM.")
+    flask("epay", "enable", "demo", *(part for name in names for part in ("--host", name)))
+    assert flask("epay", "show", "demo").output.count("xn--fsqu00a.com") == 1
+
+
+@pytest.mark.parametrize("host", ["例子..com", "*.*.例子.com", "例子.com/a", "例_子.com", "\u200d.com", "例" * 64])
+def test_an_invalid_international_host_is_refused(host, refuses, nothing_changes):
+    assert "is not a host name" in refuses("epay", "enable", "demo", "--host", host)
 
 
 @pytest.mark.parametrize("host", ["", " ", "a b", "*", "*.", "shop..example", "-a.example", "a/b", "http://", "x" * 64])

@@ -91,16 +91,14 @@ MEANINGS: dict[str, Meaning] = {
     "NewOrder.order_type": _in(_TYPE_IN, 2),
     "BuyOrder.order_type": _in(_TYPE_IN, 1),
     "NewOrder.cny_amount": _in(
-        'The amount with at most two decimals. Send it as a text, such as "100.00"; a number is '
-        "accepted too. The channel can have narrower limits. A withdrawal needs sufficient balance "
-        "(40901).",
+        'The amount with at most two decimals, as a text such as "100.00". The channel can have narrower limits. '
+        "A withdrawal needs sufficient balance (40901).",
         "100.00",
         40901,
         unit=YUAN,
     ),
     "BuyOrder.cny_amount": _in(
-        'The amount with at most two decimals. Send it as a text, such as "100.00"; a number is '
-        "accepted too. The channel can have narrower limits.",
+        'The amount with at most two decimals, as a text such as "100.00". The channel can have narrower limits.',
         "100.00",
         unit=YUAN,
     ),
@@ -335,6 +333,35 @@ MEANINGS: dict[str, Meaning] = {
         "v1,LJAHTsV9nc1EfiDG3mLI4r7qjECIOB0W0jvD9mE/Hys=",
         pattern="^v1,[A-Za-z0-9+/]{43}=( v1,[A-Za-z0-9+/]{43}=)*$",
     ),
+}
+
+
+# Each object of a body or a response, by its class.
+SCHEMAS = {
+    "SignedBuyOrder": N_("A deposit"),
+    "SignedSellOrder": N_("A withdrawal through gateway_b or gateway_c"),
+    "SignedGatewayASellOrder": N_("A withdrawal through gateway_a"),
+    "PersonalData": N_("The owner of the settlement card"),
+    "CardInfo": N_("The settlement card that receives the money"),
+    "CreatedBuyOrder": N_("A new deposit"),
+    "CreatedSellOrder": N_("A new withdrawal"),
+    "Account": N_("A payout account when the order was created"),
+    "AccountWithText": N_("A payout account with a text to show"),
+    "SignedOrderDetailQuery": N_("One of three parameters, by their priority"),
+    "SignedOrderListQuery": N_("A page of the list, and its filters"),
+    "OrderView": N_("An order, in queries and callbacks"),
+    "OrderPage": N_("One page of orders"),
+    "OptionalAuth": N_("The four signing parameters, here or in the query string"),
+    "Channel": N_("A channel"),
+    "ChannelList": N_("The channels that you can use"),
+    "Region": N_("A province, city or district"),
+    "Province": N_("A province with its cities by name"),
+    "City": N_("A city with its districts by name"),
+    "PaymentState": N_("The state of a payment page"),
+    "Health": N_("The version of the running service"),
+    "Readiness": N_("The result of each check"),
+    "NoticeRefused": N_("The response to a rejected notice, if the channel expects JSON"),
+    "Event": N_("A callback"),
 }
 
 

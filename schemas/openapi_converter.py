@@ -2,46 +2,50 @@
 
 from __future__ import annotations
 
-import inspect
-import re
 from typing import Any
 
 from apispec.ext.marshmallow import MarshmallowPlugin
 from apispec.ext.marshmallow.openapi import OpenAPIConverter
 from marshmallow import Schema, fields, validate
 
-from schemas.field_descriptions import meaning_of
-from schemas.fields import MOST_FEN, NOT_BLANK, Request, Text, Whole, Yuan
+from schemas.field_descriptions import SCHEMAS, meaning_of
+from schemas.fields import MOST_FEN, NOT_BLANK, Text, Whole, Yuan
 from schemas.gateway_a import DATED, PersonalData, date
-from schemas.queries import BY, OrderDetailQuery, OrderListQuery
+from schemas.messages import N_
+from schemas.queries import OrderDetailQuery, OrderListQuery
+from schemas.signature_fields import AUTH
 from schemas.views import DecimalText, View
 
 CONTROL = r"\x00-\x1f\x7f-\x9f"
 PATTERNS = {
     Text: f"^[^{CONTROL}]*$",
-    Yuan: r"^(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?$",
+    Yuan: r"^([1-9][0-9]{0,12}(\.[0-9]{1,2})?|0\.(0[1-9]|[1-9][0-9]?))$",
     DecimalText: r"^-?[0-9]+\.[0-9]{2}$",
 }
-RANGES = {(1, 2): "^0*[12]$", (1, 100): "^0*([1-9][0-9]?|100)$"}
 FILLED = rf"^[^{CONTROL}]*[^\s{CONTROL}][^{CONTROL}]*$"
 DATE = "^[0-9]{4}(0[1-9]|1[0-2])(0[1-9]|[12][0-9]|3[01])$"
-TYPES = {Text: "string", Whole: "integer", Yuan: "number", DecimalText: "string", fields.Function: "string"}
+TYPES = {Text: "string", Whole: "integer", Yuan: "string", DecimalText: "string", fields.Function: "string"}
 
-FIRST_PAGE = {"anyOf": [{"enum": [1, "", None]}, {"type": "string", "pattern": "^0*1$"}]}
-EMPTY = ["", None]  # values of an optional field that count as absent
-
-# Rules between the fields of a schema. They use `not`, which code generators ignore: from `oneOf` or `anyOf` a
-# generator makes a union of types, and loses the object's own fields.
-RULES: dict[type[Schema], dict[str, Any]] = {
-    PersonalData: {"not": {"properties": {"cert_validity_type": {"const": DATED}, "cert_end_date": {"enum": EMPTY}}}},
-    OrderDetailQuery: {"not": {"properties": {name: {"enum": EMPTY} for name in BY}}},  # at least one has a value
-    OrderListQuery: {
-        "not": {
-            "required": ["page", "before"],
-            "properties": {"page": {"not": FIRST_PAGE}, "before": {"not": {"enum": EMPTY}}},
-        }
-    },
+# What a field of a request accepts in addition to its type. A union of types would be exact, but generators make
+# classes of it that do not compile, or that nobody can use: so the schema has the recommended form only.
+ALSO = {
+    Whole: N_("A text of ASCII digits is accepted too."),
+    Yuan: N_("A number is accepted too."),
 }
+ABSENT = N_("null or an empty text counts as absent.")
+
+# Rules between the fields of a schema, in keywords that code generators ignore: with `not` they fail, and from `oneOf`
+# or `anyOf` they make a union of types, and lose the object's own fields.
+RULES: dict[type[Schema], dict[str, Any]] = {
+    PersonalData: {
+        "if": {"properties": {"cert_validity_type": {"const": DATED}}},
+        "then": {"dependentRequired": {"cert_validity_type": ["cert_end_date"]}},  # `required` alone fails a linter
+    },
+    OrderDetailQuery: {"minProperties": len(AUTH) + 1},  # at least one of the three
+    OrderListQuery: {"dependentSchemas": {"before": {"properties": {"page": {"maximum": 1}}}}},
+}
+INT32 = 2**31 - 1
+LEFT_OUT = ("readOnly", "default")
 
 
 def _text_pattern(field: Text) -> str:
@@ -54,25 +58,18 @@ def _text_pattern(field: Text) -> str:
     return f"^{patterns[0].removesuffix(chr(92) + 'Z')}$" if patterns else PATTERNS[Text]
 
 
-def _digits(low: int, high: int) -> str:
-    """Return the pattern of an integer as text: exact for the ranges in `RANGES`, otherwise by the number of digits."""
-    return RANGES.get((low, high)) or f"^0*[{low}-9][0-9]{{0,{len(str(high)) - 1}}}$"
-
-
 def _kind(self: OpenAPIConverter, field: fields.Field[Any], *, ret: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
     """Return a field's constraints in addition to its type: plain bounds, texts of numbers, no control characters."""
     if isinstance(field, Whole):
         if field.low == field.high:  # distinguishes the alternatives of one body
-            del ret["type"]
-            return {"oneOf": [{"type": "integer", "const": field.low}, {"type": "string", "const": str(field.low)}]}
-        text = {"type": ["integer", "string"], "maxLength": 19, "pattern": _digits(field.low, field.high)}
-        return {**text, "minimum": field.low, "maximum": field.high}
+            return {"enum": [field.low]}
+        return {"minimum": field.low, "maximum": field.high}
     if isinstance(field, Yuan):
-        text = {"type": ["number", "string"], "pattern": PATTERNS[Yuan]}
-        return {**text, "maxLength": 40, "exclusiveMinimum": 0, "maximum": MOST_FEN // 100}
+        return {"pattern": PATTERNS[Yuan], "x-range": ["0.01", f"{MOST_FEN // 100 - 1}.99"]}
     if isinstance(field, Text):
         if any(isinstance(check, validate.Email) for check in field.validators):
-            return {"format": "email"}
+            # Not a plain `format`: pydantic would need another package for it.
+            return {"if": {"type": "string"}, "then": {"format": "email"}}
         if "enum" in ret:
             return {}
         return {"pattern": _text_pattern(field)} | ({"minLength": 1} if field.required else {})
@@ -81,52 +78,52 @@ def _kind(self: OpenAPIConverter, field: fields.Field[Any], *, ret: dict[str, An
     return {"type": "string", "const": field.constant} if isinstance(field, fields.Constant) else {}
 
 
-def _or_absent(shape: dict[str, Any]) -> dict[str, Any]:
-    """Allow null and "" in an optional field of a body, which count as absent. Only its description has its default.
-
-    Generators make a field with `default` a required one.
-    """
-    if "type" not in shape:
-        return shape
-    types = [shape["type"]] if isinstance(shape["type"], str) else shape["type"]
-    more: dict[str, Any] = {"type": [*dict.fromkeys([*types, "string", "null"])]}
-    if "enum" in shape:
-        more["enum"] = [*shape["enum"], *EMPTY]
-    if "pattern" in shape and not re.search(shape["pattern"], ""):
-        more["pattern"] = f"^$|{shape['pattern']}"
-    if "format" in shape:
-        more |= {"if": {"type": "string", "minLength": 1}, "then": {"format": shape["format"]}}
-    return {name: value for name, value in shape.items() if name not in ("format", "default")} | more
-
-
 def _in_words(schema: Schema, name: str, shape: dict[str, Any]) -> dict[str, Any]:
     """Add a field's meaning; a field of a response also gets the bounds of its meaning."""
     meaning = meaning_of(name, *(owner.__name__ for owner in type(schema).__mro__))
-    return meaning.words() | shape | (meaning.bounds if isinstance(schema, View) else {})
+    if isinstance(schema, View):
+        return meaning.words() | shape | meaning.bounds
+    field = schema.fields[name]
+    also = [text for kind, text in ALSO.items() if isinstance(field, kind)]
+    words = "\n\n".join([meaning.text, *also, *([] if field.required else [ABSENT])])
+    return meaning.words() | shape | {"description": words}
+
+
+def sized(part: Any) -> Any:
+    """Return a part of the document in which each integer that can exceed 32 bits has the format int64.
+
+    Without a format, generators make an int of 32 bits, which overflows at 21,474,836.47 yuan.
+    """
+    if isinstance(part, list):
+        return [sized(each) for each in part]
+    if not isinstance(part, dict):
+        return part
+    whole = {name: sized(each) for name, each in part.items()}
+    types = part.get("type")
+    if types == "integer" or (isinstance(types, list) and "integer" in types):
+        largest = max(part.get("enum", [part.get("maximum", INT32 + 1)]))
+        whole |= {"format": "int64"} if largest > INT32 else {}
+    return whole
 
 
 class Converter(OpenAPIConverter):
-    """Schemas as objects: responses are complete, requests may leave optional fields empty."""
+    """Schemas as objects: responses are complete, requests have the recommended type of each field."""
 
     def schema2jsonschema(self, schema: Any) -> dict[str, Any]:
         """Return one schema's object, with the rules between its fields."""
         shape = super().schema2jsonschema(schema)  # type: ignore[no-untyped-call]
-        properties = shape["properties"]
-        shape["description"] = (inspect.getdoc(type(schema)) or "").split("\n")[0]
+        shape["description"] = SCHEMAS[type(schema).__name__]
         if isinstance(schema, View):
             del shape["additionalProperties"]  # a later version may add fields
-            shape["required"] = list(properties)
-            shape["properties"] = {
-                name: {key: value for key, value in each.items() if key not in ("readOnly", "default")}
-                for name, each in properties.items()
-            }
-        elif isinstance(schema, Request):
-            optional = set(properties) - set(shape.get("required", ()))
-            properties.update({name: _or_absent(properties[name]) for name in optional})
+            shape["required"] = list(shape["properties"])
         for checked_by, rule in RULES.items():
             if isinstance(schema, checked_by):
                 shape.update(rule)
-        shape["properties"] = {name: _in_words(schema, name, each) for name, each in shape["properties"].items()}
+        # `readOnly` is no news in a response, and generators make a field with `default` a required one.
+        shape["properties"] = {
+            name: {key: value for key, value in _in_words(schema, name, each).items() if key not in LEFT_OUT}
+            for name, each in shape["properties"].items()
+        }
         return shape
 
 

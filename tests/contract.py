@@ -17,6 +17,7 @@ from werkzeug.routing import Map
 from blueprints.console import PREFIX
 from blueprints.openapi.document import document
 from blueprints.openapi.operations import JSON, LEFT_OUT, OPERATIONS
+from blueprints.openapi.responses import HEADERS
 from web import register
 
 OPERATION = {(each.route, each.method): each.name for each in OPERATIONS}
@@ -78,7 +79,7 @@ def _body_of(name: str, status: str, media: str) -> jsonschema_rs.Draft202012Val
 
 @cache
 def _header_of(name: str) -> jsonschema_rs.Draft202012Validator:
-    return _validator(_whole()["components"]["headers"][name]["schema"])
+    return _validator(HEADERS[name]["schema"])
 
 
 def _faults(validator: jsonschema_rs.Draft202012Validator, value: Any, where: str) -> list[str]:
@@ -94,11 +95,10 @@ def _number(text: str) -> Any:
 
 def _header_faults(known: dict[str, Any], headers: dict[str, str]) -> list[str]:
     named = {name.lower(): name for name in known}
-    described = _whole()["components"]["headers"]
     faults = [f"the header {name} is not in the document" for name in headers if name not in named.keys() | FRAMING]
-    faults += [f"no {name}" for low, name in named.items() if described[name].get("required") and low not in headers]
+    faults += [f"no {name}" for low, name in named.items() if HEADERS[name].get("required") and low not in headers]
     for low in named.keys() & headers.keys():
-        kind = described[named[low]]["schema"]["type"]
+        kind = HEADERS[named[low]]["schema"]["type"]
         value = _number(headers[low]) if kind == "integer" else headers[low]
         faults += _faults(_header_of(named[low]), value, f"{low} ")
     return faults

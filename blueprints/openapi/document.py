@@ -7,16 +7,17 @@ from typing import Any
 
 from apispec import APISpec
 from flask import Flask
+from flask_babel import gettext
 from marshmallow import Schema
 from werkzeug.routing import Rule
 
 import settings
 from blueprints.openapi.examples import example_of
 from blueprints.openapi.operations import FORM, JSON, OPERATIONS, TAGS, Operation
-from blueprints.openapi.responses import ELSEWHERE, FAILURE, HEADERS, failure, refusals, responses
+from blueprints.openapi.responses import ELSEWHERE_ONLY, FAILURE, HEADERS, elsewhere, failure, responses
 from blueprints.openapi.webhooks import webhooks
 from schemas.field_descriptions import meaning_of
-from schemas.openapi_converter import OpenApiPlugin
+from schemas.openapi_converter import OpenApiPlugin, sized
 from services.errors import ERRORS, N_
 
 # The introduction, by paragraphs; the second part is for tools only and not on the reference page.
@@ -37,16 +38,23 @@ ABOUT = (
     N_("An unknown path returns 40404, and an unsupported method 40500, in the same envelope."),
 )
 FOR_TOOLS = (
-    "Every `/merchant/...` request is signed. The string to sign is UTF-8 lines joined by a line feed. The first line "
-    "is the name of the endpoint, such as `createOrder`. Then follows `path=value` for every field except `signature`, "
-    "sorted by the bytes of the path. Nested names are joined by a dot (`gatewaya_card_info.card_no`), list items by "
-    "their index. null and empty texts are left out. A number is signed as it is written in the JSON. "
-    "`/docs/signing.md` has an example, `/docs/errors.md` the action for each code.",
-    "A field has `x-unit`, a decimal text also `x-range`. In a request, `x-error-codes` lists the codes of an invalid "
-    "value.",
-    "Each code has an `x-action` in `components/examples`, for createOrder: `same-key` (retry with the same "
-    "Idempotency-Key), `new-key` (retry with a new one) or `no-retry`. `x-elsewhere` has the responses of unknown "
-    "paths and methods.",
+    N_(
+        "Every `/merchant/...` request is signed. The string to sign is UTF-8 lines joined by a line feed. The first "
+        "line is the name of the endpoint, such as `createOrder`. Then follows `path=value` for every field except "
+        "`signature`, sorted by the bytes of the path. Nested names are joined by a dot "
+        "(`gatewaya_card_info.card_no`), list items by their index. null and empty texts are left out. A number is "
+        "signed as it is written in the JSON. `/docs/signing.md` has an example, `/docs/errors.md` the action for each "
+        "code."
+    ),
+    N_(
+        "A field has `x-unit`, a decimal text also `x-range`. In a request, `x-error-codes` lists the codes of an "
+        "invalid value."
+    ),
+    N_(
+        "Each code has an `x-action` in `components/examples`, for createOrder: `same-key` (retry with the same "
+        "Idempotency-Key), `new-key` (retry with a new one) or `no-retry`. `x-elsewhere` has the responses of unknown "
+        "paths and methods."
+    ),
 )
 # The shapes of request headers, which have no schema.
 TAKEN = {
@@ -76,15 +84,19 @@ class _Document:
             settings.VERSION,
             "3.1.0",
             [self.plugin],
-            info={"description": "\n\n".join((*ABOUT, *FOR_TOOLS)), "license": {"name": "MIT", "identifier": "MIT"}},
+            info={
+                "description": "\n\n".join((*ABOUT, *FOR_TOOLS)),
+                "contact": {"name": settings.NAME, "url": site_url},
+                "license": {"name": "MIT", "identifier": "MIT"},
+            },
             servers=[{"url": site_url}],
             tags=[{"name": name, "description": about} for name, about in TAGS.items()],
             security=[],  # OpenAPI has no scheme for a signature in the body
         )
         self.spec.components.schema("Failure", FAILURE)
-        for name, header in HEADERS.items():
-            self.spec.components.header(name, header)
-        for code in ERRORS:
+        for name in (each for each in HEADERS if each not in ELSEWHERE_ONLY):
+            self.spec.components.header(name, HEADERS[name])
+        for code in (each for each in ERRORS if str(each) not in ELSEWHERE_ONLY):
             self.spec.components.example(str(code), failure(code))
         assert self.plugin.converter is not None
         self.converter = self.plugin.converter
@@ -138,7 +150,12 @@ class _Document:
     def add(self, operation: Operation, app: Flask) -> None:
         """Add an operation under its path in the app."""
         (rule,) = app.url_map.iter_rules(operation.route)
-        content: dict[str, Any] = {"operationId": operation.name, "summary": operation.about, "tags": [operation.tag]}
+        content: dict[str, Any] = {
+            "operationId": operation.name,
+            "summary": operation.about,
+            "description": f"{operation.about}\n\n{TAGS[operation.tag]}",
+            "tags": [operation.tag],
+        }
         content["parameters"] = self._parameters(operation, rule)
         if operation.body or operation.form:
             content["requestBody"] = self._body(operation)
@@ -147,15 +164,33 @@ class _Document:
         self.spec.path(re.sub(r"<(?:[^>:]+:)?([^>]+)>", r"{\1}", rule.rule), operations={operation.method: content})
 
     def whole(self) -> dict[str, Any]:
-        """Return the complete document."""
+        """Return the complete document in English."""
         self.spec.options["webhooks"] = webhooks(self.converter, self.spec.components.schemas)
-        self.spec.options["x-elsewhere"] = refusals({*ELSEWHERE})
-        return self.spec.to_dict()
+        self.spec.options["x-elsewhere"] = elsewhere()
+        return sized(self.spec.to_dict())
+
+
+# A text of the document has paragraphs, or the lines of a list of codes.
+_LINE = re.compile(r"^(- [0-9]+ )?(.+)$", re.MULTILINE)
+
+
+def _translated(part: Any) -> Any:
+    """Return a part of the document with its summaries and descriptions in the reader's language."""
+    if isinstance(part, list):
+        return [_translated(each) for each in part]
+    if not isinstance(part, dict):
+        return part
+    return {
+        name: _LINE.sub(lambda line: (line[1] or "") + gettext(line[2]), each)
+        if name in ("summary", "description") and isinstance(each, str)
+        else _translated(each)
+        for name, each in part.items()
+    }
 
 
 def document(app: Flask, site_url: str) -> dict[str, Any]:
-    """The OpenAPI 3.1 document of an app whose blueprints are all registered."""
+    """The OpenAPI 3.1 document of an app whose blueprints are all registered, in the reader's language."""
     made = _Document(site_url)
     for operation in OPERATIONS:
         made.add(operation, app)
-    return made.whole()
+    return _translated(made.whole())

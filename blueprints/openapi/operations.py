@@ -30,11 +30,11 @@ SIGNED = (
 ORDERS, PAYMENT, REGIONS, SERVICE = N_("Orders"), N_("Payment page and notices"), N_("Regions"), N_("Service")
 CALLBACKS = "Callbacks"
 TAGS = {
-    ORDERS: "Signed requests of merchants.",
-    REGIONS: "Provinces, cities and districts, without a signature.",
-    PAYMENT: "For payers' browsers and for channels.",
-    SERVICE: "For operators' tools and for developers.",
-    CALLBACKS: "Signed requests of the service to merchants.",
+    ORDERS: N_("Signed requests of merchants."),
+    REGIONS: N_("Provinces, cities and districts, without a signature."),
+    PAYMENT: N_("For payers' browsers and for channels, without a signature."),
+    SERVICE: N_("For operators' tools and for developers, without a signature."),
+    CALLBACKS: N_("Signed requests of the service to merchants."),
 }
 
 # How the routes begin that are not part of the API: files of pages, the documentation, tools of demo mode, and the
@@ -317,8 +317,8 @@ OPERATIONS = (
         "openapi",
         "docs.openapi",
         SERVICE,
-        N_("Return the OpenAPI document."),
-        sends=("Access-Control-Allow-Origin",),
+        N_("Return the OpenAPI document, its descriptions in English or Chinese by `Accept-Language`."),
+        sends=("Access-Control-Allow-Origin", "Vary"),
         others=((200, JSON),),
     ),
     Operation("reference", "docs.reference", SERVICE, N_("Show the API reference."), sends=PAGE, others=((200, HTML),)),

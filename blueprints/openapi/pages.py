@@ -41,9 +41,15 @@ def kept(name: str, make: Any) -> Any:
     return known[name]
 
 
-def _document() -> dict[str, Any]:
+def _document(chosen: str) -> dict[str, Any]:
+    """The OpenAPI document in this language, made once."""
     app = current_app._get_current_object()  # type: ignore[attr-defined]
-    return kept("openapi", lambda: document(app, current().settings.public_url))
+
+    def make() -> dict[str, Any]:
+        with force_locale(chosen):
+            return document(app, current().settings.public_url)
+
+    return kept(f"openapi {chosen}", make)
 
 
 docs.add_app_template_filter(said)
@@ -76,7 +82,7 @@ def reference_page(chosen: str, base: str) -> Response:
     """The reference in this language."""
 
     def values() -> dict[str, Any]:
-        return {"about": ABOUT, "api": Reference(_document()), "included": _included(chosen, base)}
+        return {"about": ABOUT, "api": Reference(_document(chosen)), "included": _included(chosen, base)}
 
     return page("docs.html", chosen, base, "", values)
 
@@ -108,7 +114,7 @@ def reference_markdown(chosen: str) -> str:
     def make() -> str:
         with force_locale(chosen):
             return render_template(
-                "docs.md", about=ABOUT, api=Reference(_document()), prefix="zh/" if chosen == "zh" else ""
+                "docs.md", about=ABOUT, api=Reference(_document(chosen)), prefix="zh/" if chosen == "zh" else ""
             )
 
     return kept(f"reference as Markdown {chosen}", make)
@@ -125,8 +131,9 @@ def strict(response: Response) -> Response:
 @docs.get("/openapi.json")
 def openapi() -> Response:
     """The OpenAPI document."""
-    text = kept("openapi text", lambda: json.dumps(_document(), ensure_ascii=False))
-    return Response(text, content_type=JSON, headers={"Access-Control-Allow-Origin": "*"})
+    chosen = language().language
+    text = kept(f"openapi text {chosen}", lambda: json.dumps(_document(chosen), ensure_ascii=False))
+    return Response(text, content_type=JSON, headers={"Access-Control-Allow-Origin": "*", "Vary": "Accept-Language"})
 
 
 @docs.get("/docs", strict_slashes=False)

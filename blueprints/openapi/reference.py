@@ -47,7 +47,7 @@ class Part:
 
 
 def said(text: str) -> str:
-    """A text of the document in the reader's language."""
+    """A text in the reader's language: a name or a unit, which the document has in English only."""
     return gettext(text) if text else ""
 
 
@@ -56,10 +56,8 @@ def _shown(value: Any) -> str:
 
 
 def _choices(shape: dict[str, Any]) -> list[str]:
-    if "oneOf" in shape:
-        return _choices(shape["oneOf"][0])
     values = [shape["const"]] if "const" in shape else shape.get("enum", [])
-    return [*dict.fromkeys(_shown(value) for value in values if value not in ("", None))]
+    return [_shown(value) for value in values]
 
 
 def _range(shape: dict[str, Any]) -> str:
@@ -70,26 +68,21 @@ def _range(shape: dict[str, Any]) -> str:
     if "x-range" in shape:
         low, high = shape["x-range"]
         parts.append(gettext("%(low)s to %(high)s", low=low, high=high))
-    if "exclusiveMinimum" in shape:
-        low, high = shape["exclusiveMinimum"], shape["maximum"]
-        parts.append(gettext("more than %(low)s, up to %(high)s", low=low, high=high))
-    elif "maximum" in shape:
+    if "maximum" in shape:
         parts.append(gettext("%(low)s to %(high)s", low=shape["minimum"], high=shape["maximum"]))
     elif "maxLength" in shape:
         parts.append(gettext("at most %(count)s characters", count=shape["maxLength"]))
-    pattern = shape.get("pattern", "").removeprefix("^$|")
-    if pattern and pattern not in SAYS_NOTHING and "maximum" not in shape:
-        parts.append(pattern)
-    if "format" in shape:
+    if shape.get("pattern", "") not in {"", *SAYS_NOTHING}:
+        parts.append(shape["pattern"])
+    if shape.get("format", "int64") != "int64":
         parts.append(shape["format"])
     return ", ".join(parts)
 
 
 def _kind(shape: dict[str, Any]) -> str:
-    types = shape.get("oneOf", [shape])[0].get("type", "object")
-    types = [types] if isinstance(types, str) else types
-    first = next(TYPES.get(each, each) for each in types if each != "null")
-    return f"{first}, null" if types[1:] == ["null"] and "x-error-codes" not in shape else first
+    types = shape.get("type", "object")
+    first, *others = [types] if isinstance(types, str) else types
+    return ", ".join([TYPES.get(first, first), *others])
 
 
 def _row(name: str, shape: dict[str, Any], required: bool, about: str) -> Row:
@@ -97,20 +90,12 @@ def _row(name: str, shape: dict[str, Any], required: bool, about: str) -> Row:
     example = _shown(examples[0]) if examples else ""
     codes = shape.get("x-error-codes", [])
     unit = said(shape.get("x-unit", ""))
-    return Row(name, _kind(shape), required, said(about), unit, _range(shape), example, codes)
+    # The introduction of the page says once what all ints and all optional fields accept in addition.
+    meaning = about.partition("\n\n")[0]
+    return Row(name, _kind(shape), required, meaning, unit, _range(shape), example, codes)
 
 
 RETRY = N_("Retry")  # if there is no key
-# The forms of bodies and responses by schema.
-TITLES = {
-    "SignedBuyOrder": N_("A deposit"),
-    "SignedSellOrder": N_("A withdrawal through gateway_b or gateway_c"),
-    "SignedGatewayASellOrder": N_("A withdrawal through gateway_a"),
-    "CreatedBuyOrder": N_("A new deposit"),
-    "CreatedSellOrder": N_("A new withdrawal"),
-    "SignedOrderDetailQuery": N_("One of three parameters, by their priority"),
-    "OptionalAuth": N_("The four signing parameters, here or in the query string"),
-}
 
 
 class Reference:
@@ -120,6 +105,9 @@ class Reference:
         self.document, self.info = document, document["info"]
         self.server = document["servers"][0]["url"]
         self._schemas = document["components"]["schemas"]
+        self._examples = {**document["components"]["examples"]}
+        for response in document["x-elsewhere"].values():
+            self._examples |= response["content"][JSON]["examples"]
         self.operations = [
             {"path": path, "method": method.upper(), **content}
             for path, methods in document["paths"].items()
@@ -161,7 +149,7 @@ class Reference:
             yield from self.rows(inside, f"{before}.*" if before else "*")
 
     def _part(self, shape: dict[str, Any], example: Any) -> Part:
-        title = said(TITLES.get(shape.get("$ref", "").rsplit("/", 1)[-1], ""))
+        title = self._resolved(shape)["description"] if "$ref" in shape else ""
         shown = json.dumps(example, ensure_ascii=False, indent=2) if example else ""
         return Part(title, [*self.rows(shape)], shown)
 
@@ -235,14 +223,15 @@ class Reference:
         return [(code, text, action, said(labels[Action(action)])) for code, text, action in errors]
 
     def _error(self, code: int) -> tuple[str, str]:
-        example = self.document["components"]["examples"][str(code)]
-        return said(example["summary"]), example["x-action"]
+        example = self._examples[str(code)]
+        return example["summary"], example["x-action"]
 
     def others(self, operation: dict[str, Any]) -> list[tuple[str, str, str]]:
         """The responses without an envelope: status, its name, media type."""
         return [
             (status, HTTPStatus(int(status)).phrase, media)
             for status, answer in operation["responses"].items()
+            if status != "default"
             for media, content in (answer.get("content") or {"": {}}).items()
             if media != JSON or ("allOf" not in content["schema"] and "properties" not in content["schema"])
         ]
@@ -252,7 +241,7 @@ class Reference:
         names = {each["operationId"]: self.refusals(each) for each in self.operations}
         anywhere = self.refusals({"responses": self.document["x-elsewhere"]})
         found = []
-        for code in map(int, self.document["components"]["examples"]):
+        for code in sorted(map(int, self._examples)):
             those = [name for name, codes in names.items() if code in codes]
             is_anywhere = len(those) == len(names) or code in anywhere
             text, action = self._error(code)

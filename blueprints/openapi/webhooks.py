@@ -69,13 +69,13 @@ def _of_type(name: str, status: str, others: list[str], order: dict[str, Any]) -
     """What one type of callback adds to the event: its `type`, and the statuses that its order can have."""
     which = {
         **({"enum": others} if others else {"const": status}),
-        "description": "The status at that time." if others else "The new status.",
+        "description": N_("The status at that time.") if others else N_("The new status."),
         "examples": [status],
     }
     return {
         "properties": {
-            "type": {"const": name, "description": "The event.", "examples": [name]},
-            "data": {"description": "The order at that time.", "allOf": [order, {"properties": {"status": which}}]},
+            "type": {"const": name, "description": N_("The event."), "examples": [name]},
+            "data": {"description": N_("The order at that time."), "allOf": [order, {"properties": {"status": which}}]},
         }
     }
 
@@ -89,6 +89,9 @@ def webhooks(converter: OpenAPIConverter, schemas: dict[str, Any]) -> dict[str, 
         found[name] = {
             "post": {
                 "operationId": f"callback_{name.replace('.', '_')}",
+                # openapi-generator makes functions that send callbacks, which no merchant needs, and those in Python
+                # are not valid code. This leaves them out.
+                "x-internal": True,
                 "summary": about,
                 "description": ABOUT,
                 "tags": [CALLBACKS],

@@ -10,7 +10,7 @@ from openapi_spec_validator import validate
 
 import settings
 from blueprints.openapi.operations import LEFT_OUT
-from schemas.field_descriptions import PERCENT, YUAN
+from schemas.field_descriptions import PERCENT, SCHEMAS, YUAN
 from services.callbacks import test_callback
 from services.errors import ACTIONS, ERRORS, Action
 from services.merchants import merchant_setup
@@ -70,15 +70,23 @@ def test_every_code_is_documented(app):
     assert {code for code in ERRORS if not re.search(rf"\b{code}\b", text)} == set()
 
 
+def examples_of_codes(document):
+    """The example of each code: of operations, and of paths and methods outside the document."""
+    elsewhere = document["x-elsewhere"].values()
+    others = [each["content"]["application/json"]["examples"] for each in elsewhere]
+    return {code: each for found in (document["components"]["examples"], *others) for code, each in found.items()}
+
+
 def test_every_code_has_the_action_to_take(app):
-    shown = served(app)["components"]["examples"]
+    shown = examples_of_codes(served(app))
     assert {int(code): each["x-action"] for code, each in shown.items()} == {code: ACTIONS[code] for code in ERRORS}
     assert {each["x-action"] for each in shown.values()} == {*Action}
     assert shown["42201"]["x-action"] == "no-retry"
     assert shown["50201"]["x-action"] == "new-key"
 
 
-NOT_FIELDS = (("examples",), ("example",), ("x-elsewhere",), ("not",))
+# Examples, and rules between fields that have their own description.
+NOT_FIELDS = (("examples",), ("example",), ("x-elsewhere",), ("if",), ("dependentSchemas",))
 
 
 def parts(part, *path):
@@ -94,7 +102,7 @@ def parts(part, *path):
     if "in" in part or path[:-1] == ("components", "headers"):
         yield path, {**part["schema"], **part}
     for name, each in part.items():
-        if name != "oneOf":  # named alternatives, or rules between fields that have their own description
+        if name != "oneOf":  # named alternatives
             yield from parts(each, *path, name)
 
 
@@ -111,6 +119,46 @@ def test_every_field_is_described_and_has_an_example(app):
     assert bare == []
 
 
+def texts(part, *path):
+    """Yield each line of the summaries and descriptions, with its place."""
+    for name, each in enumerate(part) if isinstance(part, list) else part.items() if isinstance(part, dict) else ():
+        if name in ("summary", "description") and isinstance(each, str):
+            yield from (((*path, name), line) for line in each.splitlines() if line)
+        elif name not in ("value", "example"):
+            yield from texts(each, *path, name)
+
+
+def test_every_operation_tag_response_and_schema_is_described(app):
+    document = served(app)
+    operations = [
+        each for methods in (*document["paths"].values(), *document["webhooks"].values()) for each in methods.values()
+    ]
+    described = [
+        *document["tags"],
+        *operations,
+        *(parameter for each in operations for parameter in each["parameters"]),
+        *(response for each in operations for response in each["responses"].values()),
+        *document["components"]["schemas"].values(),
+        *document["components"]["headers"].values(),
+    ]
+    assert len(described) > 200
+    assert [each for each in described if not each["description"]] == []
+    assert {*SCHEMAS} == {*document["components"]["schemas"]} - {"Failure"}
+
+
+def test_every_description_is_in_the_readers_language(app):
+    def lines(language):
+        response = app.test_client().get("/openapi.json", headers={"Accept-Language": language})
+        assert "Accept-Language" in response.headers["Vary"]
+        return dict(texts(response.json))
+
+    english, chinese = lines("en"), lines("zh-CN")
+    assert english.keys() == chinese.keys()
+    han = re.compile("[\u4e00-\u9fff]")
+    assert [line for line in english.values() if han.search(line)] == []
+    assert {line for line in chinese.values() if not han.search(line)} == set()
+
+
 def test_every_number_has_its_range(app):
     def open_ended(shape):
         types = {shape["type"]} if isinstance(shape["type"], str) else {*shape["type"]}
@@ -118,6 +166,66 @@ def test_every_number_has_its_range(app):
         return is_number and not {"enum", "const", "maximum", "x-range"} & {*shape}
 
     assert [path for path, shape in parts(served(app)) if "type" in shape and open_ended(shape)] == []
+
+
+def integers(part, *path):
+    """Yield each schema of an integer with its place, in all of the document."""
+    for name, each in enumerate(part) if isinstance(part, list) else part.items() if isinstance(part, dict) else ():
+        yield from integers(each, *path, name)
+    types = part.get("type", ()) if isinstance(part, dict) else ()
+    if "integer" in ([types] if isinstance(types, str) else types):
+        yield path, part
+
+
+def test_every_integer_that_can_exceed_32_bits_says_so(app):
+    def largest(shape):
+        return max(shape.get("enum", [shape.get("maximum", 2**63)]))
+
+    found = dict(integers(served(app)))
+    assert {path[0] for path in found} == {"paths", "webhooks", "components", "x-elsewhere"}
+    small = {path for path, shape in found.items() if shape.get("format") != "int64"}
+    assert {path for path in small if largest(found[path]) > 2**31 - 1} == set()
+    wide = {path[-1] for path in {*found} - small}
+    assert wide >= {
+        "merchant_actual_amount",
+        "service_amount",
+        "createtime",
+        "payment_method_id",
+        "paychannel_id",
+        "id",
+    }
+
+
+@pytest.mark.parametrize("settings_of_app", [{"api_prefix": "/api/v1"}])
+def test_nothing_is_in_it_that_client_generators_cannot_read(app):
+    """openapi-generator fails at the type null, `not`, and at empty or null values of an enum."""
+
+    def walk(part, *path):
+        for name, each in enumerate(part) if isinstance(part, list) else part.items() if isinstance(part, dict) else ():
+            yield from walk(each, *path, name)
+        if isinstance(part, dict):
+            yield path, part
+
+    def unreadable(shape):
+        return "not" in shape or shape.get("type") == "null" or {"", None} & {*(shape.get("enum") or ())}
+
+    schemas = [(path, shape) for path, shape in walk(served(app)) if not {"example", "examples"} & {*path}]
+    assert [path for path, shape in schemas if unreadable(shape)] == []
+    assert [path for path, shape in schemas if shape.get("type") == "array" and "items" not in shape] == []
+
+
+def test_each_field_of_a_request_has_one_recommended_type(app):
+    document = served(app)
+    fields = {
+        (name, field): shape
+        for name, schema in document["components"]["schemas"].items()
+        for field, shape in schema["properties"].items()
+        if "x-error-codes" in shape
+    }
+    assert len(fields) > 50
+    assert {
+        place for place, shape in fields.items() if not isinstance(shape.get("type"), str) and "$ref" not in shape
+    } == set()
 
 
 def test_every_amount_rate_and_time_has_its_unit(app):
@@ -169,7 +277,7 @@ def test_every_example_fits_its_schema(app):
     found = [*examples(document)]
     assert len(found) > 200
     assert [(path, value) for path, value in found if errors(document, value, *path)] == []
-    refusals = document["components"]["examples"]
+    refusals = examples_of_codes(document)
     assert [
         code for code, each in refusals.items() if errors(document, each["value"], "components", "schemas", "Failure")
     ] == []
@@ -221,18 +329,10 @@ NO_END = {name: value for name, value in PERSON.items() if name != "cert_end_dat
         pytest.param(BUY, True, id="deposit"),
         pytest.param(SELL, True, id="withdrawal"),
         pytest.param(SELL_A, True, id="withdrawal through gateway_a"),
-        pytest.param(BUY | {"order_type": "1", "paychannel_id": "2"}, True, id="ints as texts"),
         pytest.param(BUY | {"order_type": 1.0, "paychannel_id": 2.0}, True, id="ints with a point"),
-        pytest.param(BUY | {"customer_name": None, "merchant_order_no": ""}, True, id="null and empty"),
-        pytest.param(BUY | {"cny_amount": 1.5}, True, id="a number"),
         pytest.param(SELL_A | {"gatewaya_personal_data": PERSON | {"email": "a@example.com"}}, True, id="an e-mail"),
         pytest.param(
             SELL_A | {"gatewaya_personal_data": NO_END | {"cert_validity_type": "1"}}, True, id="long-term, no end"
-        ),
-        pytest.param(
-            SELL_A | {"gatewaya_personal_data": PERSON | {"cert_validity_type": "1", "cert_end_date": ""}},
-            True,
-            id="long-term, an empty end",
         ),
         pytest.param(SELL_A | {"gatewaya_personal_data": NO_END}, False, id="dated, no end"),
         pytest.param(
@@ -271,21 +371,58 @@ def fits(app, name, fields):
         pytest.param("orderQueryDetail", {"id": None, "order_no": None, "merchant_order_no": None}, False, id="nulls"),
         pytest.param("orderQueryDetail", {"id": "", "order_no": ""}, False, id="empty texts"),
         pytest.param("orderQueryDetail", {}, False, id="nothing"),
-        pytest.param("orderQueryDetail", {"id": None, "merchant_order_no": "A-1"}, True, id="one of three"),
         pytest.param("orderQueryDetail", {"id": 68.0}, True, id="an int with a point"),
         pytest.param("orderQueryDetail", {"id": "0"}, False, id="ids begin at 1"),
+        pytest.param("orderQueryDetail", {"merchant_order_no": "A-1"}, True, id="one of three"),
         pytest.param("orderQueryList", {}, True, id="no filter"),
-        pytest.param("orderQueryList", {"page": None, "limit": ""}, True, id="an empty page and limit"),
-        pytest.param("orderQueryList", {"limit": "100", "order_type": "2", "page": "007"}, True, id="ints as texts"),
+        pytest.param("orderQueryList", {"limit": 100, "order_type": 2, "page": 7}, True, id="a page"),
+        pytest.param("orderQueryList", {"end_time": 0, "start_time": 0}, True, id="the first second"),
+        pytest.param("orderQueryList", {"before": "2" * 24, "page": 1}, True, id="the page after an order"),
+        pytest.param("orderQueryList", {"before": "2" * 24, "page": 2}, False, id="two pages"),
         pytest.param("orderQueryList", {"limit": "101"}, False, id="a limit above 100"),
         pytest.param("orderQueryList", {"limit": "00"}, False, id="a limit of zero"),
         pytest.param("orderQueryList", {"order_type": "0"}, False, id="no type"),
-        pytest.param("orderQueryList", {"end_time": "0", "start_time": "00"}, True, id="the first second"),
     ],
 )
 def test_the_document_accepts_the_same_queries_as_the_service(app, name, fields, good):
     assert fits(app, name, fields) is good
     assert (Api(through_flask(app.test_client())).call(name, fields).code in (1, 40401)) is good
+
+
+DIGITS, NUMBER = "A text of ASCII digits is accepted too.", "A number is accepted too."
+ABSENT = "null or an empty text counts as absent."
+FOREVER = PERSON | {"cert_validity_type": "1"}
+
+
+@pytest.mark.parametrize(
+    ("name", "fields", "place", "words"),
+    [
+        ("createOrder", BUY | {"order_type": "1"}, "SignedBuyOrder.order_type", DIGITS),
+        ("createOrder", SELL | {"paychannel_id": "2"}, "SignedSellOrder.paychannel_id", DIGITS),
+        ("createOrder", BUY | {"cny_amount": 1.5}, "SignedBuyOrder.cny_amount", NUMBER),
+        ("createOrder", BUY | {"customer_name": None}, "SignedBuyOrder.customer_name", ABSENT),
+        ("createOrder", BUY | {"merchant_order_no": None}, "SignedBuyOrder.merchant_order_no", ABSENT),
+        (
+            "createOrder",
+            SELL_A | {"gatewaya_personal_data": FOREVER | {"cert_end_date": ""}},
+            "PersonalData.cert_end_date",
+            ABSENT,
+        ),
+        ("orderQueryDetail", {"id": None, "merchant_order_no": "A-1"}, "SignedOrderDetailQuery.id", ABSENT),
+        ("orderQueryDetail", {"id": "68"}, "SignedOrderDetailQuery.id", DIGITS),
+        ("orderQueryList", {"page": None}, "SignedOrderListQuery.page", ABSENT),
+        ("orderQueryList", {"limit": ""}, "SignedOrderListQuery.limit", ABSENT),
+        ("orderQueryList", {"status": ""}, "SignedOrderListQuery.status", ABSENT),
+        ("orderQueryList", {"page": "007"}, "SignedOrderListQuery.page", DIGITS),
+        ("orderQueryList", {"start_time": "00"}, "SignedOrderListQuery.start_time", DIGITS),
+    ],
+)
+def test_what_a_field_accepts_in_addition_to_its_type_is_in_its_description(app, name, fields, place, words):
+    schema, _, field = place.partition(".")
+    shape = served(app)["components"]["schemas"][schema]["properties"][field]
+    assert words in shape["description"].split("\n\n")
+    assert not fits(app, name, fields)
+    assert Api(through_flask(app.test_client())).call(name, fields).code in (1, 40401)
 
 
 @pytest.mark.parametrize(

@@ -5,13 +5,10 @@ import re
 from html.parser import HTMLParser
 
 import pytest
-from babel.messages.pofile import read_po
 
-from blueprints.openapi import reference, webhooks
-from blueprints.openapi.pages import reference_page
+from blueprints.openapi import webhooks
 from services.callbacks.delivery import RETRY_SECONDS, TIMEOUT
 from services.errors import ACTIONS, ERRORS
-from tests.support import ROOT
 
 
 class Page(HTMLParser):
@@ -134,21 +131,6 @@ def test_it_is_in_the_readers_language_unless_the_address_fixes_one(http):
 
     assert [language("/docs", each) for each in ("zh", "en")] == ["zh-CN", "en"]
     assert [language(path, "zh") for path in ("/docs/en", "/docs/zh")] == ["en", "zh-CN"]
-
-
-def test_every_text_of_the_document_on_the_page_is_translated(app, document, monkeypatch):
-    shown = set()
-    monkeypatch.setattr(reference, "gettext", lambda text, **_: shown.add(text) or text)
-    with app.test_request_context():
-        reference_page("zh", "/docs/test")
-    with (ROOT / "blueprints" / "translations" / "zh" / "LC_MESSAGES" / "messages.po").open("rb") as file:
-        catalogue = read_po(file, locale="zh")
-    assert len(shown) > 150
-    assert {text for text in shown if text not in catalogue} == set()
-
-
-def test_each_title_is_of_a_schema_of_the_document(document):
-    assert {*reference.TITLES} <= {*document["components"]["schemas"]}
 
 
 def test_the_introduction_to_callbacks_has_the_schedule():

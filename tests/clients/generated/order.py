@@ -80,7 +80,7 @@ newest = SignedOrderListQuery.from_dict(signed("orderQueryList", {"limit": 1}))
 page = order_query_list.sync(client=client, body=newest)
 assert isinstance(page, OrderQueryListResponse200)
 
-response = placed(SignedBuyOrder, {**DEPOSIT, "cny_amount": "1.005"})
+response = placed(SignedBuyOrder, {**DEPOSIT, "cny_amount": "9000000000.00"})
 assert response.status_code is HTTPStatus.UNPROCESSABLE_ENTITY
 refusal = response.parsed
 assert isinstance(refusal, CreateOrderResponse422)

@@ -32,8 +32,8 @@ if (!('pay_url' in created.data)) throw new Error('a withdrawal was created');
 const { order_no, pay_url, merchant_actual_amount } = created.data;
 const found = ok(await call('orderQueryDetail', { order_no }));
 const page = ok(await call('orderQueryList', { order_type: 1, limit: 1 }));
-const refused = await call('createOrder', { ...deposit, cny_amount: '1.005' });
-if (refused.code === 1) throw new Error('a third decimal was accepted');
+const refused = await call('createOrder', { ...deposit, cny_amount: '9000000000.00' });
+if (refused.code === 1) throw new Error('an amount above the limit was accepted');
 const created_at: string = created.time;
 const first: string | undefined = page.data.list[0]?.order_no;
 

@@ -21,7 +21,7 @@ def place(cny_amount):
 
 created = place("12.50")
 deposit = CreatedBuyOrder.model_validate(created["data"])
-refused = Failure.model_validate(place("1.005"))
+refused = Failure.model_validate(place("9000000000.00"))
 
 print(
     json.dumps(

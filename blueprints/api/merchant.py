@@ -7,6 +7,7 @@ from typing import Any
 from flask import Blueprint, Response
 from flask_babel import gettext
 
+from blueprints.api import view_share
 from blueprints.api.auth import signed
 from blueprints.api.envelope import ok
 from models.queries import order_page
@@ -23,6 +24,8 @@ from services.orders.create import Placed
 from services.security.replay import Call
 
 merchant_api = Blueprint("merchant", __name__, url_prefix="/merchant")
+merchant_api.before_request(view_share.begin_order)
+merchant_api.teardown_request(view_share.end_order)
 
 
 def _place(call: Call) -> Placed:

@@ -9,6 +9,7 @@ from typing import Any
 from flask import Blueprint, Response, g, redirect, render_template, request, url_for
 from flask_babel import gettext
 
+from blueprints.api import view_share
 from blueprints.api.envelope import ok
 from blueprints.api.rate_limits import STRANGERS_FORM, caller
 from blueprints.checkout import choice, parts
@@ -62,18 +63,30 @@ OUTCOMES = (
 
 
 _rate = Part(lambda: Rate(current().settings.pages_per_address, seconds=1))
+pages.teardown_request(view_share.end_view)
 
 
 @pages.before_request
 def _limit() -> Response | None:
-    """Choose the language, and limit the pages per address, without the cheap status checks and static files."""
+    """Choose the language, and limit the pages per address, without the cheap status checks and static files.
+
+    The views and status checks of all addresses together have a share of the threads.
+    """
     request.max_content_length = STRANGERS_FORM
     parts.use_chosen_language()
-    who = caller(request.remote_addr or "")
-    if not who or request.endpoint in ("pages.status", "pages.static") or _rate().hit(who):
+    who, endpoint = caller(request.remote_addr or ""), request.endpoint
+    seconds = 0
+    if who and endpoint not in ("pages.status", "pages.static") and not _rate().hit(who):
+        seconds = _rate().retry_after(who)
+    # The other requests may call a channel, and have limits of their own.
+    elif request.method != "POST" and endpoint not in ("pages.static", "pages.signed_in"):
+        seconds = 0 if view_share.begin_view() else 1
+    if not seconds:
         return None
+    if endpoint == "pages.status":
+        raise ApiError(Code.SERVICE_UNAVAILABLE)
     page = Response(render_template("cashier_busy.html"), 429)
-    page.headers["Retry-After"] = str(_rate().retry_after(who))
+    page.headers["Retry-After"] = str(seconds)
     return page
 
 

@@ -1,11 +1,14 @@
 """Limits on callers: disabled merchants, allow lists, rate limits."""
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 
 import pytest
 import segno
 
+from blueprints.api import view_share
 from models.queries import search
+from services.orders import create
 from services.platform import cpu_affinity, rate_limits
 from tests.support import Api, through_flask
 
@@ -236,6 +239,61 @@ def test_only_an_address_that_views_too_many_payment_pages_must_wait(clock, paye
     assert api.buy().code == 1
     clock(2)
     assert payer("203.0.113.7").status_code == 200
+
+
+@pytest.mark.parametrize("settings_of_app", [{"threads": 4}])
+def test_payment_pages_beyond_their_share_must_wait_while_orders_and_claims_go_on(app, payer, api, claimed):
+    assert payer("203.0.113.7").status_code == 200
+    with app.test_request_context():
+        view_share.begin_view()  # it has the only place
+        page, poll = payer("203.0.113.7"), payer("203.0.113.7", "status")
+        assert (page.status_code, page.headers["Retry-After"]) == (429, "1")
+        assert "default-src 'none'" in page.headers["Content-Security-Policy"]
+        assert (poll.status_code, poll.json["code"], poll.headers["Retry-After"]) == (503, 50300, "1")
+        assert api.buy().code == 1
+        assert api.status(claimed("88.00")) == "paid"
+        view_share.end_view()
+    assert [payer("203.0.113.7", page).status_code for page in ("index", "status", "absent", "index")] == [
+        *(200, 200, 404, 200)
+    ]
+
+
+@pytest.mark.parametrize("settings_of_app", [{"threads": 8}])
+def test_a_view_waits_for_its_turn_and_for_orders_that_began_before(app, payer, monkeypatch):
+    monkeypatch.setattr(view_share, "YIELD", 60)
+    with app.test_request_context(), ThreadPoolExecutor() as pool:
+        view_share.begin_view()
+        waiting = pool.submit(payer, "203.0.113.7")
+        view_share.begin_order()
+        view_share.end_view()
+        view_share.end_order()
+        assert waiting.result(20).status_code == 200
+
+
+@pytest.mark.parametrize("settings_of_app", [{"threads": 8}])
+def test_no_view_waits_long_for_its_turn_or_for_orders(app, payer, monkeypatch):
+    monkeypatch.setattr(view_share, "LONGEST_WAIT", 0.01)
+    with app.test_request_context():
+        view_share.begin_order()
+        assert payer("203.0.113.7").status_code == 200
+        view_share.begin_view()
+        assert payer("203.0.113.7").status_code == 429
+        view_share.end_view()
+        view_share.end_order()
+    assert payer("203.0.113.7").status_code == 200
+
+
+def test_views_yield_to_orders_until_these_have_their_response(api, monkeypatch):
+    found, place = [], create.place_buy
+
+    def placing(*given):
+        found.append(view_share._share().orders)
+        return place(*given)
+
+    monkeypatch.setattr(create, "place_buy", placing)
+    assert api.buy().code == 1
+    assert api.buy("0").code == 42200
+    assert (found, view_share._share().orders) == ([1], 0)
 
 
 @pytest.mark.parametrize("path", ["/addons/paychannel/pay/paid", "/addons/paychannel/pay/open", "/console/login"])

@@ -349,6 +349,8 @@ SCHEMAS = {
     "AccountWithText": N_("A payout account with a text to show"),
     "SignedOrderDetailQuery": N_("One of three parameters, by their priority"),
     "SignedOrderListQuery": N_("A page of the list, and its filters"),
+    "SignedBalanceQuery": N_("The four signing parameters only"),
+    "BalanceView": N_("A merchant's balance"),
     "OrderView": N_("An order, in queries and callbacks"),
     "OrderPage": N_("One page of orders"),
     "OptionalAuth": N_("The four signing parameters, here or in the query string"),

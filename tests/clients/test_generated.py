@@ -168,7 +168,7 @@ def test_the_client_of_openapi_generator_for_java_places_a_signed_order(generate
     sources = [*generate("java", *JAVA).glob("src/main/java/**/*.java"), "Order.java", "Merchant.java"]
     generator = run(document, sys.executable, "-c", "import openapi_generator_cli as it; print(it.__path__[0])").strip()
     jars = ":".join(map(str, [Path(generator) / "openapi-generator.jar", *JARS]))
-    run(document, "javac", "-nowarn", "-cp", jars, "-d", "classes", *sources)
+    run(document, "javac", "-nowarn", "-encoding", "utf-8", "-cp", jars, "-d", "classes", *sources)
     is_right(run(document, "java", "-cp", f"classes:{jars}", "Order", MERCHANT_URL=live.url), live)
 
 

@@ -32,13 +32,15 @@ def all_of(order: Order) -> list[Attempt]:
 def payments_of(order: Order) -> list[Payment]:
     """Return the deposit in its driver's form, once for each attempt that may be paid.
 
-    A restored database may lack the newest attempts. A deposit without an attempt that may be paid has its last one.
+    A restored database may lack the newest attempts.
     """
     made, driver = all_of(order), driver_of(order.channel)
     may_be_paid = [each.count for each in made if _may_be_paid(each, driver)]
     if _may_lack_some(order):
         may_be_paid += range(len(made) + 1, len(made) + 1 + LACKING)
-    return [_payment(order, count) for count in may_be_paid or [len(made) or 1]]
+    elif not made:
+        may_be_paid = [1]
+    return [_payment(order, count) for count in may_be_paid]
 
 
 def are_several(order: Order) -> bool:
@@ -87,8 +89,11 @@ def reports_of(order: Order) -> list[Report]:
     Raises:
         ChannelUnknown: no usable response about one of them, and no money for another.
     """
-    driver, reports, silent = driver_of(order.channel), [], None
-    for payment in payments_of(order):
+    driver, payments = driver_of(order.channel), payments_of(order)
+    if not payments:
+        return [Report(State.ABSENT)]  # all attempts are closed, and the next payer opens another one
+    reports, silent = [], None
+    for payment in payments:
         try:
             reports.append(call_driver(driver.query, payment))
         except ChannelUnknown as silence:

@@ -477,6 +477,26 @@ def test_twenty_people_open_a_link_in_a_group_chat_and_the_last_one_pays(
     assert api.status(order_no) == "completed"
 
 
+def test_an_order_whose_attempts_are_all_closed_stays_open_for_the_next_payer(
+    wechat, wechat_channel, placed, phone, later, api, monkeypatch
+):
+    order_no = placed(wechat_channel)
+    phone("pc").opens(order_no)
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            wechat, "_create", lambda way, order: wechat._error(403, {"code": "NO_AUTH", "message": "无权限"})
+        )
+        phone("mobile").opens(order_no)
+    assert states(wechat) == {order_no: "CLOSED"}
+    wechat.calls.clear()
+    later(61)
+    assert (api.status(order_no), wechat.calls) == ("pending", [])
+    phone("pc").opens(order_no)
+    assert states(wechat) == {order_no: "CLOSED", f"{order_no}_3": "NOTPAY"}
+    later(900)
+    assert (api.status(order_no), states(wechat)[f"{order_no}_3"]) == ("cancelled", "CLOSED")
+
+
 def test_a_notice_about_a_closed_attempt_is_checked(wechat, wechat_channel, placed, phone, later, api, exceptions):
     order_no = placed(wechat_channel)
     phone("pc").opens(order_no)

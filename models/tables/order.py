@@ -272,9 +272,10 @@ PaymentException.add_index(
 class Attempt(Table):
     """One attempt, for a channel that opens a payment when the page is viewed; `count` starts at 1 for each order.
 
-    `payer` is a hash of the payer's id at the upstream, null if the channel needs none in this browser. `opened` is
-    what the payer sees, as JSON, and `refusal` the channel's message; both are empty until it responds. `triedtime` is
-    the time of the last request. `closed`: the channel confirmed that it accepts no money for this attempt.
+    `payer` is a hash of the payer's id at the upstream, null if the channel needs none in this browser, and empty if a
+    restored database knows the attempt by its notice only. `opened` is what the payer sees, as JSON, and `refusal` the
+    channel's message; both are empty until it responds. `triedtime` is the time of the last request. `closed`: the
+    channel confirmed that it accepts no money for this attempt.
     """
 
     order = ForeignKeyField(Order, index=False)

@@ -32,15 +32,16 @@ def all_of(order: Order) -> list[Attempt]:
 def payments_of(order: Order) -> list[Payment]:
     """Return the deposit in its driver's form, once for each attempt that may be paid.
 
-    A restored database may lack the newest attempts.
+    A restored database may lack the newest attempts, and some before one that a notice was about.
     """
     made, driver = all_of(order), driver_of(order.channel)
-    may_be_paid = [each.count for each in made if _may_be_paid(each, driver)]
-    if _may_lack_some(order):
-        may_be_paid += range(len(made) + 1, len(made) + 1 + LACKING)
-    elif not made:
-        may_be_paid = [1]
-    return [_payment(order, count) for count in may_be_paid]
+    last = _newest(made) + (LACKING if _may_lack_some(order) else 0) or 1
+    over = {each.count for each in made if not _may_be_paid(each, driver)}
+    return [_payment(order, count) for count in range(1, last + 1) if count not in over]
+
+
+def _newest(made: list[Attempt]) -> int:
+    return made[-1].count if made else 0
 
 
 def are_several(order: Order) -> bool:
@@ -57,8 +58,14 @@ def _may_be_paid(attempt: Attempt, driver: Driver) -> bool:
 
 @transaction
 def check_again(order: Order, count: int) -> None:
-    """Count an attempt as one that may be paid, although the channel closed it: a notice is about it."""
-    Attempt.update(closed=False).where(Attempt.order == order, Attempt.count == count, Attempt.closed).execute()
+    """Count an attempt as one that may be paid, because a notice is about it.
+
+    The channel may have closed it. A restored database may lack it; then its row is for no payer.
+    """
+    order = Order.for_update(order.id)  # so that no request takes the same number
+    known = Attempt.update(closed=False).where(Attempt.order == order, Attempt.count == count).execute()
+    if not known and _may_lack_some(order):
+        Attempt.create(order=order, count=count, browser="", payer="", triedtime=0)
 
 
 def checked_again_at(order: Order) -> int | None:
@@ -263,7 +270,7 @@ def _begun(order_id: int, payer: Payer, again: bool) -> tuple[Attempt, bool] | N
     own = _attempt_for(payer, made, driver_of(order.channel))
     if own is None or (own.refusal and again):
         facts = {"browser": payer.browser, "payer": payer.token if payer.id else None, "triedtime": now}
-        return Attempt.create(order=order, count=len(made) + 1, **facts), True
+        return Attempt.create(order=order, count=_newest(made) + 1, **facts), True
     is_being_opened = not own.opened and _is_recent(own)
     if own.refusal or is_being_opened or (own.opened and not _is_stale(own)):
         return None

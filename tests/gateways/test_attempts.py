@@ -459,6 +459,22 @@ def test_an_attempt_that_a_restored_database_lacks_is_not_a_reversal(
     assert exceptions() == {}
 
 
+def test_the_notice_of_any_attempt_that_a_restored_database_lacks_is_checked(
+    web_server, add_channel, api, payer, backup, due, balances, exceptions
+):
+    wechat = WechatPay(web_server)
+    channel = add_channel("wechatpay", wechat.config("key", h5="true"))
+    order_no = api.buy(channel=channel).data["order_no"]
+    before = backup()
+    for browser in ("pc", "mobile") * 4:
+        payer(browser).opens(order_no)
+    wechat.pay(f"{order_no}_8")
+    before.restore()
+    wechat.notice(f"{order_no}_8").to(api.send, order_no)
+    due.orders()
+    assert (api.status(order_no), balances()[0], exceptions()) == ("completed", PAID, {})
+
+
 def test_a_notice_of_a_later_attempt_of_an_unknown_order_is_listed(version, platform, placed, payer, api, flask_json):
     order_no = placed()
     payer("pc").opens(order_no)

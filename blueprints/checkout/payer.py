@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 # Words in the User-Agent by kind of browser; the first match counts. Without a match the kind is `pc`.
 BROWSERS = (
     # WeChat on a computer shows codes as any browser there. WeCom calls itself WeChat, too, but its sign-in is another.
-    ("pc", ("WindowsWechat", "MacWechat", "wxwork")),
+    ("pc", ("WindowsWechat", "MacWechat", "LinuxWechat", "wxwork", "(PC;")),
     ("wechat", ("MicroMessenger",)),
     ("alipay", ("AlipayClient",)),
     ("qq", (" QQ/",)),

@@ -41,6 +41,8 @@ TABLETS = (
 )
 MAC = "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 Version/18.0 Safari/605.1.15"
 HARMONY_PC = "Mozilla/5.0 (PC; OpenHarmony 5.0) AppleWebKit/537.36 Chrome/114.0 Safari/537.36 ArkWeb/4.1"
+HARMONY_6_PC = "Mozilla/5.0 (PC; HarmonyOS 6.0) AppleWebKit/537.36 Chrome/132.0 Safari/537.36 ArkWeb/6.0"
+LINUX_WECHAT = "Mozilla/5.0 (X11; Linux x86_64) Chrome/132.0 Safari/537.36 MicroMessenger/7.0 UnifiedPCLinuxWechat(0xf)"
 
 
 class Phone:
@@ -153,6 +155,9 @@ def bridge(page):
         (PC_WECHAT, "native"),
         (MAC, "native"),
         (HARMONY_PC, "native"),
+        (HARMONY_6_PC, "native"),
+        (f"{HARMONY_PC} MicroMessenger/8.0.8", "native"),
+        (LINUX_WECHAT, "native"),
         (WECOM, "native"),
         *((agent, "h5") for agent in TABLETS),
     ],

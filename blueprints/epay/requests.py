@@ -39,7 +39,7 @@ def received() -> dict[str, str]:
     fields = _form() if request.method == "POST" else {}
     fields = fields if "pid" in fields else _read(request.query_string)
     if not fields:
-        raise Refused(Refusal.NO_FIELDS)
+        raise Refused(Refusal.NOT_JSON if request.is_json else Refusal.NO_FIELDS)
     if any("\0" in value for value in fields.values()):  # Postgres cannot store it
         raise Refused(Refusal.NOT_A_FORM)
     return fields

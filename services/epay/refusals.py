@@ -13,6 +13,7 @@ class Refusal(Enum):
     """The code and the text for the shop's developer, in English for translation."""
 
     NO_FIELDS = INCOMPLETE, N_("No parameters received")
+    NOT_JSON = INCOMPLETE, N_("The parameters are JSON. Send them as a form or in the query")
     NOT_A_FORM = INCOMPLETE, N_("The parameters are not valid UTF-8, or one is repeated")
     HALF_CHARACTER = (
         INCOMPLETE,

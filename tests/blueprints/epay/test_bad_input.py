@@ -70,6 +70,23 @@ def test_a_request_without_fields_is_refused(path, shop, http, nothing_changes):
     assert http("GET", path).json == {"code": -4, "msg": "No parameters received"}
 
 
+@pytest.mark.parametrize("path", ["/mapi.php", "/api.php", "/api/pay/create", "/api/pay/query"])
+def test_a_request_in_json_is_told_to_be_a_form(path, shop, nothing_changes):
+    sent = json.dumps(shop.signed(notify_url=f"{shop.notify_url}?a=1&b=2")).encode()
+    refused = shop.send("POST", path, sent, {"Content-Type": "application/json; charset=utf-8"}).json
+    assert refused == {"code": -4, "msg": "The parameters are JSON. Send them as a form or in the query"}
+
+
+def test_a_payer_whose_shop_sends_json_sees_the_reason(shop):
+    page = shop.send("POST", "/submit.php", json.dumps(shop.signed()).encode(), {"Content-Type": "application/json"})
+    assert "The parameters are JSON" in page.text
+
+
+def test_fields_in_the_query_count_whatever_the_type_of_the_empty_body(shop):
+    path = f"/mapi.php?{urlencode(shop.signed())}"
+    assert shop.send("POST", path, b"", {"Content-Type": "application/json"}).json["code"] == 1
+
+
 def test_a_repeated_field_is_refused(shop, nothing_changes):
     body = urlencode(shop.signed()) + "&money=1"
     assert shop.send("POST", "/mapi.php", body.encode(), FORM).json["code"] == -4

@@ -15,8 +15,10 @@ NAMES_IT = ("trade_no", "out_trade_no", "biz_no", "out_biz_no")
 # Code -1 also means a wrong merchant number, a banned merchant, or an unknown payment method, so the text decides. Each
 # text is only about the order. Codes -2 to -5 are about the account or the request.
 NO_ORDER = re.compile(
-    "(当前|该|此)?(商户|系统)?(订单|订单号|交易|交易号|记录)(不存在|未找到)|(查无|无|没有|未找到|找不到)(此|该)?订单"
-    "|(the )?(order|trade)( no)?( was)?( not found| does not exist| doesn't exist)",
+    "(当前|该|此)?(商户|系统)?(订单|订单号|交易|交易号|记录)(不存在|未找到)"
+    "|(支付|交易)订单号?不存在|订单信息不存在|該?訂單號?不存在"
+    "|(查无|无|没有|没有找到|未找到|找不到|未查询到|查询不到)(此|该)?订单"
+    "|(the )?(order|trade)( no)?( was)?( not found| does not exist| doesn't exist| not exists?)|no such order",
     re.IGNORECASE,
 )
 # linux-do/credit also says "or is completed". With HTTP 404 that is its response to a status check of an unknown order;

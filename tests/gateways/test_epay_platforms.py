@@ -275,7 +275,13 @@ NOT_THERE = [
     (200, {"code": -1, "msg": "当前订单不存在！"}),
     (200, {"code": "-1", "msg": "Order not found"}),
     (200, {"code": -1, "msg": "The order does not exist."}),
-    (200, {"code": -1, "msg": "未找到该订单"}),
+    *(
+        (200, {"code": -1, "msg": text})
+        for text in (
+            *("未找到该订单", "没有找到订单", "未查询到订单", "查询不到该订单", "支付订单不存在", "交易订单号不存在"),
+            *("订单信息不存在", "該訂單不存在", "No such order", "Order not exists"),
+        )
+    ),
     (404, {"code": -1, "msg": "Order not found"}),
     (404, {"code": 404, "msg": "订单不存在"}),
 ]
@@ -286,6 +292,9 @@ AMBIGUOUS = [
     (200, {"code": -1, "msg": "商户已被封禁"}),
     (200, {"code": -1, "msg": "支付通道不存在"}),
     (200, {"code": -1, "msg": "接口订单号不存在"}),
+    (200, {"code": -1, "msg": "支付记录不存在"}),
+    (200, {"code": -1, "msg": "订单不存在或已支付"}),
+    (200, {"code": -1, "msg": "No such merchant order type"}),
     (200, {"code": -1, "msg": "Invalid merchant credentials"}),
     (200, {"code": -1, "msg": "RSA签名校验失败"}),
     (200, {"code": -1, "msg": "请求过于频繁"}),

@@ -92,6 +92,7 @@ def be_an_epay_shop(api, http, web_server, flask_json):
             FORM,
         )
     shop.submit(type=None)
+    assert http("GET", f"/qrcode.php?trade_no={number}").status == 303
     api.play(number, "success")
     for act in ("order", "orders", "query", "refund"):
         shop.api(act, trade_no=number)

@@ -160,16 +160,16 @@ class Mounted:
             return self._service(environ, start_response)
         environ["SCRIPT_NAME"] = environ.get("SCRIPT_NAME", "") + PREFIX
         environ["PATH_INFO"] = path[len(PREFIX) :]
-        console = self._made()
-        console.secret_key = _secret()  # at each request, so that a new key of the vault counts at once
-        return console(environ, start_response)
+        return self._present()(environ, start_response)
 
     def session_of(self, environ: dict[str, Any]) -> str:
         """Return the key of the valid session of a request; empty if it has none."""
-        with self._made().request_context(environ | {"HTTP_HOST": "console"}):  # its own Host may be invalid
+        with self._present().request_context(environ | {"HTTP_HOST": "console"}):  # its own Host may be invalid
             return str(current_user.session.key) if current_user.is_authenticated else ""
 
-    def _made(self) -> Flask:
+    def _present(self) -> Flask:
+        """Return the console with the present key, so that a new key of the vault counts at once."""
         with self._lock:
             self._console = self._console or create()
+        self._console.secret_key = _secret()
         return self._console

@@ -119,9 +119,10 @@ class TestInTheConsole:
         return client
 
     @staticmethod
-    def uploads(browser):
+    def uploads(browser, between=lambda: None):
         """Return the status of an upload of a megabyte, which is not a statement."""
         address, token = browser.fill("claims/upload")
+        between()
         form, file = {"csrf_token": token, "channel": "3"}, {"file": ("bills.csv", b"x" * 1_000_000)}
         return browser.post(address, data=form, files=file, timeout=20).status_code
 
@@ -142,6 +143,13 @@ class TestInTheConsole:
             assert one.answer()[STATUS] == b"302"
         assert self.uploads(browser) == 422, "it was read"
         assert "Traceback" not in running.log.read_text("utf-8")
+
+    def test_an_upload_may_be_the_first_request_after_a_restart(self, running, browser):
+        def restart():
+            running.stop()
+            running.start()
+
+        assert self.uploads(browser, restart) == 422, "it was read"
 
     def test_a_session_that_has_ended_takes_no_place(self, running, browser, raw):
         request = head(f"console={browser.cookies['console']}", "Content-Length: 5000000", self.PATH)

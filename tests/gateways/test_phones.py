@@ -17,6 +17,7 @@ from wechatpayv3 import WeChatPay, WeChatPayType
 from gateways import registry
 from gateways.base import Payer, Payment
 from runtime import Runtime
+from services.orders import attempts
 from settings import Settings
 from tests.gateways.test_attempts import AGENTS
 from tests.pages import CASHIER, FORM, GO, OPEN, SIGNED_IN, STATUS
@@ -205,6 +206,30 @@ def test_the_same_payer_does_not_sign_in_again(wechat, wechat_channel, placed, p
     assert bridge(payer.views(order_no)) == bridge(first)
     assert len(payer.visited) == 1
     assert payer.is_ready(order_no)
+
+
+def test_two_payers_who_close_each_others_attempts_do_not_end_the_order(
+    wechat, wechat_channel, placed, phone, api, ahead, later, exceptions, monkeypatch
+):
+    order_no, slow, fast = placed(wechat_channel), phone("mobile"), phone("pc", "203.0.113.8")
+    slow.opens(order_no)
+    ahead(241)  # the link must be renewed
+    requests_of_slow, turn = iter([fast]), attempts.channel_slot
+
+    def waits_for_a_turn(channel_id):
+        for other in requests_of_slow:
+            other.opens(order_no)
+        return turn(channel_id)
+
+    monkeypatch.setattr(attempts, "channel_slot", waits_for_a_turn)
+    assert "Try again" in slow.opens(order_no)
+    assert [made["trade_state"] for made in wechat.orders.values()] == ["CLOSED", "CLOSED"]
+    later(61)
+    assert (api.status(order_no), exceptions()) == ("pending", {})
+    assert 'class="qr"' in fast.opens(order_no)
+    wechat.pay(f"{order_no}_3")
+    later(121)
+    assert (api.status(order_no), exceptions()) == ("completed", {})
 
 
 def test_a_sign_in_that_is_loaded_again_shows_the_open_payment(wechat_channel, placed, phone):

@@ -149,7 +149,8 @@ class Reference:
             yield from self.rows(inside, f"{before}.*" if before else "*")
 
     def _part(self, shape: dict[str, Any], example: Any) -> Part:
-        title = self._resolved(shape)["description"] if "$ref" in shape else ""
+        # Not the text beside the reference, which is the same in every response.
+        title = self._resolved({"$ref": shape["$ref"]})["description"] if "$ref" in shape else ""
         shown = json.dumps(example, ensure_ascii=False, indent=2) if example else ""
         return Part(title, [*self.rows(shape)], shown)
 

@@ -1,5 +1,6 @@
 """The reference page: it has all of the OpenAPI document, in both languages, and loads nothing from elsewhere."""
 
+import html
 import json
 import re
 from html.parser import HTMLParser
@@ -52,6 +53,12 @@ def test_every_operation_callback_code_and_field_has_its_place(page, document):
     fields = {name for schema in document["components"]["schemas"].values() for name in schema.get("properties", {})}
     shown = {re.split(r"[.\[\]]+", each)[-1] for each in page.ids}
     assert fields - shown == {"msg", "message"}  # of the envelope, and of responses to channels only
+
+
+def test_each_response_is_named_by_its_content(response):
+    names = re.findall(r"<h3>Response: <span>(.*?)</span></h3>", response.text)
+    assert {"A merchant's balance", "One page of orders", "A new deposit"} <= {html.unescape(name) for name in names}
+    assert "The result." not in response.text
 
 
 def test_every_link_leads_to_a_place_on_the_page_or_to_another_page(demo, page, http):

@@ -25,7 +25,7 @@ from services.security import audit, failed_sign_ins, operators, second_factor, 
 
 log = logging.getLogger(__name__)
 
-WINDOW = 300  # seconds
+MINUTE, WINDOW = 60, 300  # seconds
 # Failures per window: per address or known device, per IPv6 /48, and for all strangers together.
 TRIES, TRIES_OF_SITE, TRIES_OF_ALL = 10, 40, 120
 WRONG_PASSWORD = N_("Incorrect password.")
@@ -74,7 +74,10 @@ def count_try(device: str) -> Callable[[], None]:
 
 def too_many(refusal: ApiError) -> str:
     """Return the message for TOO_MANY_REQUESTS."""
-    return gettext("Too many attempts. Try again in %(seconds)s seconds.", seconds=refusal.retry_after or 1)
+    seconds = refusal.retry_after or 1
+    if seconds > MINUTE:
+        return gettext("Too many attempts. Try again in %(minutes)s minutes.", minutes=-(-seconds // MINUTE))
+    return gettext("Too many attempts. Try again in %(seconds)s seconds.", seconds=seconds)
 
 
 def check_password(operator: Operator, password: str) -> None:

@@ -19,8 +19,8 @@ from gateways.statement import Layout
 N_ = str  # marks a text for translation
 METHODS = ("wxpay", "alipay", "bank")
 NO_STATUS_CHECKS = N_(
-    "Off. Unpaid deposits expire by time. If a notice is lost, its payment is not found. "
-    "Compare with the platform regularly."
+    "This channel has no status checks. Unpaid deposits expire by time. If a notice is lost, its payment is not found. "
+    "Compare your orders with the platform's regularly."
 )
 CHINA = timezone(timedelta(hours=8))  # the time zone of dates in upstreams' messages
 

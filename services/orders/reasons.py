@@ -45,7 +45,7 @@ class Why(StrEnum):
     SETTLED = "settled", N_("Settled")
     SETTLEMENT_DELAY_OVER = "settlement_delay_over", N_("Settlement delay ended")
     EXPIRED = "expired", N_("Expired")
-    EXPIRED_UNCHECKED = "expired_unchecked", N_("Unpaid, by time. The channel has no status checks")
+    EXPIRED_UNCHECKED = "expired_unchecked", N_("Expired. The channel has no status checks")
     NOT_RECEIVED = "not_received", N_("Payment not received")
     SANDBOX_REMOVED = "sandbox_removed", N_("Sandbox money removed")
     RETURNED_BEFORE_CREDIT = "returned_before_credit", N_("All money was returned before it was credited")

@@ -51,7 +51,7 @@ def test_an_unpaid_deposit_expires_by_time_and_the_channel_is_never_asked(
     later(10)
     assert (api.status(order_no), exceptions()) == ("cancelled", {})
     last = order_details(order_no)["history"][-1]
-    assert (last["who"], last["why"]) == ("service", "Unpaid, by time. The channel has no status checks")
+    assert (last["who"], last["why"]) == ("service", "Expired. The channel has no status checks")
     later(100_000, times=3)
     assert queried() == []
 
@@ -170,8 +170,8 @@ def test_a_withdrawal_is_refused_as_in_all_of_version_1(api, channel):
 # --- what an operator reads
 
 TEXT = (
-    "Off. Unpaid deposits expire by time. If a notice is lost, its payment is not found. "
-    "Compare with the platform regularly."
+    "This channel has no status checks. Unpaid deposits expire by time. If a notice is lost, its payment is not found. "
+    "Compare your orders with the platform's regularly."
 )
 
 

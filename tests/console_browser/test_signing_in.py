@@ -4,7 +4,7 @@ import pyotp
 from selenium.webdriver.common.keys import Keys
 
 from tests.browser import DESKTOP, NEEDS_CHROMIUM
-from tests.console_browser.operator import Operator
+from tests.console_browser.operator import SIZES, Operator
 
 pytestmark = NEEDS_CHROMIUM
 
@@ -29,6 +29,16 @@ def test_an_operator_signs_in_and_out(chrome, running):
     one.is_at("Tillbook")
     one.goes_to("orders/")
     one.is_at("Tillbook")
+
+
+@SIZES
+def test_the_form_of_the_password_has_one_column_in_every_language(size, operator):
+    for language in ("en", "zh"):
+        operator.sits_at(size, language)
+        operator.goes_to("password")
+        button, last = operator.find("main form button"), operator.find("#again")
+        assert button.rect["y"] > last.rect["y"] + last.rect["height"]
+        assert last.rect["width"] > 300
 
 
 def test_a_second_factor_is_set_up_and_then_required(operator, running):

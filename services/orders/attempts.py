@@ -98,15 +98,13 @@ def reports_of(order: Order) -> list[Report]:
     """
     driver, payments = driver_of(order.channel), payments_of(order)
     if not payments:
-        return [Report(State.ABSENT)]  # all attempts are closed, and the next payer opens another one
+        return [Report(State.ABSENT)]  # two payers closed each other's attempts: the next one opens another
     reports, silent = [], None
     for payment in payments:
         try:
             reports.append(call_driver(driver.query, payment))
         except ChannelUnknown as silence:
             silent = silence
-    if _waits_for_another(order, reports):
-        reports = [replace(each, state=State.ENDED) for each in reports]
     if len(reports) == 1 and not silent:
         return reports
     booked = _booked(order)
@@ -119,13 +117,6 @@ def reports_of(order: Order) -> list[Report]:
     # An attempt without money proves nothing about another one. An attempt in no report no longer exists.
     missing = booked - {each.reference for each in money}
     return money + [replace(others[0], reference=each) for each in missing if others] or others[:1]
-
-
-def _waits_for_another(order: Order, reports: list[Report]) -> bool:
-    """Return whether all attempts were closed for one another, as two payers may do at once: the next may be paid."""
-    made, booked = all_of(order), _booked(order)
-    unpaid = all(each.state is State.FAILED and not each.returned and each.reference not in booked for each in reports)
-    return bool(made) and all(each.closed for each in made) and unpaid and is_payable(order)
 
 
 _HOPE = (State.OPEN, State.ABSENT, State.ENDED, State.FAILED)

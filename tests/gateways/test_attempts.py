@@ -237,7 +237,6 @@ def test_a_refusal_is_shown_to_the_payer_who_may_try_again_under_a_new_number(
     assert [form["out_trade_no"] for form in received_forms("create")] == [order_no, f"{order_no}_2"]
 
 
-@pytest.mark.parametrize("settings_of_app", [{"pages_per_address": 1_000}])  # a second's, which a fast machine reaches
 def test_one_payer_who_tries_often_has_to_wait_and_keeps_no_other_from_paying(
     placed, platform, payer, received_forms, clock
 ):

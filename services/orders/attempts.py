@@ -282,8 +282,11 @@ def _other_is_paid(order: Order, attempt: Attempt, driver: Driver) -> bool:
     """Close all other attempts if the channel can. Return True if one is paid; the sweep then checks the status now."""
     if not driver.checks_status:
         return False
+    numbers_are_new = not _may_lack_some(order)
     for other in all_of(order):
-        if other.count == attempt.count or not _may_be_paid(other, driver):
+        # Anybody can collect refusals, so only the sweep checks such attempts.
+        was_never_open = numbers_are_new and other.refusal and other.closed
+        if other.count == attempt.count or was_never_open or not _may_be_paid(other, driver):
             continue
         payment = _payment(order, other.count)
         state = call_driver(driver.query, payment).state

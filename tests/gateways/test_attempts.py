@@ -255,6 +255,17 @@ def test_one_payer_who_tries_often_has_to_wait_and_keeps_no_other_from_paying(
     assert 'class="qr"' in payer("mobile").opens(order_no)
 
 
+def test_refused_attempts_are_not_checked_at_each_new_one(placed, version, platform, payer):
+    order_no, others = placed(), [payer(address=f"203.0.113.{number}") for number in range(5)]
+    payer("mobile").opens(order_no)
+    platform.barred |= {f"203.0.113.{number}" for number in range(5)}
+    platform.calls.clear()
+    for each in others:
+        assert "Try again" in each.opens(order_no, "again=1")
+    checks = [call for call in platform.calls if call.path.endswith(("/api.php", "/pay/query"))]
+    assert len(checks) == len(others), "of the one that was not refused"
+
+
 def test_a_payment_that_stays_open_at_the_channel_is_used_again(placed, version, payer, received_forms):
     order_no, people = placed(), [payer(browser) for browser in ("pc", "mobile", "wechat")]
     for _ in range(3):

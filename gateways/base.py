@@ -251,7 +251,7 @@ class Driver:
     longest_expiry: ClassVar[int] = 30 * 86_400
     # The config fields that identify the account: open orders exist in that account only.
     account_fields: ClassVar[tuple[str, ...]] = ()
-    # Nobody can pay a payment that `close` closed or `open_payment` refused: its status is not checked any more.
+    # A payment that `close` closed or `open_payment` refused can never be paid, so its status is not checked any more.
     closes_for_good: ClassVar[bool] = False
     # An operator moves the money manually; the channel has no status check.
     by_hand: ClassVar[bool] = False

@@ -50,7 +50,7 @@ def md5_signature(fields: Mapping[str, Any], key: str) -> str:
 def ambiguous(fields: Mapping[str, str]) -> list[str]:
     """Return the names of fields whose value has a part that could be read as another field of the same signed text.
 
-    If there are none, nobody can cut the text into another payment or notice that is accepted.
+    If there are none, the text cannot be cut into another payment or notice that is accepted.
     """
     return [name for name, value in fields.items() if _has_second_reading(name, value, fields)]
 

@@ -27,7 +27,7 @@ DATE = "^[0-9]{4}(0[1-9]|1[0-2])(0[1-9]|[12][0-9]|3[01])$"
 TYPES = {Text: "string", Whole: "integer", Yuan: "string", DecimalText: "string", fields.Function: "string"}
 
 # What a field of a request accepts in addition to its type. A union of types would be exact, but generators make
-# classes of it that do not compile, or that nobody can use: so the schema has the recommended form only.
+# classes of it that do not compile, or cannot be used, so the schema has the recommended form only.
 ALSO = {
     Whole: N_("A text of ASCII digits is accepted too."),
     Yuan: N_("A number is accepted too."),

@@ -1,4 +1,4 @@
-"""Redirects as responses to callbacks: they are not followed, so somebody must enter the final address."""
+"""Redirects as responses to callbacks: they are not followed. The operator enters the final address."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`orders vault rotate` ends the sessions of the running service, and the old key signs nobody in."""
+"""`orders vault rotate` ends the sessions of the running service, and the old key opens none."""
 
 import hashlib
 import hmac
@@ -43,7 +43,7 @@ def with_cookie(app):
 
 @pytest.fixture
 def waiting(app, sign_in):
-    """The browser of the operator `demo`, who has given the password and must give a code."""
+    """The browser of the operator `demo` after the password, before the code."""
     secret, demo = second_factor.new_secret(), Operator.get(name="demo")
     second_factor.set_up(demo, secret, pyotp.TOTP(secret).now(), session_id=0)
     client = app.test_client()
@@ -54,7 +54,7 @@ def waiting(app, sign_in):
 
 
 def forged(key, **values):
-    """A session cookie that somebody with this key of the vault signs."""
+    """A session cookie, signed with this key of the vault."""
     forger = Flask("forger")
     forger.secret_key = hmac.new(key.encode(), b"console session", hashlib.sha256).hexdigest()
     return SecureCookieSessionInterface().get_signing_serializer(forger).dumps(values)

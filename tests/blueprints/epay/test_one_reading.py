@@ -1,4 +1,4 @@
-"""A signed text has one reading: nobody can cut it into another payment, or into another notice of the service."""
+"""A signed text has one reading: it cannot be cut into another payment or notice."""
 
 from html import escape
 from itertools import combinations, pairwise

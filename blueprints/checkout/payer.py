@@ -66,9 +66,11 @@ def may_open(order: Order) -> Response | None:
 
 
 def _counted(rate: Rate, who: str, order: Order) -> Response | None:
-    if rate.hit(who):
-        return None
-    seconds, page = rate.retry_after(who), url_for("pages.index", order_no=order.order_no)
+    return None if rate.hit(who) else busy(rate.retry_after(who), url_for("pages.index", order_no=order.order_no))
+
+
+def busy(seconds: int, page: str = "") -> Response:
+    """Return the page that asks to wait for these seconds; `page` is the address to try again."""
     response = make_response(render_template("cashier_busy.html", page=page, seconds=seconds), 429)
     response.headers["Retry-After"] = str(seconds)
     return response
@@ -101,8 +103,8 @@ def finish(order: Order) -> Response:
     is_ours = hmac.compare_digest(given.encode(), _state(order, given[:32]).encode())
     if not is_ours or not hmac.compare_digest(given.encode(), expected.encode()):
         return _failed(page)  # the cookie was not kept, or another page made this link
-    if busy := _counted(_sign_ins(), order.order_no, order):
-        return busy
+    if refused := _counted(_sign_ins(), order.order_no, order):
+        return refused
     try:
         with channel_slot(order.channel_id):
             identity = driver.payer_id(request.args.get("code", ""))

@@ -13,7 +13,7 @@ from blueprints.api import view_share
 from blueprints.api.envelope import ok
 from blueprints.api.rate_limits import STRANGERS_FORM, caller
 from blueprints.checkout import choice, parts
-from blueprints.checkout.payer import calls_itself_mac, finish, may_open, payer, set_cookie, sign_in
+from blueprints.checkout.payer import busy, calls_itself_mac, finish, may_open, payer, set_cookie, sign_in
 from gateways.base import ChannelError, Opened, Report, State
 from models.tables.order import BUY, CANCELLED, PENDING, Order
 from runtime import Part, current
@@ -67,7 +67,7 @@ pages.teardown_request(view_share.end_view)
 
 
 @pages.before_request
-def _limit() -> Response | None:
+def _limit() -> Any:
     """Choose the language, and limit the pages per address, without the cheap status checks and static files.
 
     The views and status checks of all addresses together have a share of the threads.
@@ -85,9 +85,7 @@ def _limit() -> Response | None:
         return None
     if endpoint == "pages.status":
         raise ApiError(Code.SERVICE_UNAVAILABLE)
-    page = Response(render_template("cashier_busy.html"), 429)
-    page.headers["Retry-After"] = str(seconds)
-    return page
+    return busy(seconds)
 
 
 def _digest(script: str) -> str:
@@ -283,8 +281,8 @@ def qr_image() -> Response:
 def open_now() -> Any:
     """Open the payment at the channel for this browser. With `again`, also after a refusal."""
     order = _deposit(request.form.get("order_no"))
-    if _shown(order).opened is None and (busy := may_open(order)):
-        return busy
+    if _shown(order).opened is None and (refused := may_open(order)):
+        return refused
     attempts.open_for(order, payer(), again=bool(request.form.get("again")))
     return redirect(url_for("pages.index", order_no=order.order_no), 303)
 

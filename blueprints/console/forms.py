@@ -22,7 +22,9 @@ T = TypeVar("T")
 
 def translate(text: str, /, **values: Any) -> str:
     """Translate a service's text to the reader's language; empty for an empty text."""
-    return gettext(text, **values) if text else ""
+    if not text:
+        return ""
+    return gettext(text, **values) if values else translated(text)
 
 
 def message_of(refusal: OperatorError) -> str:

@@ -149,7 +149,7 @@ class Reference:
             yield from self.rows(inside, f"{before}.*" if before else "*")
 
     def _part(self, shape: dict[str, Any], example: Any) -> Part:
-        # Not the text beside the reference, which is the same in every response.
+        # Not the text next to the reference, which is the same in every response.
         title = self._resolved({"$ref": shape["$ref"]})["description"] if "$ref" in shape else ""
         shown = json.dumps(example, ensure_ascii=False, indent=2) if example else ""
         return Part(title, [*self.rows(shape)], shown)

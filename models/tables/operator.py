@@ -91,7 +91,7 @@ FailedSignIn.add_index(FailedSignIn.hour, FailedSignIn.address, name="failed_sig
 
 
 class SignInTry(Table):
-    """Tries of a password or code in an hour, by someone who has signed in or knows the password.
+    """Tries in an hour: of a password within a session, or of a code after the password.
 
     `who` is a session, a known device or an account; `hour` is the Unix time at which the hour began.
     """

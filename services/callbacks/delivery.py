@@ -160,7 +160,11 @@ def why_unsent(callback: Callback) -> str:
     merchant = callback.merchant
     if callback.type != epay_notices.TYPE:
         return "" if merchant.callback_url else f"{merchant.key} has no callback_url: set one first"
-    if epay_accounts.allows(cache.by_id(merchant.id).account, _payment_of(callback).notify_url):
+    return _why_not_notified(merchant, _payment_of(callback))
+
+
+def _why_not_notified(merchant: Merchant, payment: EpayOrder) -> str:
+    if epay_accounts.allows(cache.by_id(merchant.id).account, payment.notify_url):
         return ""
     return (
         "the host of notify_url is not in the list of allowed hosts: "
@@ -170,10 +174,11 @@ def why_unsent(callback: Callback) -> str:
 
 def _notify(callback: Callback) -> tuple[int | None, str]:
     """Send the notice of an epay order, signed; return as `send`."""
-    if why := why_unsent(callback):
+    payment = _payment_of(callback)
+    if why := _why_not_notified(callback.merchant, payment):
         return None, why
     account = cache.by_id(callback.merchant_id).account  # it is never deleted
-    url = epay_notices.address(account, _payment_of(callback), callback.body, callback.attempts)
+    url = epay_notices.address(account, payment, callback.body, callback.attempts)
     return _exchange("GET", url, "", {})
 
 

@@ -149,22 +149,18 @@ def _settle(order: Order) -> Iterator[Action]:
 
 def _redeliver(order: Order) -> Iterator[Action]:
     every = Callback.select().where(Callback.order == order).order_by(Callback.id)
-    told = [callback for callback in every if not delivery.why_unsent(callback)]
-    for callback in told:
-        yield of_callback(callback)[0]
-    if len(told) > 1:
-        yield Action("redeliver-all", "all", state=" ".join(map(_state, told)))
-
-
-def _state(callback: Callback) -> str:
-    return f"{callback.state} {callback.attempts} {callback.due_at}"
+    again = [action for callback in every for action in of_callback(callback)]
+    yield from again
+    if len(again) > 1:
+        yield Action("redeliver-all", "all", state=" ".join(action.state for action in again))
 
 
 def of_callback(callback: Callback) -> list[Action]:
     """Return the actions that an operator may perform on a callback now."""
     if delivery.why_unsent(callback):
         return []
-    return [Action("redeliver", callback.state, callback=callback, state=_state(callback))]
+    state = f"{callback.state} {callback.attempts} {callback.due_at}"
+    return [Action("redeliver", callback.state, callback=callback, state=state)]
 
 
 def of_claim(order: Order) -> list[Action]:

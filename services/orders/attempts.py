@@ -49,7 +49,7 @@ def are_several(order: Order) -> bool:
 
     The refund of an attempt that is not recorded here is not stored, so an older notice of it would seem to be new.
     """
-    return len(all_of(order)) > 1 or len(payments_of(order)) > 1
+    return _newest(all_of(order)) > 1 or _may_lack_some(order)
 
 
 def _may_be_paid(attempt: Attempt, driver: Driver) -> bool:

@@ -9,11 +9,10 @@ from typing import Any
 from flask import abort, redirect, render_template, request, url_for
 from flask_babel import gettext, lazy_gettext
 
-from blueprints.api.envelope import translated
 from blueprints.console import labels
 from blueprints.console.columns import Column, merchant_columns, order_link
 from blueprints.console.filters import MERCHANT, SINCE, UNTIL, Filter, choices
-from blueprints.console.forms import find_or_404
+from blueprints.console.forms import find_or_404, translate
 from blueprints.console.list_page import ListPage, pages_of_one
 from blueprints.console.pages.order import act_on, find_order
 from models.tables.outbox import Callback
@@ -79,12 +78,6 @@ CALLBACKS = ListPage(
 pages = pages_of_one("callback", "callbacks")
 
 
-def _problem(status: int | None, answer: str) -> str:
-    """Return what to do about a redirect, in the reader's language; otherwise ""."""
-    found = redirects.problem(status, answer)
-    return translated(found) if found else ""
-
-
 def _pretty(callback: Callback) -> str:
     """Return the body for reading: JSON, or the fields of an epay notice."""
     if callback.type == epay_notices.TYPE:
@@ -103,7 +96,7 @@ def show(webhook_id: str) -> str:
         **{"pretty": _pretty(shown.callback), "error": masking.error},
         is_notice=shown.callback.type == epay_notices.TYPE,
         is_good=partial(delivery.is_delivered, shown.callback),
-        problem=_problem,
+        problem=lambda status, answer: translate(redirects.problem(status, answer)),
     )
 
 

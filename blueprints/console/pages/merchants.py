@@ -12,7 +12,6 @@ from flask_wtf import FlaskForm
 from wtforms import BooleanField, HiddenField, SelectChoice, StringField
 from wtforms.validators import DataRequired, Length
 
-from blueprints.api.envelope import translated
 from blueprints.console import access
 from blueprints.console.columns import ENABLED_COLUMN, Column, merchant_link
 from blueprints.console.filters import ENABLED, Filter
@@ -24,6 +23,7 @@ from blueprints.console.forms import (
     form_page,
     message_of,
     texts,
+    translate,
 )
 from blueprints.console.list_page import ListPage, pages_of_one
 from models.tables.merchant import Merchant
@@ -218,5 +218,6 @@ def test(key: str) -> Any:
     except OperatorError as refusal:
         flash(message_of(refusal), "bad")
         return redirect(url_for("merchant.show", key=key), 303)
-    problem = translated(outcome.problem) if outcome.problem else ""
-    return render_template("console/merchants/test_callback.html", merchant=row, outcome=outcome, problem=problem)
+    return render_template(
+        "console/merchants/test_callback.html", merchant=row, outcome=outcome, problem=translate(outcome.problem)
+    )

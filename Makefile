@@ -17,7 +17,7 @@ help: ## List the commands.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
 
 install: ## Install the service and the command .venv/bin/orders, for production.
-	$(VENV) requirements.txt
+	$(VENV) requirements/base.txt
 
 # The code generators and the linter that the tests run on the OpenAPI document.
 $(GENERATORS): tests/clients/generated/package-lock.json
@@ -26,10 +26,10 @@ $(GENERATORS): tests/clients/generated/package-lock.json
 	else echo "npm is missing: tests of generated TypeScript will be skipped (Debian: apt-get install nodejs npm)"; fi
 
 setup: install $(GENERATORS) ## Install the service, and the packages for tests and checks.
-	$(VENV) requirements-dev.txt
+	$(VENV) requirements/dev.txt
 
 run: ## Serve the seeded demo on 127.0.0.1:8000 (the first time, 1 to 2 minutes to install).
-	$(VENV) --to-serve requirements.txt
+	$(VENV) --to-serve requirements/base.txt
 	@echo "Starting the demo"
 	@exec $(BIN)/orders demo
 
@@ -77,10 +77,10 @@ bench-peers: setup ## Compare create and list with other services, which are ins
 	$(BIN)/python -m bench --peers $(BENCH)
 
 postgres: install ## Add the Postgres driver to .venv.
-	$(VENV) requirements-postgres.txt
+	$(VENV) requirements/postgres.txt
 
 dist: install ## Build dist/tillbook-VERSION-py3-none-any.whl, and .pyz: one file with all dependencies (1 minute).
-	$(VENV) requirements-build.txt
+	$(VENV) requirements/build.txt
 	@rm -rf dist
 	@$(BIN)/python -m hatchling build --target wheel --directory dist >/dev/null
 	@echo "Adding the dependencies (30 s)"
@@ -97,25 +97,25 @@ screenshots: setup ## Make docs/images from a new demo (chromium, chromedriver, 
 	@$(BIN)/python -m tests.screenshots
 
 messages: setup ## Update the translation catalog from the code.
-	$(BIN)/pybabel --quiet extract -F babel.cfg -k lazy_gettext -k _in -k _out -k Meaning --no-location -o .messages.pot .
+	$(BIN)/pybabel --quiet extract -F pyproject.toml -k lazy_gettext -k _in -k _out -k Meaning --no-location -o .messages.pot .
 	$(BIN)/pybabel --quiet update --no-fuzzy-matching --ignore-obsolete -i .messages.pot -d blueprints/translations -l zh
 	@rm .messages.pot
 
-.audit/.ready: requirements-audit.txt
+.audit/.ready: requirements/audit.txt
 	$(PYTHON) -m venv .audit
-	.audit/bin/python -m pip install --disable-pip-version-check --progress-bar off --require-hashes -r requirements-audit.txt
+	.audit/bin/python -m pip install --disable-pip-version-check --progress-bar off --require-hashes -r requirements/audit.txt
 	@touch $@
 
 audit: .audit/.ready ## Check all locked dependencies for known vulnerabilities.
 	@.audit/bin/pip-audit --strict --disable-pip --require-hashes --progress-spinner off $(AUDIT) \
-		$(addprefix -r ,$(wildcard requirements*.txt)) > .audit/said 2>&1; status=$$?; cat .audit/said; \
+		$(addprefix -r ,$(wildcard requirements/*.txt)) > .audit/said 2>&1; status=$$?; cat .audit/said; \
 	grep -qE '^(No known|Found [0-9]+ known) vulnerabilit' .audit/said || { status=2; \
 		echo "error: nothing is known about the packages: some lookups failed. Check that pypi.org is reachable"; }; \
 	exit $$status
 
 lock: ## Resolve the dependencies again (needs uv).
-	uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes pyproject.toml --output-file requirements.txt
-	uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes pyproject.toml --group dev --output-file requirements-dev.txt
-	uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes pyproject.toml --extra postgres --output-file requirements-postgres.txt
-	uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --group audit --output-file requirements-audit.txt
-	uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --group build -c requirements-dev.txt --output-file requirements-build.txt
+	uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes pyproject.toml --output-file requirements/base.txt
+	uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes pyproject.toml --group dev --output-file requirements/dev.txt
+	uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes pyproject.toml --extra postgres --output-file requirements/postgres.txt
+	uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --group audit --output-file requirements/audit.txt
+	uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --group build -c requirements/dev.txt --output-file requirements/build.txt

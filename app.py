@@ -19,7 +19,6 @@ from typing import Any
 from flask import Flask
 
 import cli
-import settings
 from cli.command_line import Orders
 from cli.output import ends_in_one_line
 from models import schema
@@ -27,7 +26,8 @@ from models.db import sqlite
 from models.db.base import open_database, open_postgres
 from models.tables.channel import Channel
 from models.tables.merchant import Merchant
-from runtime import Runtime
+from runtime import settings
+from runtime.state import Runtime
 from services.platform import files, logs
 from services.sandbox import address, clock_offset
 from services.security import vault
@@ -90,9 +90,9 @@ def build(runtime: Runtime) -> Flask:
     app.extensions["runtime"] = runtime
     app.cli = cli.commands()
     if not cli.is_all_that_runs(sys.argv):
-        import web
+        from serving import application
 
-        web.init(app, chosen)
+        application.init(app, chosen)
     return app
 
 

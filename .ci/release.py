@@ -25,8 +25,8 @@ def notes(tag: str) -> str:
     for file in PROJECTS:
         if (found := tomllib.loads(file.read_text("utf-8"))["project"]["version"]) != version:
             sys.exit(f"error: the tag is {tag}, but {file.relative_to(ROOT)} has version {found}")
-    if f'VERSION = "{version}"\n' not in (ROOT / "settings.py").read_text("utf-8"):
-        sys.exit(f"error: the tag is {tag}, but settings.py has another VERSION")
+    if f'VERSION = "{version}"\n' not in (ROOT / "runtime" / "settings.py").read_text("utf-8"):
+        sys.exit(f"error: the tag is {tag}, but runtime/settings.py has another VERSION")
     if not (ROOT / "tests" / "data" / f"{version}.sql").exists():
         sys.exit(f"error: tests/data/{version}.sql is missing: run `.venv/bin/python -m tests.released_database`")
     changelog = (ROOT / "CHANGELOG.md").read_text("utf-8")

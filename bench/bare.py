@@ -6,7 +6,7 @@ import sys
 import waitress
 from flask import Flask, Response, jsonify, request
 
-from server import Server, until_asked
+from serving.http_server import Server, until_asked
 
 app = Flask(__name__)
 

@@ -15,8 +15,8 @@ from bench import bodies, flood, raw_orders
 from bench.context import Bench, Compared, spent
 from bench.load import Failed, Load
 from bench.processes import ROOT, WAITRESS_THREADS, Service, bare, copied
+from runtime.settings import Settings
 from services.channels import bulkhead
-from settings import Settings
 
 CONNECTIONS = (8, 32, 1)
 BALANCE = "1000000000"  # yuan, so that no withdrawal is refused

@@ -14,7 +14,7 @@ from bench import bodies, order_files
 from bench.context import Bench, Compared
 from bench.load import Failed
 from bench.processes import WAITRESS_THREADS, Service, bare
-from settings import Settings
+from runtime.settings import Settings
 
 REGIONS = "/addons/paychannel/channel.gatewaya/regionData"
 LIMIT = 20

@@ -29,7 +29,7 @@ COMMANDS = {
     "seed": "cli.database:seed",
     "demo-curl": "cli.database:demo_curl",
 }
-SERVING = {"serve": "web:serve", "demo": "web:serve_demo"}
+SERVING = {"serve": "serving.serve:serve", "demo": "serving.serve:serve_demo"}
 
 
 def commands() -> LazyGroup:

@@ -9,7 +9,7 @@ from flask import Flask
 from flask.cli import FlaskGroup
 
 import cli
-from settings import NAME, VERSION
+from runtime.settings import NAME, VERSION
 
 # By heading: a command without its first word, and what it does.
 COMMON_TASKS = {

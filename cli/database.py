@@ -12,7 +12,7 @@ from cli.output import AnySchema, refusal, when
 from cli.sensitive import SENSITIVE
 from models import schema
 from models.db.base import database
-from runtime import current
+from runtime.state import current
 from services.backups import after_restore
 from services.backups.backup import backup as copy_database
 from services.backups.copy_to_postgres import copy as copy_to_postgres

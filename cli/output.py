@@ -21,12 +21,12 @@ from models import schema
 from models.db.base import LARGEST_ID
 from models.db.errors import fault_of
 from models.db.postgres import CommitLost, NoDriver
-from runtime import current
+from runtime.settings import WrongSetting, denied
+from runtime.state import current
 from schemas.fields import Percent, Sum
 from services.errors import OperatorError
 from services.security.masking import HIDDEN
 from services.security.vault import VaultLocked
-from settings import WrongSetting, denied
 
 # How to check whether a command whose commit was not confirmed took effect. Only commands that must not be repeated.
 CHECKS = {

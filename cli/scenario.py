@@ -17,9 +17,9 @@ from typing import Any
 
 import click
 
-import settings
 from cli.output import AnySchema
-from runtime import current
+from runtime import settings
+from runtime.state import current
 from schemas.sandbox.scenario import WrongScenario, load
 from services.errors import OperatorError
 from services.sandbox.scenarios import Demo, Failed, Run, summary_of

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from cli.output import Command, facts, json_option, picked, show, table
-from runtime import current
+from runtime.state import current
 from services.errors import OperatorError
 from services.merchants import epay_accounts, merchant_setup
 from services.sandbox import signature_help

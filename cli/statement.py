@@ -8,7 +8,7 @@ from typing import Any, TextIO
 import click
 
 from cli.output import Command, facts, json_option, show
-from gateways.base import CHINA
+from runtime.clock import CHINA
 from schemas.views import hundredths
 from services.ledger import day_sums, monthly_statement
 from services.ledger.monthly_statement import Statement

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from cli.output import Commands
-from runtime import current
+from runtime.state import current
 from services.errors import OperatorError
 from services.security import key_rotation
 

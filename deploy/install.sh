@@ -84,8 +84,8 @@ setting() { # NAME DEFAULT: a setting in config.toml
     echo "${value:-$2}"
 }
 
-version_in() { # FOLDER
-    sed -n 's/^VERSION = "\(.*\)"/\1/p' "$1/settings.py"
+version_in() { # FOLDER: the version there; nothing if there is none. It was in settings.py until 0.4.0
+    sed -n 's/^VERSION = "\(.*\)"/\1/p' "$1/runtime/settings.py" "$1/settings.py" 2>/dev/null || true
 }
 
 is_open() { # HOST PORT: whether something listens there
@@ -209,8 +209,7 @@ tar --create --file "$work/program.tar" --directory "$source" \
     --no-anchored --exclude=__pycache__ --exclude=node_modules --exclude='*.mo' .
 checksum=$(sha256sum <"$work/program.tar")
 version=$(version_in "$source")
-installed=''
-[ ! -e "$program/settings.py" ] || installed=$(version_in $program)
+installed=$(version_in $program)
 same=''
 [ "$(cat $program/.installed 2>/dev/null)" != "$checksum" ] || same=1
 [ -z "$installed" ] || ! dpkg --compare-versions "$version" lt "$installed" ||

@@ -1,7 +1,7 @@
 """Makes `.venv`, installs locked packages into it, and compiles the translations.
 
-The Makefile calls this: `python3 deploy/virtualenv.py requirements.txt`. It needs the standard library only. Python 3.6
-can read it, to tell which Python is needed.
+The Makefile calls this: `python3 deploy/virtualenv.py requirements/base.txt`. It needs the standard library only.
+Python 3.6 can read it, to tell which Python is needed.
 """
 
 import signal
@@ -32,10 +32,10 @@ OLDEST = (3, 11)
 NEEDED = 300  # MB, for .venv with the packages of the service
 # By lock file: what it has, and the seconds that its installation takes on a small server.
 PACKAGES = {
-    "requirements.txt": ("the service's packages", 40),
-    "requirements-dev.txt": ("the packages for tests and checks", 90),
-    "requirements-build.txt": ("the build tools", 10),
-    "requirements-postgres.txt": ("the Postgres driver", 10),
+    "base.txt": ("the service's packages", 40),
+    "dev.txt": ("the packages for tests and checks", 90),
+    "build.txt": ("the build tools", 10),
+    "postgres.txt": ("the Postgres driver", 10),
 }
 
 
@@ -66,7 +66,7 @@ def run(doing: str, *command: object, making: Path = Path(os.devnull)) -> str:
 def service_settings():
     """Return the module `settings`, which needs no packages, but a Python that is new enough."""
     sys.path.insert(0, str(ROOT))
-    import settings
+    from runtime import settings
 
     return settings
 

@@ -19,9 +19,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from cryptography.hazmat.primitives.serialization import Encoding
 from marshmallow import ValidationError, fields, validate, validates_schema
 
-from gateways import money
 from gateways.base import (
-    CHINA,
     BadNotice,
     ChannelRefused,
     ChannelUnknown,
@@ -52,6 +50,8 @@ from gateways.config import (
 from gateways.signatures import is_signature, sign
 from gateways.statement import DEPOSIT, Layout
 from gateways.upstream import Upstream, printable, read_form, web_address
+from runtime import money
+from runtime.clock import CHINA
 
 GATEWAY = "https://openapi.alipay.com/gateway.do"
 APP = "alipays://platformapi/startapp?saId=10000007&qrcode="  # opens the app as if its scanner had read the code

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta, timezone
 from enum import Enum
 from typing import Any, ClassVar
 
@@ -22,7 +21,6 @@ NO_STATUS_CHECKS = N_(
     "This channel has no status checks. Unpaid deposits expire by time. If a notice is lost, its payment is not found. "
     "Compare your orders with the platform's regularly."
 )
-CHINA = timezone(timedelta(hours=8))  # the time zone of dates in upstreams' messages
 
 
 class ChannelError(Exception):

@@ -11,7 +11,6 @@ from urllib.parse import urljoin, urlsplit
 
 from marshmallow import ValidationError, fields, validate, validates_schema
 
-from gateways import money
 from gateways.base import (
     METHODS,
     BadNotice,
@@ -59,6 +58,7 @@ from gateways.epay_responses import (
 from gateways.signatures import is_signature, sign
 from gateways.statement import DEPOSIT, Layout
 from gateways.upstream import Reply, Upstream, app_link, is_for_a_code, printable, read_form, web_address
+from runtime import money
 
 KEYS = {"1": ("key",), "2": ("private_key", "platform_key")}
 DEPOSITS = {"0": State.OPEN, "1": State.PAID}

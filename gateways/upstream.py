@@ -17,10 +17,10 @@ import requests
 from requests.adapters import HTTPAdapter
 from urllib3.exceptions import HTTPError
 
-import settings
 from gateways.base import N_, BadNotice, ChannelUnknown, Finding, Problem
-from gateways.http import AddressRefused, Deadline, Guarded, pools
-from runtime import current
+from net.http import AddressRefused, Deadline, Guarded, pools
+from runtime import settings
+from runtime.state import current
 
 # Seconds: for a connection, for each read, and for one call as a whole.
 CONNECT, READ, WHOLE = 5.0, 10.0, 12.0

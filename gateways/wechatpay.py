@@ -22,7 +22,6 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from marshmallow import EXCLUDE, Schema, ValidationError, fields, validate, validates_schema
 
 from gateways.base import (
-    CHINA,
     Acknowledgement,
     BadNotice,
     ChannelRefused,
@@ -55,6 +54,7 @@ from gateways.config import (
 from gateways.signatures import is_signature, sign
 from gateways.statement import Layout
 from gateways.upstream import Reply, Upstream, printable, web_address
+from runtime.clock import CHINA
 
 SCHEME = "WECHATPAY2-SHA256-RSA2048"
 CLOCKS_DIFFER = 300  # seconds

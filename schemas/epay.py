@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from marshmallow import EXCLUDE, Schema, ValidationError, fields, pre_load, validate
 
-from gateways import money
+from runtime import money
 from schemas.fields import MOST_FEN, MaxBytes, Whole
 from schemas.messages import N_
 

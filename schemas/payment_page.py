@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from marshmallow import Schema, ValidationError, fields
 
-from gateways.ip_addresses import address_of, is_public
+from net.ip_addresses import address_of, is_public
 from schemas.epay import WebAddress
 from schemas.fields import MaxLength
 from schemas.messages import N_

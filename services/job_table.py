@@ -7,8 +7,10 @@ from collections.abc import Callable
 from functools import partial
 from math import ceil
 
-from gateways.base import CHINA
 from models.queries import search
+from runtime import clock
+from runtime.clock import CHINA
+from runtime.settings import Settings
 from services.backups import scheduled
 from services.callbacks import delivery, outbox
 from services.console import privacy, statistics
@@ -16,13 +18,12 @@ from services.ledger import day_sums, scheduled_checks
 from services.notifications import delivery as notifications
 from services.notifications import watch
 from services.orders import claims, due
-from services.platform import clock, cpu_affinity
+from services.platform import cpu_affinity, storage_health
 from services.platform.heartbeats import LONG
 from services.platform.scheduler import Job, Scheduler
 from services.platform.worker_pool import WorkerPool
 from services.sandbox import adjustable_clock, simulator
 from services.security import replay
-from settings import Settings
 
 SWEEP_SECONDS = 0.5
 
@@ -67,7 +68,7 @@ def start(chosen: Settings) -> Callable[[], None]:
         # The jobs wait for a time of the old clock. Last, when no sweep of APScheduler can still use that clock.
         scheduler.wake_all()
 
-    watch = clock.Watch(clock_set)
+    watch = clock.Watch(clock_set, storage_health.report)
     watch.start()
     outbox.when_enqueued(senders.announce)
     if chosen.demo:

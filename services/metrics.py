@@ -15,17 +15,17 @@ from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector,
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-import business_clock
 from models.tables.maintenance import HOLDS
 from models.tables.merchant import Merchant
 from models.tables.order import STATUSES, TYPES, PaymentException
 from models.tables.order_counts import OrderCount
 from models.tables.outbox import DEAD, Callback
-from runtime import Part, current
+from runtime import clock
+from runtime.state import Part, current
 from services.backups import scheduled
 from services.console import to_do
 from services.ledger import scheduled_checks
-from services.platform import clock, heartbeats, storage_health
+from services.platform import heartbeats, storage_health
 from services.platform.counted_metrics import counters
 
 log = logging.getLogger(__name__)
@@ -52,11 +52,11 @@ def _orders() -> Rows:
 def _callbacks() -> Iterator[Family]:
     waiting = Callback.merchant.in_(Merchant.select(Merchant.id)) & Callback.due_at.is_null(False)
     count, due = Callback.select(fn.COUNT(Callback.id), fn.MIN(Callback.due_at)).where(waiting).tuples().get()
-    since = business_clock.now() - RECENT
+    since = clock.now() - RECENT
     dead = (Callback.merchant == Merchant.id) & (Callback.state == DEAD) & (Callback.createtime >= since)
     by_merchant = Merchant.select(Callback.select(fn.COUNT(Callback.id)).where(dead)).tuples()
     yield "orders_callbacks_waiting", "callbacks to deliver", (), [((), count)]
-    overdue = max(0, business_clock.exactly() - due) if due is not None else 0
+    overdue = max(0, clock.exactly() - due) if due is not None else 0
     yield "orders_callbacks_oldest_seconds", "seconds since the oldest callback to deliver was due", (), [((), overdue)]
     failed = sum(number for (number,) in by_merchant)
     yield (
@@ -71,7 +71,7 @@ def _to_do() -> Iterator[Family]:
     waits = to_do.waiting_counts()
     found = {**waits.queues, "stuck": waits.stuck}
     yield "orders_to_do", "items that await an operator", ("queue",), [((name,), q.count) for name, q in found.items()]
-    now = business_clock.exactly()
+    now = clock.exactly()
     ages: Rows = [((name,), max(0, now - (queue.oldest or now))) for name, queue in found.items()]
     yield "orders_to_do_oldest_seconds", "age of the oldest item that awaits an operator", ("queue",), ages
 

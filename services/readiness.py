@@ -7,8 +7,9 @@ import time
 from peewee import DatabaseError
 
 from models.db.base import database
-from runtime import current
-from services.platform import clock, heartbeats, rate_limits, storage_health
+from runtime import clock
+from runtime.state import current
+from services.platform import heartbeats, rate_limits, storage_health
 from services.security import replay
 
 LEAST_FREE = 16 * 1024 * 1024  # bytes: the space for some minutes of orders

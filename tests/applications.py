@@ -9,7 +9,7 @@ from typing import Any
 from flask import Flask
 
 import app
-from settings import Settings
+from runtime.settings import Settings
 from tests.databases import disconnect
 
 _built: dict[Any, Flask] = {}

@@ -20,7 +20,6 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, consumes, initialize, invariant, multiple, rule
 from peewee import fn
 
-from gateways.base import CHINA
 from models.tables.ledger import AVAILABLE, HELD, Entry, LedgerAccount, Posting
 from models.tables.operator import AuditEntry
 from models.tables.order import (
@@ -35,6 +34,7 @@ from models.tables.order import (
     PaymentException,
 )
 from models.tables.payout_batch import FAILED, SENT, PayoutBatch, PayoutBatchLine
+from runtime.clock import CHINA
 from services.security import operators
 from services.security.audit import HERE, NOT_DONE
 from tests.bank_files import results

@@ -21,11 +21,11 @@ from models import schema
 from models.db.base import database
 from models.tables.channel import Channel
 from models.tables.merchant import Merchant, PaymentPage
-from runtime import current
+from runtime import clock as service_clock
+from runtime.state import current
 from services.callbacks import delivery
 from services.ledger import accounts, integrity
 from services.orders import due as reconciliation
-from services.platform import clock as service_clock
 from services.sandbox import seeding
 from services.security import passwords
 from tests import applications, contract, databases, postgres, scratch, tiers

@@ -18,7 +18,7 @@ from blueprints.console import PREFIX
 from blueprints.openapi.document import document
 from blueprints.openapi.operations import JSON, LEFT_OUT, OPERATIONS
 from blueprints.openapi.responses import HEADERS
-from web import register
+from serving.application import register
 
 OPERATION = {(each.route, each.method): each.name for each in OPERATIONS}
 FRAMING = {  # the headers of HTTP itself

@@ -15,8 +15,8 @@ import psycopg
 
 from models.db import writer
 from models.db.base import close_database, database, open_database
-from runtime import Runtime
-from settings import Settings
+from runtime.settings import Settings
+from runtime.state import Runtime
 from tests import postgres, tiers
 
 CONFIG = "config.toml"

@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from settings import VERSION
+from runtime.settings import VERSION
 from tests.support import DemoApi, DemoService, until
 
 DATA = Path(__file__).parent / "data"

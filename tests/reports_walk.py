@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, precondition, rule
 from peewee import fn
 
-import business_clock
 from gateways import registry
 from gateways.base import Driver, Notice, Report, State
 from models.db.base import database
@@ -23,6 +22,7 @@ from models.tables.ledger import AVAILABLE, CLEARING, HELD, Entry, LedgerAccount
 from models.tables.merchant import Merchant
 from models.tables.order import CANCELLED, CONFIRMED, MONEY_IN, REVERSED, UNKNOWN_OUTCOME, Order, PaymentException
 from models.tables.outbox import Callback
+from runtime import clock
 from services.ledger import integrity
 from services.orders import due, next_step
 from tests import applications, month_statements
@@ -426,7 +426,7 @@ class Reports(RuleBasedStateMachine):
 
     @invariant()
     def no_step_is_later_than_it_can_be(self) -> None:
-        now = business_clock.now()
+        now = clock.now()
         for order in Order.select().where(Order.due_at.is_null(False)):
             longest = self.days * DAY if order.is_buy and order.status == CONFIRMED else DAY
             assert order.due_at <= now + longest, (order.order_no, order.status, order.due_at - now)

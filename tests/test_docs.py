@@ -6,9 +6,9 @@ import re
 import pytest
 from babel.messages.pofile import read_po
 
+from runtime.settings import Settings
 from services.epay.refusals import Refusal
 from services.errors import ACTION_LABELS, ACTIONS, ERRORS
-from settings import Settings
 from tests.cli.test_help import COMMANDS, GROUPS
 from tests.support import ROOT
 

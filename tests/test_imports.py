@@ -1,4 +1,4 @@
-"""Imports point one way: app, web -> cli, blueprints -> schemas, services -> models, gateways, regions_data."""
+"""Imports point one way: app -> serving -> cli, blueprints -> schemas, services -> models, gateways -> net, runtime."""
 
 import ast
 from graphlib import TopologicalSorter
@@ -7,32 +7,24 @@ import pytest
 
 from tests.support import ROOT
 
-FOLDERS = ("cli", "blueprints", "schemas", "services", "models", "gateways", "regions_data")
-ABOVE = {
-    "app",
-    "web",
-    "cli",
-    "server",
-    "blueprints",
-    "flask",
-    "flask_babel",
-    "flask_login",
-    "flask_wtf",
-    "click",
-}  # modules that know requests or a terminal
+FOLDERS = (
+    *("serving", "cli", "blueprints", "schemas", "services"),
+    *("models", "gateways", "net", "regions_data", "runtime"),
+)
+# Modules that know requests or a terminal.
+ABOVE = {"app", "serving", "cli", "blueprints", "flask", "flask_babel", "flask_login", "flask_wtf", "click"}
+BELOW_SERVICES = ABOVE | {"services", "schemas"}
 NEVER = {
-    "cli": {"app", "web", "blueprints"},
-    "server": (ABOVE | set(FOLDERS) | {"settings"}) - {"server"},
-    "blueprints": {"app", "web", "cli", "server"},
-    "web": {"app"},
+    "serving": {"app"},
+    "cli": {"app", "serving", "blueprints"},
+    "blueprints": {"app", "serving", "cli"},
     "schemas": ABOVE | {"services"},
     "services": ABOVE,
-    "models": ABOVE | {"services", "schemas", "gateways"},
-    "gateways": ABOVE | {"services", "schemas", "models"},
-    "regions_data": ABOVE | {"services", "schemas", "models", "gateways"},
-    "settings": ABOVE | set(FOLDERS) | {"runtime", "business_clock"},
-    "business_clock": ABOVE | set(FOLDERS) | {"settings"},
-    "runtime": ABOVE | set(FOLDERS) | {"business_clock"},
+    "models": BELOW_SERVICES | {"gateways", "net"},
+    "gateways": BELOW_SERVICES | {"models"},
+    "net": set(FOLDERS) - {"net", "runtime"} | ABOVE,
+    "regions_data": BELOW_SERVICES | {"models", "gateways", "net"},
+    "runtime": set(FOLDERS) - {"runtime"} | ABOVE,
 }
 FILES = [*ROOT.glob("*.py"), *(file for folder in FOLDERS for file in ROOT.glob(f"{folder}/**/*.py"))]
 TREES = {str(file.relative_to(ROOT)): ast.parse(file.read_text("utf-8")) for file in FILES}
@@ -74,7 +66,14 @@ def _from(node):
 @pytest.mark.parametrize("file", TREES)
 def test_imports_point_one_way(file):
     imported = set().union(*(names(node) for node in ast.walk(TREES[file]) if isinstance(node, IMPORTS)))
-    assert not imported & NEVER.get(file.split("/")[0].removesuffix(".py"), set())
+    assert not imported & NEVER.get(file.split("/")[0], set())
+
+
+def test_the_http_server_serves_any_wsgi_application():
+    imported = set().union(
+        *(names(node) for node in ast.walk(TREES["serving/http_server.py"]) if isinstance(node, IMPORTS))
+    )
+    assert not imported & {*ABOVE, *FOLDERS}
 
 
 @pytest.mark.parametrize("file", TREES)
@@ -115,7 +114,9 @@ def test_demo_mode_starts_the_sandbox_in_three_files():
     """No other production module imports it, except commands and its own pages."""
     sandbox, users = ("services.sandbox", "blueprints.sandbox"), ("services/sandbox/", "blueprints/sandbox/", "cli/")
     files = [file for file, tree in TREES.items() if any(name.startswith(sandbox) for name in modules(tree))]
-    assert {file for file in files if not file.startswith(users)} == {"app.py", "web.py", "services/job_table.py"}
+    assert {file for file in files if not file.startswith(users)} == {
+        "app.py", "serving/application.py", "serving/serve.py", "services/job_table.py",
+    }  # fmt: skip
 
 
 def test_one_module_writes_what_spreadsheets_open():

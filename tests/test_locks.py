@@ -11,13 +11,13 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 BASE = PROJECT["project"]["dependencies"]
 GROUPS = PROJECT["dependency-groups"]
 WANTED = {
-    "requirements.txt": BASE,
-    "requirements-dev.txt": BASE + [each for each in GROUPS["dev"] if isinstance(each, str)] + GROUPS["build"],
-    "requirements-postgres.txt": BASE + PROJECT["project"]["optional-dependencies"]["postgres"],
-    "requirements-audit.txt": GROUPS["audit"],
-    "requirements-build.txt": GROUPS["build"],
+    "requirements/base.txt": BASE,
+    "requirements/dev.txt": BASE + [each for each in GROUPS["dev"] if isinstance(each, str)] + GROUPS["build"],
+    "requirements/postgres.txt": BASE + PROJECT["project"]["optional-dependencies"]["postgres"],
+    "requirements/audit.txt": GROUPS["audit"],
+    "requirements/build.txt": GROUPS["build"],
 }
-TOGETHER = [name for name in WANTED if name != "requirements-audit.txt"]  # the audit has an environment of its own
+TOGETHER = [name for name in WANTED if name != "requirements/audit.txt"]  # the audit has an environment of its own
 
 
 def locked(file):
@@ -49,7 +49,7 @@ def test_each_install_checks_the_hashes():
 
 
 def test_every_lock_file_is_known():
-    assert {path.name for path in ROOT.glob("requirements*.txt")} == set(WANTED)
+    assert {f"requirements/{path.name}" for path in ROOT.glob("requirements/*")} == set(WANTED)
 
 
 def test_packages_installed_together_are_locked_to_one_version():

@@ -62,7 +62,8 @@ def test_an_audit_without_a_lookup_is_not_a_success(tmp_path, words, status, tol
     """With pip-audit's output in each case, because it needs the network and tests don't use it."""
     audit = tmp_path / ".audit"
     (audit / "bin").mkdir(parents=True)
-    (tmp_path / "requirements-audit.txt").touch()
+    (tmp_path / "requirements").mkdir()
+    (tmp_path / "requirements/audit.txt").touch()
     tool = audit / "bin" / "pip-audit"
     tool.write_text(f"#!/bin/sh\necho '{words}' >&2\nexit {status}\n", "utf-8")
     tool.chmod(0o755)

@@ -19,8 +19,8 @@ from app import create_app
 from models.db.base import database
 from models.db.postgres import lock_key
 from models.queries import search
+from runtime.settings import Settings
 from services.platform import storage_health
-from settings import Settings
 from tests import postgres
 from tests.blueprints.console.reading import Shown
 from tests.support import DemoApi, DemoService, Receiver, signed, through_http, until

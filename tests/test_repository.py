@@ -9,7 +9,7 @@ import tomllib
 import pytest
 import yaml
 
-from settings import VERSION
+from runtime.settings import VERSION
 from tests.covered_lines import by_package
 from tests.support import ROOT
 from tests.test_make import COMMANDS
@@ -81,7 +81,7 @@ def test_dependencies_are_audited_each_week():
 
 def test_dependabot_watches_every_kind_of_dependency_each_week_in_groups():
     manifests = {
-        "uv": "requirements.txt",
+        "uv": "requirements/base.txt",
         "github-actions": ".github/workflows/ci.yml",
         "docker": "Dockerfile",
         "npm": "package-lock.json",
@@ -124,7 +124,7 @@ def test_editors_use_the_line_length_that_is_checked():
 @pytest.fixture
 def release(slow, tmp_path):
     """`release(tag)`: what `.ci/release.py` prints for a tag, in a copy of the files that it reads."""
-    names = [".ci/release.py", "pyproject.toml", "clients/python/pyproject.toml", "settings.py", "CHANGELOG.md"]
+    names = [".ci/release.py", "pyproject.toml", "clients/python/pyproject.toml", "runtime/settings.py", "CHANGELOG.md"]
     for name in [*names, f"tests/data/{VERSION}.sql"]:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
@@ -153,7 +153,10 @@ def test_a_release_has_the_notes_of_its_version_and_the_address_of_its_repositor
     [
         (("pyproject.toml", f'version = "{VERSION}"', 'version = "9.9"'), "pyproject.toml has version 9.9"),
         (("clients/python/pyproject.toml", f'version = "{VERSION}"', 'version = "9.9"'), "python/pyproject.toml has"),
-        (("settings.py", f'VERSION = "{VERSION}"', 'VERSION = "9.9"'), "settings.py has another VERSION"),
+        (
+            ("runtime/settings.py", f'VERSION = "{VERSION}"', 'VERSION = "9.9"'),
+            "settings.py has another VERSION",
+        ),
         (("CHANGELOG.md", f"## [{VERSION}]", "## [9.9]"), f"CHANGELOG.md has no changes of version {VERSION}"),
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else "",

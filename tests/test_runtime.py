@@ -11,9 +11,9 @@ import pytest
 from flask import Flask
 
 import app
-import business_clock
 from models.tables.order import Order
-from runtime import Runtime, current
+from runtime import clock
+from runtime.state import Runtime, current
 from services import job_table
 from services.sandbox import seeding
 from services.security import vault
@@ -73,13 +73,13 @@ def test_each_application_encrypts_with_its_own_key(two):
 
 def test_moving_the_clock_of_one_application_does_not_move_the_others(two):
     one, other = two
-    before = business_clock.now()
+    before = clock.now()
     _within(one)
-    business_clock.put_ahead(1_000)
+    clock.put_ahead(1_000)
     assert _within(other).ahead == 0
-    assert business_clock.now() - before < 500
+    assert clock.now() - before < 500
     _within(one)
-    assert business_clock.now() - before >= 1_000
+    assert clock.now() - before >= 1_000
 
 
 def test_the_jobs_of_one_application_work_on_its_own_orders_by_its_own_clock(two):
@@ -87,7 +87,7 @@ def test_the_jobs_of_one_application_work_on_its_own_orders_by_its_own_clock(two
     numbers = [_api(each).buy().data["order_no"] for each in two]
     stop = job_table.start(_within(one).settings)
     try:
-        business_clock.put_ahead(86_400)
+        clock.put_ahead(86_400)
         _within(other)  # the newest one, which threads of the other must not use
         assert Order.get(Order.order_no == numbers[1]).status == "pending"
         _within(one)

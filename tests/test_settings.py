@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-import settings
-from settings import Settings, WrongSetting
+from runtime import settings
+from runtime.settings import Settings, WrongSetting
 from tests.support import ROOT, DemoService
 
 APP, SERVE = ("app.py",), ("-m", "flask", "serve")

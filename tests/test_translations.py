@@ -1,10 +1,10 @@
 """The translations match the code: none missing, none unused, every placeholder kept."""
 
 import re
+from contextlib import chdir
 
 import pytest
-from babel.messages.extract import DEFAULT_KEYWORDS, extract_from_dir
-from babel.messages.frontend import parse_keywords, parse_mapping_cfg
+from babel.messages.frontend import CommandLineInterface
 from babel.messages.pofile import read_po
 
 from tests.support import ROOT
@@ -21,13 +21,14 @@ def catalogue():
 
 
 @pytest.fixture(scope="module")
-def extracted():
-    """The texts that `make messages` finds in the code, by its mapping and its command's keywords."""
-    keywords = parse_keywords(re.findall(r"-k (\w+)", (ROOT / "Makefile").read_text("utf-8")))
-    with (ROOT / "babel.cfg").open(encoding="utf-8") as file:
-        methods, options = parse_mapping_cfg(file)
-    found = extract_from_dir(ROOT, methods, options, DEFAULT_KEYWORDS | keywords)
-    return {(message, context) for _, _, message, _, context in found}
+def extracted(tmp_path_factory):
+    """The texts that `make messages` finds in the code, by its own command."""
+    command = re.search(r"pybabel (--quiet extract .*) -o", (ROOT / "Makefile").read_text("utf-8"))[1]
+    template = tmp_path_factory.mktemp("messages") / "messages.pot"
+    with chdir(ROOT):
+        CommandLineInterface().run(["pybabel", *command.split(), "-o", str(template), "."])
+    with template.open("rb") as file:
+        return {(each.id, each.context) for each in read_po(file) if each.id}
 
 
 def _texts(message):

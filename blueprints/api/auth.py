@@ -16,9 +16,9 @@ from marshmallow import Schema, ValidationError
 from peewee import DatabaseError
 
 from blueprints.api.rate_limits import caller
-from gateways.ip_addresses import is_within
 from models.tables.merchant import Merchant
-from runtime import Part, current
+from net.ip_addresses import is_within
+from runtime.state import Part, current
 from schemas.messages import N_, Message
 from schemas.signature_fields import AUTH, NONCE
 from schemas.strict_json import Literal, Malformed, parse, parse_query

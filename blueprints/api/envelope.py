@@ -17,8 +17,8 @@ from werkzeug.datastructures import LanguageAccept
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
 from werkzeug.http import parse_accept_header
 
-import settings
-from runtime import Part, current
+from runtime import settings
+from runtime.state import Part, current
 from schemas.messages import Message, flat
 from services.errors import ERRORS, N_, ApiError, Code
 from services.platform import storage_health

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from flask import Blueprint, Response
 
-import settings
 from blueprints.api.envelope import ok
+from runtime import settings
 from services import readiness
 from services.errors import ApiError, Code
 from services.platform import storage_health

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from flask import Blueprint, Response, request
 
-from gateways.ip_addresses import is_within
-from runtime import current
+from net.ip_addresses import is_within
+from runtime.state import current
 from services import metrics
 from services.errors import ApiError, Code
 

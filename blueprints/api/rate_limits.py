@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 from flask import Flask, request
 from werkzeug.sansio.utils import host_is_trusted
 
-from gateways.ip_addresses import address_of
-from runtime import Part, current
+from net.ip_addresses import address_of
+from runtime.state import Part, current
 from services.errors import N_, ApiError, Code
 from services.platform import rate_limits
 from services.platform.rate_limits import Rate

@@ -13,7 +13,7 @@ import time
 from flask import request
 
 from models.db.base import database
-from runtime import Part, current
+from runtime.state import Part, current
 
 AT_ONCE, AT_ONCE_ON_POSTGRES = 1, 4  # threads also wait for Postgres
 SHARE = 4  # views occupy a quarter of the threads, most of which wait for their turn

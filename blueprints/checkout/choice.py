@@ -12,7 +12,7 @@ from blueprints.checkout import parts
 from blueprints.checkout.payer import payer
 from models.tables.channel import Channel
 from models.tables.order import CANCELLED, Order
-from runtime import current
+from runtime.state import current
 from schemas.views import PAY_METHOD_TEXTS, hundredths
 from services.channels.calls import driver_of, pay_url
 from services.epay import payments

@@ -16,10 +16,10 @@ from babel import Locale
 from flask import g, request, url_for
 from flask_babel import gettext
 
-import business_clock
 from blueprints.api import envelope
 from blueprints.checkout.payer import is_ipad
 from models.tables.order import Order
+from runtime import clock
 from services.callbacks import returns
 from services.errors import N_
 from services.merchants import cache, payment_page
@@ -135,7 +135,7 @@ def live(order: Order) -> dict[str, Any]:
         "status": order.status,
         "state": progress.state,
         "checking": progress.is_checked,
-        "seconds_left": max(0, (order.expires_at or 0) - business_clock.now()),
+        "seconds_left": max(0, (order.expires_at or 0) - clock.now()),
         "received_at": progress.received_at,
         "can_return": bool(returns.address(order)),
     }

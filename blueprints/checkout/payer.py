@@ -16,7 +16,7 @@ from blueprints.api.rate_limits import caller
 from gateways.base import ChannelError, Payer
 from models.tables.order import Order
 from models.tables.outbox import webhook_key
-from runtime import Part, current
+from runtime.state import Part, current
 from services.channels.bulkhead import channel_slot
 from services.channels.calls import driver_of
 from services.orders import attempts

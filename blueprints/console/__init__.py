@@ -14,11 +14,11 @@ from flask_babel import Babel, gettext
 from flask_login import current_user
 from werkzeug.exceptions import HTTPException
 
-import settings
 from blueprints.api import envelope, rate_limits
 from blueprints.console import access, action_labels, browsers, icons, labels, locale
 from blueprints.console.pages import BLUEPRINTS, MENU, confirm, menu_counts
-from runtime import current
+from runtime import settings
+from runtime.state import current
 from services.errors import ERRORS, ApiError
 from services.platform import storage_health
 from services.security import sessions, vault

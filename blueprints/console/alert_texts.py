@@ -9,9 +9,9 @@ from typing import Any
 from flask import url_for
 from flask_babel import format_timedelta
 
-import business_clock
 from blueprints.console.locale import language, local_time
 from models.tables.order import BUY, SELL
+from runtime import clock
 from services.console import finding_texts
 from services.console.alerts import Finding
 from services.platform.language import language_of
@@ -32,7 +32,7 @@ class Alert:
 
 def ago(at: int | None) -> str:
     """Return the time since then in words: "3 hours"."""
-    now = business_clock.now()
+    now = clock.now()
     return format_timedelta(max(0, now - (at or now)), granularity="second", threshold=1.2)
 
 

@@ -24,7 +24,7 @@ from blueprints.console.icons import ICONS
 from blueprints.console.locale import zone
 from blueprints.console.time_ranges import named_ranges
 from models.db.base import LARGEST_ID
-from runtime import Part
+from runtime.state import Part
 from services.console import lists, saved_views
 from services.errors import ApiError, Code, OperatorError
 from services.platform.safe_text import cells

@@ -13,10 +13,9 @@ from flask import Flask, Response, redirect, request
 from flask_babel import format_datetime, gettext
 from markupsafe import Markup
 
-import business_clock
-import settings
 from blueprints.api import envelope
-from runtime import current
+from runtime import clock, settings
+from runtime.state import current
 from schemas.views import hundredths
 
 LANGUAGES = {"en": Locale("en"), "zh": Locale("zh", "CN", script="Hans")}
@@ -69,7 +68,7 @@ def time_tag(timestamp: int | None) -> Markup:
     at = local_time(timestamp)
     if at is None:
         return Markup("")
-    year = datetime.fromtimestamp(business_clock.now(), zone()).year
+    year = datetime.fromtimestamp(clock.now(), zone()).year
     short = f"{at:%m-%d %H:%M}" if at.year == year else f"{at:%Y-%m-%d}"
     return Markup('<time datetime="{}" title="{}" data-short="{}">{}</time>').format(
         at.isoformat(), f"{at:%Y-%m-%d %H:%M:%S} {at.tzname()}", short, f"{at:%Y-%m-%d %H:%M:%S}"

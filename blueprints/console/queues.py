@@ -8,10 +8,10 @@ from typing import Any
 from flask import url_for
 from flask_babel import lazy_gettext
 
-import business_clock
 from blueprints.console import alert_texts
 from blueprints.console.alert_texts import Alert
-from runtime import current
+from runtime import clock
+from runtime.state import current
 from services.console import alerts
 from services.console.order_list import APPROVE, SEND, WAITING
 from services.console.to_do import Queue, Waiting
@@ -83,7 +83,7 @@ def _urls(waits: Waiting) -> dict[str, str]:
 def _state(name: str, queue: Queue) -> str:
     if name == "failed":
         return BAD
-    return LATE if (queue.oldest or 0) < business_clock.now() - alerts.LONG else ""
+    return LATE if (queue.oldest or 0) < clock.now() - alerts.LONG else ""
 
 
 def cards(waits: Waiting, found: list[Alert]) -> list[Card]:

@@ -18,7 +18,7 @@ from werkzeug.wrappers import Response
 
 from blueprints.api.rate_limits import caller, network
 from models.tables.operator import Operator
-from runtime import Part
+from runtime.state import Part
 from services.errors import N_, ApiError, Code, OperatorError
 from services.platform.rate_limits import Rate
 from services.security import audit, failed_sign_ins, operators, second_factor, tries

@@ -8,8 +8,8 @@ from typing import Any
 
 from flask_babel import lazy_gettext
 
-import business_clock
 from blueprints.console.locale import zone
+from runtime import clock
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class TimeRange:
 
 def named_ranges() -> list[TimeRange]:
     """Return today, yesterday, the last 7 days, this month and last month."""
-    today = datetime.fromtimestamp(business_clock.now(), zone()).date()
+    today = datetime.fromtimestamp(clock.now(), zone()).date()
     yesterday, first = today - timedelta(1), today.replace(day=1)
     last_month = first - timedelta(1)
     spans: list[tuple[str, Any, date, date]] = [

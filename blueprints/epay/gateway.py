@@ -14,7 +14,7 @@ from blueprints.api.rate_limits import caller
 from blueprints.checkout.payment_page import strict
 from blueprints.epay import requests, responses
 from models.tables.epay import MD5, RSA, EpayAccount, EpayOrder
-from runtime import Part, current
+from runtime.state import Part, current
 from schemas.epay import MOST_LISTED, EpayList
 from schemas.views import hundredths
 from services.callbacks import epay_notices

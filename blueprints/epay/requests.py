@@ -14,7 +14,7 @@ from gateways.base import BadNotice
 from gateways.epay_protocol import ambiguous, signed_text
 from gateways.upstream import read_form
 from models.tables.epay import MD5, RSA
-from runtime import Part, current
+from runtime.state import Part, current
 from schemas.epay import EpayPayment, cut
 from schemas.strict_json import is_half
 from services.epay.payments import Wanted

@@ -11,11 +11,11 @@ from flask_babel import gettext
 from marshmallow import Schema
 from werkzeug.routing import Rule
 
-import settings
 from blueprints.openapi.examples import example_of
 from blueprints.openapi.operations import FORM, JSON, OPERATIONS, TAGS, Operation
 from blueprints.openapi.responses import ELSEWHERE_ONLY, FAILURE, HEADERS, elsewhere, failure, responses
 from blueprints.openapi.webhooks import webhooks
+from runtime import settings
 from schemas.field_descriptions import meaning_of
 from schemas.openapi_converter import OpenApiPlugin, sized
 from services.errors import ERRORS, N_

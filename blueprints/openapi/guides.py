@@ -11,8 +11,8 @@ from posixpath import dirname, join, normpath
 
 from markdown_it.token import Token
 
-import settings
 from blueprints.openapi import markdown
+from runtime import settings
 from services.errors import N_
 
 FOLDER = settings.ROOT / "docs"

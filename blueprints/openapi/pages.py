@@ -15,7 +15,7 @@ from blueprints.openapi import guides
 from blueprints.openapi.document import ABOUT, document
 from blueprints.openapi.operations import HTML, JSON
 from blueprints.openapi.reference import Reference, said
-from runtime import current
+from runtime.state import current
 
 docs = Blueprint("docs", __name__)
 

@@ -9,7 +9,7 @@ from blueprints.openapi.guide_pages import TOUR
 from blueprints.sandbox import inbox, recording, returned, simulator
 from blueprints.sandbox.access import sandbox
 from blueprints.sandbox.signature_help import explain_refused, explain_refused_epay
-from runtime import current
+from runtime.state import current
 from schemas.messages import Message
 from services.errors import N_, ApiError, Code
 from services.sandbox import demo

@@ -13,7 +13,7 @@ from blueprints.api.envelope import ok
 from blueprints.sandbox.access import done, form_of, sandbox, wants_json
 from models.tables.order import Order
 from models.tables.outbox import Callback
-from runtime import current
+from runtime.state import current
 from schemas.sandbox.forms import ANSWERS, CallbackForm, FailureForm
 from services.callbacks import manual_redelivery
 from services.errors import N_, ApiError, Code

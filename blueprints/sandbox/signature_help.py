@@ -16,7 +16,7 @@ from blueprints.api.envelope import translated
 from blueprints.sandbox.access import sandbox
 from models.tables.epay import EpayAccount
 from models.tables.merchant import Merchant
-from runtime import current
+from runtime.state import current
 from schemas.messages import N_, Message
 from services.sandbox import demo, rejected_signatures, signature_help, simulator
 from services.sandbox.rejected_signatures import Unsigned

@@ -7,13 +7,13 @@ from typing import Any
 from flask import Response, render_template, request
 from flask_babel import gettext
 
-import business_clock
 from blueprints.api.envelope import ok
 from blueprints.checkout.payment_page import OUTCOMES
 from blueprints.sandbox.access import done, form_of, sandbox, wants_page
 from blueprints.sandbox.inbox import LABELS
 from gateways.sandbox.driver import PAYOUT_OUTCOMES, SandboxDriver
 from models.tables.order import Order
+from runtime import clock
 from schemas.sandbox.forms import OPEN, ChannelForm, ClockForm, MerchantForm, OrderForm, PlayForm
 from schemas.views import STATUS_TEXTS, hundredths
 from services.channels import channel_setup
@@ -37,7 +37,7 @@ MOVES = (
 MOVE_TO = {"next": adjustable_clock.move_to_next, "callback": adjustable_clock.move_to_callback}
 
 
-sandbox.add_app_template_filter(business_clock.rfc3339)
+sandbox.add_app_template_filter(clock.rfc3339)
 
 
 @sandbox.get("")
@@ -51,8 +51,8 @@ def _page(wrong: str = "") -> str:
     now = inbox().behaviour
     return render_template(
         "simulator.html",
-        now=business_clock.now(),
-        ahead=business_clock.ahead(),
+        now=clock.now(),
+        ahead=clock.ahead(),
         next_due=adjustable_clock.next_due(),
         next_callback=adjustable_clock.next_callback(),
         moves=[(seconds, gettext(text)) for seconds, text in MOVES],
@@ -73,9 +73,9 @@ def _page(wrong: str = "") -> str:
 
 
 @sandbox.get("/clock")
-def clock() -> Response:
+def show_clock() -> Response:
     """Return the demo's time, its lead over the machine's clock in seconds, and when work is next due."""
-    return ok({"now": business_clock.now(), "ahead": business_clock.ahead(), "next": adjustable_clock.next_due()})
+    return ok({"now": clock.now(), "ahead": clock.ahead(), "next": adjustable_clock.next_due()})
 
 
 @sandbox.post("/clock")

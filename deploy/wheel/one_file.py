@@ -14,7 +14,7 @@ from packaging.markers import default_environment
 from packaging.tags import compatible_tags, cpython_tags, platform_tags
 
 PYTHONS = ((3, 11), (3, 12), (3, 13), (3, 14))
-REQUIREMENTS = Path(__file__).resolve().parents[2] / "requirements.txt"
+REQUIREMENTS = Path(__file__).resolve().parents[2] / "requirements/base.txt"
 PIP = (sys.executable, "-m", "pip", "download", "-qq", "--disable-pip-version-check")
 PEX = (
     *(sys.executable, "-m", "pex", "--venv", "prepend", "--console-script", "tillbook"),

@@ -7,7 +7,6 @@ import secrets
 
 from marshmallow import Schema, ValidationError, fields, validate
 
-import business_clock
 from gateways.base import (
     METHODS,
     BadNotice,
@@ -34,6 +33,7 @@ from gateways.sandbox.simulator import (
     notice,
     sign,
 )
+from runtime import clock
 
 MOST_FEN = 10**15
 PAYOUT_OUTCOMES = tuple(outcome for outcome in OUTCOMES if outcome != "duplicate")
@@ -141,6 +141,6 @@ class SandboxDriver(Driver):
         if play is None or play.payout_at is None:
             return Report(State.ABSENT)
         takes = LATE_PAYOUT_SECONDS if play.outcome == "late" else PAYOUT_SECONDS
-        if play.outcome == "silent" or 0 <= business_clock.exactly() - play.payout_at < takes:
+        if play.outcome == "silent" or 0 <= clock.exactly() - play.payout_at < takes:
             return Report(State.OPEN)
         return self._answer(play)

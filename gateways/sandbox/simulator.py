@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import business_clock
-from runtime import current
+from runtime import clock
+from runtime.state import current
 
 OUTCOMES = ("success", "fail", "silent", "duplicate", "late", "wrong_amount", "timeout")
 SIGNATURE_HEADER = "X-Sandbox-Signature"
@@ -104,7 +104,7 @@ class Simulator:
             order_no,
             amount,
             outcome,
-            business_clock.exactly(),
+            clock.exactly(),
         )
 
     def plan(self, order_no: str, outcome: str, at: int) -> None:

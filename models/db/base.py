@@ -13,7 +13,7 @@ from peewee import AutoField, BigIntegerField, DatabaseProxy, Model, Value
 
 from models.db.postgres import Postgres
 from models.db.sqlite import Sqlite
-from runtime import Part, current
+from runtime.state import Part, current
 
 LARGEST_ID = 2**63 - 1
 

@@ -10,7 +10,7 @@ from peewee import OperationalError
 
 from models.db.base import database
 from models.db.postgres import LONGEST_WAIT
-from runtime import Part
+from runtime.state import Part
 
 MOST_IN_LINE = 32  # waiting threads of one party; each one is missing to the other parties
 

@@ -28,7 +28,7 @@ from models.db.base import Table, database
 from models.db.errors import AWAY, LOCKED, fault_of
 from models.db.keyed_mutex import exclusive
 from models.db.postgres import is_overtaken
-from runtime import Part, current
+from runtime.state import Part, current
 
 log = logging.getLogger(__name__)
 

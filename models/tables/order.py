@@ -7,12 +7,12 @@ from typing import Any
 
 from peewee import SQL, BigIntegerField, BooleanField, Check, ForeignKeyField, IntegerField, TextField
 
-import business_clock
 from models.db.base import BasisPoints, Fen, Statement, Table, Timestamp, database
 from models.db.writer import transaction
 from models.tables.channel import Channel
 from models.tables.merchant import Merchant
 from models.tables.payout_account import PayoutAccount
+from runtime import clock
 
 BUY, SELL = TYPES = (1, 2)
 PENDING, PAID, CONFIRMED, COMPLETED, CANCELLED = STATUSES = ("pending", "paid", "confirmed", "completed", "cancelled")
@@ -103,7 +103,7 @@ class Order(Table):
         """
         if new not in TRANSITIONS[self.order_type].get(self.status, ()):
             return False
-        facts = {"due_at": None, "asks": 0, "updatetime": business_clock.now(), **facts, "status": new}
+        facts = {"due_at": None, "asks": 0, "updatetime": clock.now(), **facts, "status": new}
         if new == COMPLETED:
             facts["completedtime"] = facts["updatetime"]
         if _step(*facts).run(**facts, row=self.id, before=self.status).rowcount != 1:
@@ -237,7 +237,7 @@ class PaymentException(Table):
 
     def resolve(self, resolution: str, who: str) -> bool:
         """Close it, in one conditional UPDATE; False if it was closed already."""
-        return self.change(resolution=resolution, resolved_by=who, resolvedtime=business_clock.now())
+        return self.change(resolution=resolution, resolved_by=who, resolvedtime=clock.now())
 
     def change(self, **facts: Any) -> bool:
         """Store these columns while it is open, in one conditional UPDATE; False if it was closed already."""

@@ -11,12 +11,12 @@ from typing import Any
 
 from peewee import DatabaseError
 
-import business_clock
 from models import schema
 from models.db.base import database, forget_constants
 from models.db.writer import transaction
 from models.tables.maintenance import Restoration, paused_since
 from models.tables.operator import AuditEntry
+from runtime import clock
 from services.errors import OperatorError
 from services.security import audit, sessions
 
@@ -63,7 +63,7 @@ def mark(replaced: Ids | None = None) -> None:
     known = highest_ids(lambda query: database.execute_sql(query).fetchone())
     both = [known, replaced or {}]
     first = {name: max(ids.get(name, 0) for ids in both) + AHEAD for name in {name for ids in both for name in ids}}
-    Restoration.add(at=business_clock.now(), first_ids=json.dumps(first))
+    Restoration.add(at=clock.now(), first_ids=json.dumps(first))
     forget_constants()
     schema.continue_ids()
     if AuditEntry.table_exists():  # missing in backups of releases up to 0.3.0
@@ -75,7 +75,7 @@ def mark(replaced: Ids | None = None) -> None:
 def resume() -> None:
     """Resume payouts and the expiry of manual deposits. Raises OperatorError if they are not paused."""
     paused = Restoration.resumed.is_null()
-    if not Restoration.update(resumed=business_clock.now()).where(paused).execute():
+    if not Restoration.update(resumed=clock.now()).where(paused).execute():
         raise OperatorError("nothing is paused: payouts and the expiry of manual deposits are running")
     audit.record(HERE, "resume", "database")
 

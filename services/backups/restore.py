@@ -14,13 +14,13 @@ from models import schema
 from models.db.base import database, open_database
 from models.tables.maintenance import Restoration
 from models.tables.order import Order
+from runtime.settings import Settings
 from services.backups import after_restore
 from services.backups.backup import check, copy_database, leave_room
 from services.errors import OperatorError
 from services.ledger import integrity
 from services.platform import files, instance_lock
 from services.security import key_rotation, vault
-from settings import Settings
 
 HEADER = b"SQLite format 3\0"
 LOGS = ("-wal", "-journal")  # files that belong to a database that was not closed

@@ -12,11 +12,11 @@ from pathlib import Path
 from peewee import DatabaseError
 
 from models.tables.merchant import Merchant
-from runtime import Part
+from runtime.settings import Settings
+from runtime.state import Part
 from services.backups.backup import backup
 from services.errors import OperatorError
 from services.platform import files
-from settings import Settings
 
 log = logging.getLogger(__name__)
 

@@ -30,14 +30,14 @@ import requests
 from peewee import SQL, Case, fn
 from urllib3.exceptions import HTTPError
 
-import business_clock
-from gateways.http import Deadline
 from models.db.base import Statement
 from models.db.writer import transaction
 from models.tables.epay import EpayOrder
 from models.tables.merchant import Merchant
 from models.tables.outbox import DEAD, DELIVERED, WAITING, Callback, CallbackAttempt
-from runtime import current
+from net.http import Deadline
+from runtime import clock
+from runtime.state import current
 from services.callbacks import epay_notices, http, redirects
 from services.merchants import cache, epay_accounts
 from services.platform.worker_pool import Health, WorkerPool, claim
@@ -73,7 +73,7 @@ _due_of = Statement(
 def sweep(pool: WorkerPool) -> int:
     """Start an attempt for each due callback that the pool has a worker for; return the number of attempts."""
     with pool.sweeping:
-        now = business_clock.now()
+        now = clock.now()
         merchants = pool.take_announced() or [row.id for row in _merchants_due.all(now=now)]
         if unseen := pool.unseen(merchants):
             pool.learn(dict(stored_health(unseen)))
@@ -96,7 +96,7 @@ def _due_callbacks(now: int, merchant_id: int, limit: int) -> list[Callback]:
 
 def deliver(callback: Callback) -> bool:
     """Send a claimed callback once and record the attempt; return whether it was delivered quickly."""
-    at, started = business_clock.now(), time.monotonic()
+    at, started = clock.now(), time.monotonic()
     if callback.type == epay_notices.TYPE:
         status, answer = _notify(callback)
     else:
@@ -115,7 +115,7 @@ def is_delivered(callback: Callback, status: int | None, answer: str) -> bool:
 
 def _state_after(callback: Callback, status: int | None, delivered: bool) -> dict[str, Any]:
     """Return the columns of a callback after an attempt."""
-    now, attempts = business_clock.now(), callback.attempts + 1
+    now, attempts = clock.now(), callback.attempts + 1
     columns = {"attempts": attempts, "updatetime": now, "due_at": None}
     if delivered:
         return {**columns, "state": DELIVERED}
@@ -242,7 +242,7 @@ def release() -> int:
 
     CLOCK_SKEW allows for a sending host whose clock is slightly ahead.
     """
-    now = business_clock.now()
+    now = clock.now()
     stuck: int = Callback.update(due_at=now).where(Callback.due_at > now + _LONGEST + CLOCK_SKEW).execute()
     return stuck
 

@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 import requests
 from requests.adapters import HTTPAdapter
 
-import settings
-from gateways.http import Guarded, pools
+from net.http import Guarded, pools
+from runtime import settings
 from services.security import masking
 
 _local = threading.local()
@@ -38,7 +38,7 @@ def send(
 
     Args:
         timeout: seconds for connecting and for each read.
-        private_allowed: otherwise only public addresses are called (gateways/ip_addresses.py).
+        private_allowed: otherwise only public addresses are called (net/ip_addresses.py).
 
     Raises:
         AddressRefused, requests.RequestException, ValueError: no response, or no usable address.

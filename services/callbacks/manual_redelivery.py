@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import business_clock
 from models.db.base import LARGEST_ID
 from models.db.writer import transaction
 from models.tables.merchant import Merchant
 from models.tables.order import Order
 from models.tables.outbox import CALLBACK_STATES, WAITING, Callback
+from runtime import clock
 from services.callbacks import delivery
 from services.errors import N_, OperatorError
 
@@ -43,7 +43,7 @@ def redeliver_all(merchant: Merchant, state: str | None, since: int | None, unti
 
 @transaction
 def _due_again(selected: Any) -> int:
-    now = business_clock.now()
+    now = clock.now()
     count: int = Callback.update(state=WAITING, attempts=0, due_at=now, updatetime=now).where(selected).execute()
     if not count:
         raise OperatorError(N_("Callback not found."))

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import business_clock
 from models.db.base import Statement
 from models.db.writer import after_commit
 from models.tables.order import COMPLETED, Order
 from models.tables.outbox import DEAD, WAITING, Callback, webhook_key
-from runtime import Part
+from runtime import clock
+from runtime.state import Part
 from schemas.views import order_view
 from services.callbacks import epay_notices
 from services.merchants import cache
@@ -50,7 +50,7 @@ def webhook_id_of(order_no: str, event: str, about: int | None = None) -> str:
 
 def body_of(event: str, at: int, data: dict[str, Any]) -> str:
     """Return a callback's body, byte for byte as it is signed and sent."""
-    timestamp = business_clock.rfc3339(at)
+    timestamp = clock.rfc3339(at)
     return json.dumps({"type": event, "timestamp": timestamp, "data": data}, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -97,7 +97,7 @@ def enqueue(order: Order, event: str = "", about: int | None = None) -> None:
         event: such as `order.credited`; the order's present status by default.
         about: the id of the event's exception.
     """
-    now = business_clock.now()
+    now = clock.now()
     for each in of_event(order, event or f"order.{order.status}", now):
         webhook_id = webhook_id_of(order.order_no, each.event, about)
         if _same.first(webhook_id=webhook_id):

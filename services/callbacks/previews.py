@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from copy import copy
 from typing import Any
 
-import business_clock
 from models.tables.order import COMPLETED, Order
+from runtime import clock
 from services.callbacks import outbox
 from services.callbacks.outbox import Outgoing
 
@@ -28,7 +28,7 @@ def of_steps(
         event: such as `order.credited`.
         completed: the order as it will be after its last step, if its amounts change.
     """
-    now, previews = business_clock.now(), list[Outgoing]()
+    now, previews = clock.now(), list[Outgoing]()
     for status in statuses:
         order = changed(completed if completed and status == COMPLETED else order, status=status, updatetime=now)
         previews += outbox.of_event(order, f"order.{status}", now, even_unwanted=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-import business_clock
 from models.tables.merchant import Merchant
 from models.tables.order import BUY, COMPLETED, Order
+from runtime import clock
 from schemas.views import order_view
 from services.callbacks import delivery, outbox, redirects
 from services.errors import N_, OperatorError
@@ -88,5 +88,5 @@ def callback(merchant: Merchant) -> Outcome:
     if not merchant.callback_url:
         raise OperatorError(N_("%(key)s has no callback URL. Set one first."), key=merchant.key)
     webhook_id, started = outbox.new_webhook_id(), time.monotonic()
-    status, answer = delivery.send(merchant, webhook_id, _body(business_clock.now()))
+    status, answer = delivery.send(merchant, webhook_id, _body(clock.now()))
     return Outcome(webhook_id, status, round((time.monotonic() - started) * 1000), answer)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from gateways.base import ChannelUnknown
-from runtime import Part, current
+from runtime.state import Part, current
 
 # A channel may occupy a quarter of the threads that serve requests, all channels half of them.
 SHARE, SHARE_OF_ALL = 4, 2

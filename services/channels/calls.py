@@ -14,7 +14,7 @@ from models.db.base import Statement, database
 from models.tables.channel import Channel
 from models.tables.merchant import Merchant
 from models.tables.order import Order
-from runtime import Part, current
+from runtime.state import Part, current
 from services.channels.order_numbers import payout_number
 from services.errors import ApiError, Code
 from services.merchants import cache

@@ -9,7 +9,6 @@ from typing import Any
 from marshmallow import ValidationError
 from peewee import IntegrityError
 
-import business_clock
 from gateways import registry
 from gateways.base import ChannelUnknown, Finding, Payment
 from models.db.base import LARGEST_ID, database
@@ -18,7 +17,8 @@ from models.db.writer import after_commit, transaction
 from models.tables.channel import CATEGORIES, LARGEST_AMOUNT, PAY_METHODS, Channel
 from models.tables.ledger import CLEARING
 from models.tables.order import Order
-from runtime import current
+from runtime import clock
+from runtime.state import current
 from services.channels.calls import call_driver, driver_of, payment_of
 from services.channels.order_numbers import new_order_no
 from services.errors import N_, OperatorError
@@ -61,7 +61,7 @@ def check(channel: Channel) -> list[Finding]:
 
 def _never_made(channel: Channel) -> list[Payment]:
     """Return deposits with unused numbers: the channel's minimum amount, once for each payment method."""
-    expires_at = business_clock.now() + current().settings.buy_expiry
+    expires_at = clock.now() + current().settings.buy_expiry
     facts = {"amount": channel.min_amount, "expires_at": expires_at}
     methods = channel.pay_method.split(",")
     return [payment_of(Order(order_no=new_order_no(), payment_method=method, **facts)) for method in methods]
@@ -154,7 +154,7 @@ def add_channel(
     _check_range(facts.get("min_amount", 1), facts.get("max_amount", LARGEST_AMOUNT))
     if new_name:
         _check_name(name)
-    now = business_clock.now()
+    now = clock.now()
     channel = _checked(
         lambda: Channel.create(
             category=category,
@@ -207,7 +207,7 @@ def set_channel(
     if "pay_method" in facts:
         facts["pay_method"] = _pay_method(facts["pay_method"], channel.driver)
     _check_range(facts.get("min_amount", channel.min_amount), facts.get("max_amount", channel.max_amount))
-    facts["updatetime"] = business_clock.now()
+    facts["updatetime"] = clock.now()
     after_commit(cache.forget)
     _checked(lambda: Channel.update(facts).where(Channel.id == channel.id).execute())
     if merchants is not None:

@@ -7,10 +7,10 @@ import secrets
 from datetime import datetime
 from itertools import count
 
-import business_clock
-from gateways.base import CHINA
 from models.db.base import database
 from models.tables.order import SELL, Order
+from runtime import clock
+from runtime.clock import CHINA
 
 ENDINGS = 100_000  # range of the ids' last digits in payout numbers
 # The creation times of earlier orders whose ids have the same ending: one primary key lookup per 100,000 orders.
@@ -29,7 +29,7 @@ def in_china(timestamp: float, shape: str = "%Y%m%d") -> str:
 
 def new_order_no() -> str:
     """Return 24 digits: the date, then 16 random ones, because the number is in a public address."""
-    return f"{in_china(business_clock.now())}{secrets.randbelow(10**16):016d}"
+    return f"{in_china(clock.now())}{secrets.randbelow(10**16):016d}"
 
 
 def order_no_of(number: str) -> str:

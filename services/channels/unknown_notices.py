@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 import re
 
-import business_clock
 from gateways.base import BadNotice, Incoming, Report
 from models.db.writer import transaction
 from models.tables.channel import Channel
 from models.tables.unknown_notice import UnknownNotice
-from runtime import Part
+from runtime import clock
+from runtime.state import Part
 from schemas.views import hundredths
 from services.channels.calls import driver_of
 from services.channels.order_numbers import order_no_of
@@ -65,7 +65,7 @@ def _verified(channel: Channel, order_no: str, incoming: Incoming) -> Report | N
 @transaction
 def _store(channel: Channel, order_no: str, report: Report) -> None:
     report_facts = {"state": report.state.value, "amount": report.amount, "reference": report.reference}
-    if UnknownNotice.keep(channel=channel, order_no=order_no, at=business_clock.now(), **report_facts):
+    if UnknownNotice.keep(channel=channel, order_no=order_no, at=clock.now(), **report_facts):
         log.warning(
             "Verified notice for unknown order %s from channel %d: %s, %s yuan, reference %s (orders order unknown)",
             *(order_no, channel.id, report.state.value, hundredths(report.amount), report.reference),
@@ -79,5 +79,5 @@ def listed(limit: int) -> list[UnknownNotice]:
 
 def recent() -> int:
     """Return the number of notices of the last 30 days whose order is still unknown."""
-    since = business_clock.now() - RECENT
+    since = clock.now() - RECENT
     return UnknownNotice.still_unknown().where(UnknownNotice.at >= since).count()

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import NamedTuple
 
-import business_clock
 from models.tables.channel import Channel
 from models.tables.merchant import Merchant
 from models.tables.order import (
@@ -27,6 +26,7 @@ from models.tables.order import (
     Order,
     PaymentException,
 )
+from runtime import clock
 from services.channels.payment_numbers import transaction_id
 from services.claims.names import Names, is_whole, without
 from services.console.bulk import MOST
@@ -331,7 +331,7 @@ class _Matching:
         why = PAID_BEFORE if order.id in self.taken else IN_QUESTION if open_exceptions(order) else ""
         if line.until is not None and line.until < order.createtime:
             why = TOO_EARLY
-        if line.since is not None and line.since > business_clock.now() + A_DAY:
+        if line.since is not None and line.since > clock.now() + A_DAY:
             why = IN_THE_FUTURE
         if not why and self.matched == MOST:
             why = TOO_MANY

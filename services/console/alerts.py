@@ -9,11 +9,11 @@ from math import sqrt
 from time import time
 from typing import Any
 
-import business_clock
 from models.tables.ledger import CLEARING, LedgerAccount
 from models.tables.maintenance import FAILED, OFF, paused_since
 from models.tables.notification import BalanceWarning, Destination
-from runtime import current
+from runtime import clock
+from runtime.state import current
 from services.backups import scheduled
 from services.channels import unknown_notices
 from services.console import statistics, to_do
@@ -89,7 +89,7 @@ def _waiting(waiting: Waiting) -> Iterator[Finding]:
     if waiting.exceptions.count > silent:
         yield Finding(URGENT, "exceptions", {**vars(waiting.exceptions), "silent": silent})
     if waiting.payouts.count:
-        late = (waiting.payouts.oldest or 0) < business_clock.now() - LONG
+        late = (waiting.payouts.oldest or 0) < clock.now() - LONG
         yield Finding(URGENT if late else SOON, "payouts", vars(waiting.payouts))
     if waiting.requests.count:
         yield Finding(SOON, "requests", vars(waiting.requests))
@@ -101,7 +101,7 @@ def _waiting(waiting: Waiting) -> Iterator[Finding]:
     if waiting.retried:
         yield Finding(SOON, "retried", {"count": waiting.retried})
     for channel, queue in waiting.silent.items():
-        late = (queue.oldest or 0) < business_clock.now() - LONG
+        late = (queue.oldest or 0) < clock.now() - LONG
         yield Finding(URGENT if late else SOON, "silent", {"channel": channel, **vars(queue)})
 
 

@@ -8,7 +8,6 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-import business_clock
 from models.db.base import database
 from models.db.writer import transaction
 from models.tables.epay import EpayOrder
@@ -16,6 +15,7 @@ from models.tables.maintenance import ErasureDelayed, ErasureProgress
 from models.tables.order import CANCELLED, COMPLETED, Attempt, Order, OrderNote, PaymentException
 from models.tables.outbox import WAITING, Callback
 from models.tables.payout_account import PayoutAccount
+from runtime import clock
 from services.callbacks import epay_notices
 from services.channels.order_numbers import in_china
 from services.console import timeline
@@ -127,7 +127,7 @@ class _Batch:
     """Orders that are examined together. `ready` are those whose personal data is erased now."""
 
     def __init__(self, days: int) -> None:
-        self.now, self.wait = business_clock.now(), days * DAY
+        self.now, self.wait = clock.now(), days * DAY
         self.until = self.now - self.wait
         self.ready: list[Order] = []
         self.examined = 0

@@ -6,7 +6,6 @@ from typing import Any
 
 from peewee import JOIN, SQL, fn
 
-import business_clock
 from models.queries import time_bisect
 from models.queries.keyset import Key, Line
 from models.tables.channel import Channel
@@ -15,6 +14,7 @@ from models.tables.merchant import Merchant
 from models.tables.order import Order, PaymentException
 from models.tables.outbox import CALLBACK_STATES, DEAD, Callback, CallbackAttempt
 from models.tables.reconciliation import Reconciliation
+from runtime import clock
 from services.console import to_do
 from services.console.lists import Browse, capped, merchants, name_owners
 
@@ -222,7 +222,7 @@ class Callbacks(Browse):
 
 def callbacks_failing() -> int:
     """Return the number of recently failed callbacks, counted up to 100."""
-    recent = Callback.createtime >= business_clock.now() - to_do.RECENT
+    recent = Callback.createtime >= clock.now() - to_do.RECENT
     dead = (Callback.state == DEAD) & Callback.merchant.in_(merchants({}))
     return capped(Callback.select(Callback.createtime).where(dead, recent))
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import business_clock
 from models.db.base import database
 from models.db.writer import transaction
 from models.tables.operator import Operator, SavedView
+from runtime import clock
 from services.errors import N_, OperatorError
 
 MOST = 20  # of one operator for one list
@@ -28,7 +28,7 @@ def save(operator: Operator, list_name: str, name: str, query: str) -> None:
     if len(others) >= MOST:
         raise OperatorError(N_("A list has at most %(most)s saved views. Delete one first."), most=str(MOST))
     delete(operator, list_name, name)
-    facts = {"name": name, "query": query, "createtime": business_clock.now()}
+    facts = {"name": name, "query": query, "createtime": clock.now()}
     SavedView.create(operator=operator, list_name=list_name, **facts)
 
 

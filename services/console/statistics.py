@@ -11,11 +11,11 @@ from itertools import chain
 from operator import add
 from typing import Any, NamedTuple
 
-import business_clock
 from models.tables.order import CANCELLED, COMPLETED
-from runtime import Part
+from runtime import clock
+from runtime.state import Part
 from services.console.order_sums import DAY, OrderSums, Pieces, pieces_of
-from services.platform import clock, cpu_affinity
+from services.platform import cpu_affinity
 
 LENGTHS = (1, 7, 30, 90)  # days of the ranges that are shown; a range of one day is shown by hour
 DAYS = 2 * LENGTHS[-1]  # days that are summed: the longest range, and the one before it
@@ -211,7 +211,7 @@ _cached = Part(lambda: lru_cache(maxsize=ZONES)(_Cached))
 
 def of(zone: tzinfo) -> Statistics:
     """Return the last DAYS days in this zone, at most FRESH seconds old."""
-    now = business_clock.now()
+    now = clock.now()
     local = datetime.fromtimestamp(now, zone)
     week = now // WEEK * WEEK
     since = week - (DAYS + 1) * DAY  # it changes once a week; a zone's pieces change with its clocks only

@@ -7,7 +7,6 @@ from typing import Any
 
 from peewee import JOIN, fn
 
-import business_clock
 from models.tables.channel import Channel, ChannelLink
 from models.tables.merchant import Merchant
 from models.tables.operator import PayoutRequest
@@ -15,6 +14,7 @@ from models.tables.order import BUY, CONFIRMED, PAID, PENDING, SELL, UNKNOWN_OUT
 from models.tables.order_counts import OrderCount
 from models.tables.outbox import DEAD, WAITING, Callback
 from models.tables.payout_batch import PayoutBatchLine
+from runtime import clock
 from services.callbacks import epay_notices
 from services.orders import next_step
 from services.orders.next_step import by_hand
@@ -171,7 +171,7 @@ def waiting_counts() -> Waiting:
     """Read all queues now."""
     hand = by_hand()
     exceptions, silent = _exceptions()
-    since = business_clock.now() - RECENT
+    since = clock.now() - RECENT
     failed = _failed(since)
     stuck = next_step.missing(MOST)
     return Waiting(

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from peewee import IntegrityError
 
-import business_clock
 from models.db.writer import transaction
 from models.tables import maintenance
 from models.tables.channel import Channel
 from models.tables.epay import EpayOrder
 from models.tables.order import BUY, CANCELLED, COMPLETED, CONFIRMED, PENDING, History, Order, PaymentException
-from runtime import current
+from runtime import clock
+from runtime.state import current
 from services.channels.calls import driver_of
 from services.channels.order_numbers import in_china, new_order_no
 from services.epay.refusals import Refusal, Refused
@@ -74,7 +74,7 @@ def _placed(wanted: Wanted) -> EpayOrder:
             return found
         if _is_from_before_yesterday(found):
             raise Refused(Refusal.ENDED)
-        if _is_older_than_restore(found) and not found.renumber(new_order_no(), business_clock.now()):
+        if _is_older_than_restore(found) and not found.renumber(new_order_no(), clock.now()):
             raise _Overtaken
     choices = choices_of(wanted.known, wanted.type, wanted.amount)
     payment = found or _new(wanted)
@@ -82,7 +82,7 @@ def _placed(wanted: Wanted) -> EpayOrder:
         order(payment, wanted.known, *choices[0], kind=wanted.type)
     elif found is None:
         _keep(payment)
-    elif not found.renew(wanted.type, business_clock.now()):
+    elif not found.renew(wanted.type, clock.now()):
         raise _Overtaken
     return payment
 
@@ -92,7 +92,7 @@ def _is_from_before_yesterday(payment: EpayOrder) -> bool:
 
     A version 1 request has no time: a payer who repeats an old one must not get a new order at an old price.
     """
-    return bool(payment.trade_no[:8] < in_china(business_clock.now() - DAY))
+    return bool(payment.trade_no[:8] < in_china(clock.now() - DAY))
 
 
 def _must_be_same(found: EpayOrder, wanted: Wanted) -> None:
@@ -166,7 +166,7 @@ def _new(wanted: Wanted) -> EpayOrder:
         version=wanted.version,
         type=wanted.type,
         **{name: getattr(wanted, name) for name in SAME},
-        createtime=business_clock.now(),
+        createtime=clock.now(),
     )
 
 
@@ -267,7 +267,7 @@ def is_over(payment: EpayOrder) -> bool:
     known = cache.by_id(payment.merchant_id)
     if not (known.merchant.enabled and known.epay is not None and known.epay.enabled):
         return True
-    expired = business_clock.now() >= payment.createtime + current().settings.buy_expiry
+    expired = clock.now() >= payment.createtime + current().settings.buy_expiry
     return bool(expired or _is_older_than_restore(payment))
 
 

@@ -7,12 +7,13 @@ from datetime import datetime
 
 from peewee import fn
 
-import business_clock
-from gateways.base import CHINA, ChannelError, Payer
+from gateways.base import ChannelError, Payer
 from models.tables.epay import REPLACED, EpayOrder
 from models.tables.ledger import AVAILABLE, LedgerAccount
 from models.tables.order import BUY, COMPLETED, PENDING, History, Order
 from models.tables.order_counts import OrderCount
+from runtime import clock
+from runtime.clock import CHINA
 from services.callbacks import epay_notices
 from services.channels.calls import driver_of
 from services.epay.refusals import Refusal, Refused
@@ -87,7 +88,7 @@ def code_of(payment: EpayOrder) -> str:
     if order is None or order.status != PENDING or driver_of(order.channel).by_hand:
         return ""
     is_checked = order.due_at is None  # an operator decides about money that arrived
-    if is_checked or business_clock.now() >= (order.expires_at or 0):
+    if is_checked or clock.now() >= (order.expires_at or 0):
         return ""
     try:
         shown = attempts.shown_to(order, Payer("", "pc")).opened
@@ -108,7 +109,7 @@ class Summary:
 
 def summary(known: Known) -> Summary:
     """Return the figures of a merchant."""
-    merchant, now = known.merchant, business_clock.now()
+    merchant, now = known.merchant, clock.now()
     midnight = int(datetime.fromtimestamp(now, CHINA).replace(hour=0, minute=0, second=0).timestamp())
     mine = (OrderCount.merchant == merchant) & (OrderCount.order_type == BUY)
     orders = OrderCount.select(fn.SUM(OrderCount.count)).where(mine).scalar()

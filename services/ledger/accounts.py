@@ -7,7 +7,6 @@ from typing import Any
 
 from peewee import fn
 
-import business_clock
 from models.db.base import database
 from models.db.hash_chain import Facts
 from models.db.writer import transaction
@@ -15,6 +14,7 @@ from models.tables.channel import Channel
 from models.tables.ledger import AVAILABLE, CLEARING, COMMISSION, FEES, HELD, Entry, LedgerAccount, Posting, add_entry
 from models.tables.merchant import Merchant
 from models.tables.order import Order
+from runtime import clock
 from services.errors import N_, ApiError, Code, OperatorError
 from services.ledger.postings import OPERATOR, Account
 from services.security import sandbox_guard
@@ -51,7 +51,7 @@ def post(
     """
     if sum(lines.values()) != 0:
         raise ValueError(f"posting {purpose} does not sum to zero: {lines}")
-    createtime = at or business_clock.now()
+    createtime = at or clock.now()
     posting = Posting.add(order=order and order.id, purpose=purpose, who=who, memo=memo, createtime=createtime)
     facts = Facts(posting, order and order.order_no, purpose, who, memo, createtime)
     # All writers lock accounts in the same order, so that no two wait for each other; shared accounts come last.
@@ -181,7 +181,7 @@ def check_newest(merchant: Merchant, newest: int) -> None:
 
 def _check_not_made(merchant: Merchant, fen: int, reason: str, who: str) -> None:
     mine = (Posting.who == who) & (Posting.memo == reason) & (Entry.amount == fen)
-    if _adjustments(merchant).where(mine, Posting.createtime > business_clock.now() - REPEATED).exists():
+    if _adjustments(merchant).where(mine, Posting.createtime > clock.now() - REPEATED).exists():
         said = N_("The same adjustment was just made. To repeat it, say so in the reason.")
         text = f"{merchant.key} was adjusted by this amount for this reason just now. Use --again to repeat it."
         raise OperatorError(text, {"reason": [said]})

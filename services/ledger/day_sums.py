@@ -13,11 +13,11 @@ from typing import Any
 
 from peewee import EXCLUDED, JOIN, SQL, Case, fn
 
-from gateways.base import CHINA
 from models.db.base import database
 from models.db.writer import transaction
 from models.tables.ledger import AVAILABLE, FEES, HELD, Entry, LedgerAccount, LedgerDay, Posting
 from models.tables.order import BUY, SELL, Order
+from runtime.clock import CHINA
 from services.errors import N_, OperatorError
 from services.ledger.postings import OPERATOR
 

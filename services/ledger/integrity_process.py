@@ -13,9 +13,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from models.db.base import open_database, open_postgres
-from runtime import Runtime
+from runtime.settings import Settings
+from runtime.state import Runtime
 from services.ledger import integrity
-from settings import Settings
 
 
 def main() -> None:

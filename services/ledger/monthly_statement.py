@@ -16,12 +16,12 @@ from typing import Any
 
 from peewee import fn
 
-import business_clock
-from gateways.base import CHINA
 from models.db.base import database
 from models.tables.ledger import AVAILABLE, HELD, Entry, LedgerAccount, LedgerDay, Posting
 from models.tables.merchant import Merchant
 from models.tables.order import Order
+from runtime import clock
+from runtime.clock import CHINA
 from services.errors import N_, OperatorError
 from services.ledger import day_sums
 from services.ledger.day_sums import DaySum, Fee, Sibling, begin_of, fees_in, kind_of
@@ -140,7 +140,7 @@ def last_month() -> date:
 
 def this_month() -> date:
     """Return the first day of the current month in China."""
-    return datetime.fromtimestamp(business_clock.now(), CHINA).date().replace(day=1)
+    return datetime.fromtimestamp(clock.now(), CHINA).date().replace(day=1)
 
 
 def _number(day: date) -> int:

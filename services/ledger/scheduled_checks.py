@@ -12,15 +12,15 @@ from typing import Any
 
 from peewee import fn
 
-import settings
 from models.db.base import database
 from models.db.writer import transaction
 from models.tables.ledger import LedgerAccount, Posting
 from models.tables.maintenance import FAILED, HOLDS, OFF, Verification
-from runtime import Part, current
+from runtime import settings
+from runtime.settings import Settings
+from runtime.state import Part, current
 from services.errors import N_, OperatorError
 from services.platform import cpu_affinity, storage_health
-from settings import Settings
 
 log = logging.getLogger(__name__)
 

@@ -11,12 +11,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from gateways.ip_addresses import Network, network_of
 from models.tables.channel import Channel
 from models.tables.epay import EpayAccount
 from models.tables.merchant import Merchant, PaymentPage
 from models.tables.setup_version import current_version
-from runtime import Part
+from net.ip_addresses import Network, network_of
+from runtime.state import Part
 from services.security import sandbox_guard
 
 FRESH = 0.02  # seconds between checks of the database for changes

@@ -15,14 +15,14 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 from peewee import fn
 
-import business_clock
 from gateways.config import private_key
 from models.db.base import database
 from models.db.writer import after_commit, transaction
 from models.tables.channel import PAY_METHODS, Channel
 from models.tables.epay import EpayAccount
 from models.tables.merchant import Merchant
-from runtime import current
+from runtime import clock
+from runtime.state import current
 from services.errors import N_, OperatorError
 from services.merchants import cache, edit_conflicts
 from services.security import vault
@@ -202,7 +202,7 @@ def enable(
             )
         change(account, mark=mark, enabled=True, **facts)
         return find(merchant), ""
-    key, now = _new_key(), business_clock.now()
+    key, now = _new_key(), clock.now()
     after_commit(cache.forget)
     account = EpayAccount.create(
         merchant=merchant,
@@ -250,7 +250,7 @@ def change(account: EpayAccount, *, mark: str | None = None, **facts: Any) -> No
     """
     account = edit_conflicts.check_version(account, mark)
     after_commit(cache.forget)
-    columns = checked(account.merchant, facts) | {"updatetime": business_clock.now()}
+    columns = checked(account.merchant, facts) | {"updatetime": clock.now()}
     EpayAccount.update(columns).where(EpayAccount.id == account.id).execute()
 
 
@@ -319,7 +319,7 @@ def public_keys(account: EpayAccount) -> list[str]:
 def old_until(account: EpayAccount) -> dict[str, int]:
     """Return the times at which the replaced keys expire that are still valid, by kind (`md5`, `rsa`)."""
     times = {"md5": account.previous_key_until, "rsa": account.previous_public_key_until}
-    return {kind: until for kind, until in times.items() if until and until > business_clock.now()}
+    return {kind: until for kind, until in times.items() if until and until > clock.now()}
 
 
 def platform_public_key(account: EpayAccount) -> str:

@@ -13,7 +13,7 @@ from gateways.config import private_key, public_key
 from gateways.epay_protocol import md5_signature, signed_text
 from gateways.signatures import is_signature, sign
 from models.tables.epay import MD5, EpayAccount
-from runtime import Part
+from runtime.state import Part
 from services.merchants import epay_accounts
 from services.security import vault
 

@@ -13,14 +13,14 @@ from urllib.parse import urlsplit
 
 from peewee import IntegrityError
 
-import business_clock
-from gateways.ip_addresses import network_of
 from models.db.base import database
 from models.db.errors import first_line
 from models.db.writer import after_commit, transaction
 from models.tables.ledger import AVAILABLE, COMMISSION, FEES, HELD
 from models.tables.merchant import Merchant
 from models.tables.payout_account import PayoutAccount
+from net.ip_addresses import network_of
+from runtime import clock
 from services.errors import N_, OperatorError
 from services.ledger import accounts
 from services.ledger.postings import OPERATOR
@@ -116,7 +116,7 @@ def add_merchant(
         message = N_("A merchant key has 1 to 64 letters, digits, _ . or -, and is not new, . or ..")
         raise OperatorError(message, "key")
     secret = secret or secrets.token_urlsafe(32)
-    now = business_clock.now()
+    now = clock.now()
     facts = {"createtime": now, "updatetime": now} | _merchant_facts(facts)
     try:
         with database.atomic():  # on Postgres, a failed statement ends the whole transaction
@@ -151,9 +151,7 @@ def set_merchant(
     """
     edit_conflicts.check_version(merchant, mark)
     after_commit(cache.forget)
-    Merchant.update(_merchant_facts(facts) | {"updatetime": business_clock.now()}).where(
-        Merchant.id == merchant.id
-    ).execute()
+    Merchant.update(_merchant_facts(facts) | {"updatetime": clock.now()}).where(Merchant.id == merchant.id).execute()
     if channels is not None:
         links.set_channels(merchant, channels)
 
@@ -216,7 +214,7 @@ def add_account(
         merchant=merchant,
         on_file=True,
         details=vault.encrypt(json.dumps(details, ensure_ascii=False)),
-        createtime=createtime or business_clock.now(),
+        createtime=createtime or clock.now(),
     )
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from models.queries import order_page, search
 from models.tables.merchant import Merchant
-from runtime import Part, current
+from runtime.state import Part, current
 from services.errors import ApiError, Code
 from services.platform import cpu_affinity
 from services.platform.rate_limits import Rate

@@ -8,11 +8,11 @@ from urllib.parse import quote
 
 from marshmallow import ValidationError
 
-import business_clock
 from models.db.base import database
 from models.db.writer import after_commit, transaction
 from models.tables.merchant import Merchant, PaymentPage
 from models.tables.order import Order
+from runtime import clock
 from schemas.messages import flat
 from schemas.payment_page import PLACEHOLDER, PaymentPageSettings
 from services.errors import N_, OperatorError
@@ -59,7 +59,7 @@ def change(merchant: Merchant, *, mark: str | None = None, logo: bytes | None = 
     if mark is not None and mark != version_of(page):
         raise OperatorError(edit_conflicts.CONFLICT)
     after_commit(cache.forget)
-    for name, value in (columns | {"updatetime": business_clock.now()}).items():
+    for name, value in (columns | {"updatetime": clock.now()}).items():
         setattr(page, name, value)
     page.save()
 

@@ -11,11 +11,11 @@ from typing import Any
 from marshmallow import ValidationError
 from peewee import fn
 
-from gateways.base import CHINA
 from models.db.base import LARGEST_ID, database
 from models.db.writer import transaction
 from models.tables.channel import Channel
 from models.tables.notification import FAILED, WAITING, BalanceWarning, Destination, Notification
+from runtime.clock import CHINA
 from services.callbacks import outbox
 from services.errors import N_, OperatorError
 from services.notifications import sending

@@ -24,8 +24,8 @@ from urllib.parse import urlencode, urlsplit
 
 from marshmallow import Schema, ValidationError, fields, validate
 
-import business_clock
 from gateways.config import is_private, texts
+from runtime import clock
 from services.callbacks.delivery import headers_of
 from services.errors import N_
 from services.notifications.messages import Message
@@ -206,7 +206,7 @@ def _telegram(config: Config, message: Message) -> Request:
 
 
 def _webhook(config: Config, message: Message) -> Request:
-    timestamp = business_clock.rfc3339(message.at)
+    timestamp = clock.rfc3339(message.at)
     content = {"type": f"notification.{message.event}", "timestamp": timestamp, "data": message.data}
     body = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
     signature = sign_webhook([config["secret"]], message.id, message.at, body)

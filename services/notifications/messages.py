@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-import settings
-from runtime import current
+from runtime import settings
+from runtime.state import current
 from services.errors import N_
 from services.platform.language import Language, language_of
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from urllib3.exceptions import HTTPError
 
-from gateways.http import Deadline
-from runtime import current
+from net.http import Deadline
+from runtime.state import current
 from services.callbacks import http
 from services.callbacks.test_callback import ERRORS, LATE
 from services.errors import N_

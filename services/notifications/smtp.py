@@ -11,8 +11,8 @@ from email.utils import formatdate
 from typing import Any
 from urllib.parse import urlsplit
 
-from gateways.http import Deadline, connect, deadline
-from runtime import current
+from net.http import Deadline, connect, deadline
+from runtime.state import current
 from services.notifications.kinds import Config, addresses
 from services.notifications.messages import Message
 

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from gateways.base import CHINA
 from models.db.writer import transaction
 from models.tables.notification import Destination, KnownFinding, Notification
+from runtime.clock import CHINA
 from services.console import alerts
 from services.console.alerts import SOON, URGENT
 from services.console.finding_texts import sentence

@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, replace
 
-import business_clock
 from gateways.base import ChannelRefused, ChannelUnknown, Driver, NumberTaken, Opened, Payer, Payment, Report, State
 from models.db.writer import transaction
 from models.tables import maintenance
 from models.tables.order import MONEY_IN, PENDING, Attempt, Order
+from runtime import clock
 from services.channels.bulkhead import channel_slot
 from services.channels.calls import FIRST_ASK, LATE, call_driver, driver_of, payment_of
 from services.orders import lifecycle, positions
@@ -71,7 +71,7 @@ def check_again(order: Order, count: int) -> None:
 def checked_again_at(order: Order) -> int | None:
     """Return when to check a deposit that ends now, because another attempt may still be paid; None if it had one."""
     several = is_opened_on_view(order, driver_of(order.channel)) and are_several(order)
-    return business_clock.now() + LATE[0] if several else None
+    return clock.now() + LATE[0] if several else None
 
 
 def _may_lack_some(order: Order) -> bool:
@@ -162,7 +162,7 @@ class Shown:
 
 def is_payable(order: Order) -> bool:
     """Return whether a payer may pay the deposit now. Nothing is due while an operator decides about its money."""
-    return order.status == PENDING and order.due_at is not None and business_clock.now() < (order.expires_at or 0)
+    return order.status == PENDING and order.due_at is not None and clock.now() < (order.expires_at or 0)
 
 
 def is_opened_on_view(order: Order, driver: Driver) -> bool:
@@ -201,11 +201,11 @@ def _is_for(attempt: Attempt, payer: Payer, driver: Driver) -> bool:
 def _is_stale(attempt: Attempt) -> bool:
     """Return whether the payment details can no longer be used, although the attempt may still be paid."""
     seconds = json.loads(attempt.opened).get("seconds", 0)
-    return bool(seconds) and not 0 <= business_clock.now() - attempt.triedtime < seconds
+    return bool(seconds) and not 0 <= clock.now() - attempt.triedtime < seconds
 
 
 def _is_recent(attempt: Attempt) -> bool:
-    return 0 <= business_clock.now() - attempt.triedtime < ANSWERS_IN
+    return 0 <= clock.now() - attempt.triedtime < ANSWERS_IN
 
 
 def _opened_as(stored: str) -> Opened:
@@ -250,7 +250,7 @@ def open_for(order: Order, payer: Payer, again: bool = False) -> None:
             _refused(order, attempt, str(refusal), closed=is_new)  # otherwise an earlier request may have opened it
             return
         except ChannelUnknown as silence:
-            lifecycle.outcome_unknown(order, str(silence), ask_again=business_clock.now())
+            lifecycle.outcome_unknown(order, str(silence), ask_again=clock.now())
             return
         else:
             _opened(order, attempt, opened)
@@ -263,7 +263,7 @@ def _begun(order_id: int, payer: Payer, again: bool) -> tuple[Attempt, bool] | N
 
     An attempt whose payment details can no longer be used is opened again under its own number.
     """
-    order, now = Order.for_update(order_id), business_clock.now()
+    order, now = Order.for_update(order_id), clock.now()
     if not is_payable(order):
         return None
     made = all_of(order)
@@ -297,7 +297,7 @@ def _other_is_paid(order: Order, attempt: Attempt, driver: Driver) -> bool:
             except ChannelRefused:
                 state = State.PAID
         if state in (State.PAID, State.RETURNED):
-            order.put_off(business_clock.now())
+            order.put_off(clock.now())
             return True
         if is_closed:
             _closed(other)
@@ -325,4 +325,4 @@ def _opened(order: Order, attempt: Attempt, opened: Opened) -> None:
     lifecycle.note(order, "channel", why)
     if order.status == PENDING and order.due_at == order.expires_at:
         expires_at: int = order.expires_at
-        order.put_off(min(business_clock.now() + FIRST_ASK, expires_at))
+        order.put_off(min(clock.now() + FIRST_ASK, expires_at))

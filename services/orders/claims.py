@@ -6,12 +6,12 @@ from typing import Any
 
 from peewee import fn
 
-import business_clock
 from gateways.base import ChannelRefused, ChannelUnknown, State
 from models.db.writer import transaction
 from models.tables.merchant import Merchant
 from models.tables.order import BUY, MONEY_IN, PAID, Order, PaymentException
-from runtime import current
+from runtime import clock
+from runtime.state import current
 from services.channels.bulkhead import channel_slot
 from services.channels.calls import LATE, driver_of
 from services.errors import N_, OperatorError
@@ -44,7 +44,7 @@ def is_over(order: Order, now: int) -> bool:
 @transaction
 def take_up() -> int:
     """Make overdue claims due that are not due soon, such as those from before the setting; return their number."""
-    now, expiry = business_clock.now(), current().settings.claim_expiry
+    now, expiry = clock.now(), current().settings.claim_expiry
     # By merchant, so that an index finds them.
     claims = (Order.merchant.in_(Merchant.select(Merchant.id)), Order.order_type == BUY, Order.status == PAID)
     blocked = _money_in(PaymentException.order == Order.id)
@@ -105,4 +105,4 @@ def _unpaid_at_channel(order: Order) -> int:
     if is_paid:
         settle.apply_reports(order, reports)
         raise OperatorError(N_("The channel reports the deposit as paid."))
-    return business_clock.now() + LATE[0]
+    return clock.now() + LATE[0]

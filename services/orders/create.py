@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-import business_clock
 from gateways.base import ChannelRefused, ChannelUnknown, Driver, Opened
 from models.db.base import database
 from models.db.keyed_mutex import exclusive
@@ -17,7 +16,8 @@ from models.tables.channel import Channel
 from models.tables.epay import EpayOrder
 from models.tables.order import CANCELLED, PENDING, Order, OrderNote
 from models.tables.payout_account import PayoutAccount
-from runtime import current
+from runtime import clock
+from runtime.state import current
 from services.channels.bulkhead import channel_slot
 from services.channels.calls import FIRST_ASK, account_details, call_driver, driver_of, lock_account, payment_of
 from services.channels.order_numbers import keep_apart, new_order_no
@@ -120,7 +120,7 @@ def _insert(placed: list[_New]) -> list[Order]:
     for new in placed:
         merchant = new.call.merchant.id
         seq, before = latest.get(merchant) or order_range.newest(merchant)
-        now = max(business_clock.now(), before)  # keeps the order of creation if the clock was set back
+        now = max(clock.now(), before)  # keeps the order of creation if the clock was set back
         latest[merchant] = seq + 1, now
         rows.append({**new.columns, "seq": seq + 1, "createtime": now, "updatetime": now})
     ids = Order.add_all(rows)
@@ -169,7 +169,7 @@ def place_buy(call: Call, channel: Channel, wanted: dict[str, Any], source: Sour
     Raises:
         ApiError: Code.CHANNEL_FAILED, the channel refused and the order is cancelled; or a code of `replay`.
     """
-    now = business_clock.now()
+    now = clock.now()
     expires_at = source.expires_at or now + current().settings.buy_expiry
     driver = driver_of(channel)
     at_once = not (driver.opens_locally or driver.opens_on_view)
@@ -201,7 +201,7 @@ def _open(call: Call, order: Order, driver: Driver) -> None:
         raise ApiError(Code.CHANNEL_FAILED, _cancelled(order)) from refusal
     except ChannelUnknown as silence:
         # It may be open upstream: the order stays pending, and its status is checked soon.
-        lifecycle.outcome_unknown(order, str(silence), ask_again=business_clock.now())
+        lifecycle.outcome_unknown(order, str(silence), ask_again=clock.now())
         replay.finish(call, 1)
     else:
         _opened(call, order, opened)
@@ -273,7 +273,7 @@ def _account(call: Call, wanted: dict[str, Any]) -> PayoutAccount:
         merchant=call.merchant,
         on_file=False,
         details=vault.encrypt(json.dumps(details, ensure_ascii=False)),
-        createtime=business_clock.now(),
+        createtime=clock.now(),
     )
 
 
@@ -302,7 +302,7 @@ def place_sell(call: Call, channel: Channel, wanted: dict[str, Any], source: Sou
 def _hold(source: Source, call: Call, channel: Channel, wanted: dict[str, Any]) -> Order:
     quote = fees.quote_sell(wanted["cny_amount"], call.merchant, channel)
     by_rule = wanted["cny_amount"] <= channel.auto_accept_max and not second_operator.is_above(wanted["cny_amount"])
-    account, due_at = _account(call, wanted), business_clock.now() if by_rule else None
+    account, due_at = _account(call, wanted), clock.now() if by_rule else None
     # No channel is called yet, so the response is known already.
     order = _insert(_new(source, call, channel, wanted, quote, outcome=1, account=account.id, due_at=due_at))
     accounts.post("hold", postings.hold(order), who=source.who, order=order)

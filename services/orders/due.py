@@ -7,13 +7,13 @@ from functools import partial
 
 from peewee import SQL, fn
 
-import business_clock
 from gateways.base import ChannelRefused, ChannelUnknown, Report, State
 from models.db.base import Statement
 from models.db.writer import transaction
 from models.tables.channel import Channel
 from models.tables.maintenance import paused_since
 from models.tables.order import BUY, CANCELLED, COMPLETED, CONFIRMED, PAID, PAYOUT_IN_PROGRESS, PENDING, SELL, Order
+from runtime import clock
 from services.channels.bulkhead import channel_slot
 from services.channels.calls import FIRST_ASK, LATE, LEASE, driver_of
 from services.errors import N_, OperatorError
@@ -56,7 +56,7 @@ def sweep(pool: WorkerPool) -> int:
     """Start the act of each due order that the pool has a worker for; return the number of started acts."""
     with pool.sweeping:
         pool.take_announced()  # channels are few, so each sweep checks all of them
-        now = business_clock.now()
+        now = clock.now()
         channels = {channel.id: channel for channel in _channels_due.models(Channel, now=now)}
         due = pool.choose(channels, partial(_due_orders, now))
         for order in (claimed := claim(due, now + LEASE)):
@@ -85,7 +85,7 @@ def release(ahead: int = 0) -> int:
         ahead: seconds by which the clock was set ahead instead.
     """
     payouts.adjust_to_clock(ahead)
-    now = business_clock.now()
+    now = clock.now()
     # By channel, so that an index finds them.
     due = (Order.channel.in_(Channel.select(Channel.id)), Order.order_type.in_((SELL, BUY)))
     ended = Order.status.in_((CANCELLED, COMPLETED))
@@ -105,12 +105,12 @@ def advance(order: Order) -> bool:
     """Do what is due for a claimed order; return False if its channel gave no usable response."""
     status = order.status
     if sandbox_guard.is_barred(order.channel):
-        order.put_off(business_clock.now() + LATE[-1])  # it waits for `ledger remove-sandbox`, or for demo mode
+        order.put_off(clock.now() + LATE[-1])  # it waits for `ledger remove-sandbox`, or for demo mode
         return True
     try:
         next_act = ACTS[order.order_type, status](order)
     except ChannelUnknown as silence:
-        lifecycle.outcome_unknown(order, str(silence), ask_again=business_clock.now() + _pause(order.asks))
+        lifecycle.outcome_unknown(order, str(silence), ask_again=clock.now() + _pause(order.asks))
         return False
     if order.status == status:
         order.put_off(next_act)  # has no effect if the act changed the order
@@ -119,13 +119,13 @@ def advance(order: Order) -> bool:
 
 def _ask_about_deposit(order: Order) -> int | None:
     driver = driver_of(order.channel)
-    over = claims.is_over(order, business_clock.now())
+    over = claims.is_over(order, clock.now())
     if order.status == PAID and driver.by_hand and not over:
         return claims.ends_at(order)
     if not driver.checks_status and paused_since() is not None:
-        return business_clock.now() + LONGEST_PAUSE  # it may have been paid after the backup
+        return clock.now() + LONGEST_PAUSE  # it may have been paid after the backup
     reports = attempts.reports_of(order) if driver.checks_status else []
-    now = business_clock.now()
+    now = clock.now()
     expired = order.status == PENDING and now >= (order.expires_at or 0)
     unpaid = all(report.state in (State.OPEN, State.ABSENT, State.ENDED) for report in reports)
     pause = _pause(order.asks, FIRST_ASK)
@@ -197,7 +197,7 @@ def _check_ended(order: Order) -> int | None:
     """Check whether an order that its channel could not close, or did not have, was carried out after all."""
     if not driver_of(order.channel).checks_status:
         return None  # a notice, an operator or the bank's file reports what happens
-    now = business_clock.now()
+    now = clock.now()
     passed = now - order.updatetime
     try:
         reports = _reports_of(order)
@@ -228,7 +228,7 @@ def expire(order: Order) -> None:
 @transaction
 def _expires_now(order: Order) -> bool:
     pending = (Order.id == order.id) & (Order.status == PENDING)
-    return Order.update(expires_at=business_clock.now()).where(pending).execute() == 1
+    return Order.update(expires_at=clock.now()).where(pending).execute() == 1
 
 
 @transaction
@@ -254,7 +254,7 @@ def _pay_out(order: Order) -> int | None:
     if driver_of(order.channel).by_hand:
         return None
     left_alone_until: int = order.left_alone_until or 0
-    return max(business_clock.now() + _pause(order.asks - 1), left_alone_until)
+    return max(clock.now() + _pause(order.asks - 1), left_alone_until)
 
 
 ACTS = {

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import business_clock
 from models.db.writer import transaction
 from models.tables.ledger import AVAILABLE, CLEARING, FEES, LedgerAccount
 from models.tables.order import (
@@ -26,6 +25,7 @@ from models.tables.order import (
     PaymentException,
 )
 from models.tables.payout_batch import PayoutBatchLine
+from runtime import clock
 from schemas.views import STATUS_TEXTS
 from services.callbacks import outbox, previews
 from services.callbacks.outbox import Outgoing
@@ -115,7 +115,7 @@ def completed(order: Order, exception: PaymentException) -> Order:
     fee = fees.apply_rate(exception.amount, order.service_rate)
     money = {"received_amount": exception.amount, "service_amount": fee}
     money |= {"merchant_actual_amount": exception.amount - fee, "channel_reference": exception.reference}
-    return previews.changed(order, status=COMPLETED, updatetime=business_clock.now(), **money)
+    return previews.changed(order, status=COMPLETED, updatetime=clock.now(), **money)
 
 
 def _complete_lines(order: Order, exception: PaymentException) -> Lines:
@@ -142,9 +142,7 @@ def _credit_after_all(order: Order, exception: PaymentException, who: str) -> No
 
 
 def _cancel_deposit(order: Order, exception: PaymentException, who: str) -> None:
-    lifecycle.transition(
-        order, CANCELLED, who, lifecycle.settled(exception, CANCEL), due_at=business_clock.now() + LATE[0]
-    )
+    lifecycle.transition(order, CANCELLED, who, lifecycle.settled(exception, CANCEL), due_at=clock.now() + LATE[0])
 
 
 def _complete_withdrawal(order: Order, exception: PaymentException, who: str) -> None:
@@ -152,7 +150,7 @@ def _complete_withdrawal(order: Order, exception: PaymentException, who: str) ->
 
 
 def _cancel_withdrawal(order: Order, exception: PaymentException, who: str) -> None:
-    cancel_withdrawal(order, who, lifecycle.settled(exception, CANCEL), due_at=business_clock.now() + LATE[0])
+    cancel_withdrawal(order, who, lifecycle.settled(exception, CANCEL), due_at=clock.now() + LATE[0])
 
 
 def _spend_again(order: Order, exception: PaymentException, who: str) -> None:
@@ -327,7 +325,7 @@ def _long_silence(order: Order) -> list[PaymentException]:
             PaymentException.order == order,
             PaymentException.resolution.is_null(),
             PaymentException.kind == UNKNOWN_OUTCOME,
-            (PaymentException.createtime <= business_clock.now() - payouts.LONG) | (order.status == CANCELLED),
+            (PaymentException.createtime <= clock.now() - payouts.LONG) | (order.status == CANCELLED),
         )
     )
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-import business_clock
 from models.db.base import database
 from models.db.writer import transaction
 from models.tables.order import PENDING, UNKNOWN_OUTCOME, History, Order, PaymentException
+from runtime import clock
 from services.callbacks import outbox
 from services.orders.reasons import Reason, Why, because
 
@@ -47,7 +47,7 @@ def transition(order: Order, new: str, who: str, why: Reason, **facts: Any) -> b
 def note(order: Order, who: str, why: Reason) -> int:
     """Write a line of history without a step; return its id."""
     status = order.status
-    return History.add(order=order.id, before=status, after=status, who=who, at=business_clock.now(), **why.columns)
+    return History.add(order=order.id, before=status, after=status, who=who, at=clock.now(), **why.columns)
 
 
 def is_new(order: Order, why: Reason, most: int = 1) -> bool:
@@ -79,7 +79,7 @@ def raise_exception(
     Returns: False, with nothing changed, if one of this kind is open for this money.
     """
     row = {"order": order, "kind": kind, "amount": amount, "reference": reference, "returned": returned}
-    opened = PaymentException.insert(createtime=business_clock.now(), **row, **cause.columns).on_conflict_ignore()
+    opened = PaymentException.insert(createtime=clock.now(), **row, **cause.columns).on_conflict_ignore()
     if not opened.as_rowcount().execute():
         return False
     same = (PaymentException.order == order) & (PaymentException.reference == reference)
@@ -124,7 +124,7 @@ def raise_silence(order: Order, cause: Reason) -> None:
         return
     again: dict[str, Any] = {"resolution": None, "resolved_by": None, "resolvedtime": None}
     if earlier.resolution is not None:
-        again["createtime"] = business_clock.now()  # after a response, the silence starts again
+        again["createtime"] = clock.now()  # after a response, the silence starts again
     PaymentException.update(**again, **cause.columns).where(PaymentException.id == earlier.id).execute()
 
 

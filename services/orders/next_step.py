@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from peewee import SQL, fn
 
-import business_clock
 from gateways.registry import DRIVERS
 from models.tables.channel import Channel
 from models.tables.order import (
@@ -25,6 +24,7 @@ from models.tables.order import (
     Order,
     PaymentException,
 )
+from runtime import clock
 
 # Exceptions after which nothing happens until they are closed. Status checks continue during all others.
 HOLDING = (*MONEY_IN, REVERSED, PAYOUT_CONFLICT)
@@ -79,4 +79,4 @@ def hold_or_resume(order: Order) -> None:
     if held and order.is_buy and order.status != CONFIRMED:
         order.put_off(None)
     elif not held and order.due_at is None:
-        order.put_off(business_clock.now())
+        order.put_off(clock.now())

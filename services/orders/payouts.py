@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import datetime
 
-import business_clock
 from gateways import registry
 from gateways.base import ChannelRefused, ChannelUnknown, Report, State
 from models.db.writer import transaction
@@ -24,6 +23,7 @@ from models.tables.order import (
     PaymentException,
 )
 from models.tables.payout_batch import SENT, PayoutBatchLine
+from runtime import clock
 from services.channels import payment_numbers
 from services.channels.bulkhead import channel_slot
 from services.channels.calls import LATE, LEASE, driver_of, lock_account
@@ -32,7 +32,6 @@ from services.merchants import cache
 from services.orders import lifecycle, positions, settle
 from services.orders.reasons import Reason, Why, because, own_words
 from services.orders.verdicts import Books
-from services.platform import clock
 from services.security import sandbox_guard
 
 LONG = 86_400  # seconds of silence after which an operator may decide
@@ -71,7 +70,7 @@ def check(order: Order, wanted: tuple[State, ...], exception: PaymentException |
         OperatorError: a worker has claimed it, or the channel may not show it yet, does not respond, or reports
             otherwise.
     """
-    now, shown_from, due_at = business_clock.now(), order.expires_at or 0, order.due_at
+    now, shown_from, due_at = clock.now(), order.expires_at or 0, order.due_at
     # A worker claims it for at most LEASE, so after a longer time no worker has it.
     if due_at is not None and now < due_at <= now + LEASE:
         raise OperatorError(N_("The service is processing this order. Try again in a minute."))
@@ -161,7 +160,7 @@ def accept(order: Order, who: str = "operator", why: Reason = ACCEPTED) -> None:
     _unless(why_not_accept(order))
     sandbox_guard.refuse_payout(order)
     lock_account(order.channel_id)
-    if not lifecycle.transition(order, CONFIRMED, who, why, due_at=business_clock.now()):
+    if not lifecycle.transition(order, CONFIRMED, who, why, due_at=clock.now()):
         raise OperatorError(N_("The withdrawal changed just now. Reload and try again."))
 
 
@@ -205,7 +204,7 @@ def reject(order: Order, reason: str, who: str = "operator", in_file: bool = Fal
     at_a_channel = may_be(order)
     if at_a_channel:
         check(order, NOT_OUT)
-    if not _cancelled(order, who, reason, business_clock.now() + LATE[0] if at_a_channel else None, in_file):
+    if not _cancelled(order, who, reason, clock.now() + LATE[0] if at_a_channel else None, in_file):
         raise OperatorError(N_("The withdrawal changed just now. Reload and try again."))
 
 
@@ -376,7 +375,7 @@ def _extends_claim(order: Order, shown_after: int) -> bool:
     """Extend the claim, since the next call may pay; store the time until which the channel may not show it."""
     if not clock.seen().is_handled():
         return False  # the clock was set just now: `adjust_to_clock` must adjust the times first
-    now = business_clock.now()
+    now = clock.now()
     return order.begin_to_hand_over(now, now + LEASE, now + shown_after if shown_after else None)
 
 
@@ -390,7 +389,7 @@ def adjust_to_clock(ahead: int = 0) -> None:
     Args:
         ahead: seconds by which the clock was set ahead; times that had not passed before are moved by as much.
     """
-    now = business_clock.now()
+    now = clock.now()
     # By merchant, so that an index finds them.
     open_payouts = (
         Order.merchant.in_(Merchant.select(Merchant.id)),

@@ -8,7 +8,6 @@ from functools import partial
 
 from peewee import fn
 
-import business_clock
 from gateways.base import ChannelError, ChannelUnknown, Payout, Report, State
 from models.db.writer import transaction
 from models.tables.ledger import AVAILABLE, HELD, Entry, LedgerAccount, Posting
@@ -26,6 +25,7 @@ from models.tables.order import (
     Order,
     PaymentException,
 )
+from runtime import clock
 from services.channels.calls import call_driver, payout_of
 from services.orders import lifecycle
 from services.orders.lifecycle import ANSWERED
@@ -327,7 +327,7 @@ def _proof_of_absence(order: Order, position: Position) -> Proof:
     ended = [each.resolution for each in position.exceptions if each.kind == PAYOUT_MISSING]
     if position.books is Books.SPENT and COMPLETE in ended:
         return Proof.AS_BOOKED
-    shows_all = (order.expires_at or 0) <= business_clock.now()
+    shows_all = (order.expires_at or 0) <= clock.now()
     is_missing = position.books is Books.IN_FLIGHT and shows_all and was_shown(order)
     return Proof.MISSING if is_missing else Proof.ABSENT
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import business_clock
 from models.tables.order import (
     CANCELLED,
     CONFIRMED,
@@ -16,6 +15,7 @@ from models.tables.order import (
     Order,
     PaymentException,
 )
+from runtime import clock
 from services.orders import positions
 
 
@@ -47,7 +47,7 @@ def _state(order: Order, money: list[PaymentException], checked: list[PaymentExc
         return "late" if all(each.kind == LATE_PAYMENT for each in checked) else "checking"
     if order.status == CANCELLED:
         return "refunded" if _was_sent_back(order, money) else CANCELLED
-    if order.status == PENDING and business_clock.now() >= (order.expires_at or 0):
+    if order.status == PENDING and clock.now() >= (order.expires_at or 0):
         return "expired"
     return str(order.status)
 

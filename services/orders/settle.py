@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import business_clock
 from gateways.base import BadNotice, ChannelUnknown, Incoming, Report, State
 from models.db.base import database
 from models.db.writer import transaction
@@ -21,6 +20,7 @@ from models.tables.order import (
     PENDING,
     Order,
 )
+from runtime import clock
 from services.channels import payment_numbers
 from services.channels.bulkhead import channel_slot
 from services.channels.calls import LATE, driver_of
@@ -112,7 +112,7 @@ def _may_be_old(order: Order, report: Report) -> bool:
 def _check_soon(order: Order) -> bool:
     """Check the status at the next sweep, because a notice suggests a change."""
     order = Order.for_update(order.id)
-    order.put_off(business_clock.now())
+    order.put_off(clock.now())
     return lifecycle.note_once(order, "channel", because(Why.ASK_AFTER_NOTICE))
 
 
@@ -175,7 +175,7 @@ def _deposit(
     what = verdict.exception
     changed = bool(what) and differences.record(order, what, report, reference, position, who)
     if verdict.status == PAID:
-        return transition(order, PAID, who, why, due_at=business_clock.now())
+        return transition(order, PAID, who, why, due_at=clock.now())
     if verdict.status == CANCELLED:
         went_back = position.books is Books.TO_CREDIT and not report.detail
         return transition(order, CANCELLED, who, because(Why.RETURNED_BEFORE_CREDIT) if went_back else why) or changed
@@ -186,7 +186,7 @@ def _deposit(
 
 def _confirm(order: Order, reference: str, who: str, why: Reason) -> bool:
     days = order.channel.settlement_days
-    due_at = business_clock.now() + days * DAY if days else None
+    due_at = clock.now() + days * DAY if days else None
     if order.status == PENDING:
         transition(order, PAID, who, why)
     if not transition(order, CONFIRMED, who, why, channel_reference=reference, due_at=due_at):
@@ -243,7 +243,7 @@ def _settle_withdrawal(order: Order, report: Report, who: str, why: Reason) -> b
     if verdict.posting:
         changed |= _post_again(order, verdict.posting, report, who)
     if verdict.exception in OPEN_ENDED:
-        order.put_off(business_clock.now() + LATE[1])  # the status is checked until there is a final result
+        order.put_off(clock.now() + LATE[1])  # the status is checked until there is a final result
         return changed
     if order.status != CANCELLED:
         order.put_off(None)

@@ -7,8 +7,6 @@ from typing import Any
 
 from peewee import fn
 
-import business_clock
-from gateways.base import CHINA
 from models.db.base import database
 from models.db.writer import transaction
 from models.queries.keyset import Key, Line
@@ -16,6 +14,8 @@ from models.tables.maintenance import paused_since
 from models.tables.order import CONFIRMED, Order, PaymentException
 from models.tables.payout_account import PayoutAccount
 from models.tables.payout_batch import DISCARDED, PayoutBatch, PayoutBatchLine
+from runtime import clock
+from runtime.clock import CHINA
 from schemas.views import hundredths
 from services.channels.calls import driver_of
 from services.console import bulk, timeline
@@ -102,7 +102,7 @@ def create(template: str, numbers: list[str], actor: Actor) -> PayoutBatch:
         raise OperatorError(N_("A bank file pays from one account. Select payouts of one channel."))
     facts: dict[str, Any] = {"channel": orders[0].channel_id, "template": template, "who": actor.name}
     total = bulk.total(orders)
-    number = PayoutBatch.add(**facts, count=len(orders), total=total, createtime=business_clock.now())
+    number = PayoutBatch.add(**facts, count=len(orders), total=total, createtime=clock.now())
     PayoutBatchLine.add_all(
         [{"batch": number, "line": at, "order": order.id, "reason": ""} for at, order in enumerate(orders, start=1)]
     )
@@ -159,7 +159,7 @@ def contents(batch: PayoutBatch, actor: Actor) -> list[list[Any]]:
     audit.record(actor, "download batch", "batch", str(batch.id))
     timeline.record_reveals([line.order for line in lines], actor)
     first = PayoutBatchLine.id.in_([line.id for line in lines]) & PayoutBatchLine.filetime.is_null()
-    PayoutBatchLine.update(filetime=business_clock.now()).where(first).execute()
+    PayoutBatchLine.update(filetime=clock.now()).where(first).execute()
     total = bulk.total(line.order for line in lines)
     day = datetime.fromtimestamp(batch.createtime, CHINA)
     return TEMPLATES[batch.template].rows(Sums(batch.id, len(lines), total, day), [_line(line) for line in lines])

@@ -7,8 +7,8 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
 
-import settings
-from runtime import Part
+from runtime import settings
+from runtime.state import Part
 
 disable_created_metrics()  # they would add an unused series for each counter and histogram
 

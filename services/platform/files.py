@@ -11,8 +11,8 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
+from runtime.settings import Settings
 from services.errors import OperatorError
-from settings import Settings
 
 UNFINISHED = ".unfinished"
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import Any
 
-from runtime import Part
-from services.platform import clock
+from runtime import clock
+from runtime.state import Part
 
 SHORT, LONG = 120, 6 * 3_600  # seconds without a completed run after which a job counts as late
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from runtime.settings import denied
 from services.errors import OperatorError
-from settings import denied
 
 NAME = "service.lock"
 

@@ -8,8 +8,7 @@ from typing import Any
 
 from babel.dates import format_timedelta
 
-import business_clock
-import settings
+from runtime import clock, settings
 
 CATALOGS = settings.ROOT / "blueprints" / "translations"
 
@@ -32,7 +31,7 @@ class Language:
 
     def ago(self, at: int | None) -> str:
         """Return the time since then in words: "3 hours"."""
-        now = business_clock.now()
+        now = clock.now()
         return format_timedelta(max(0, now - (at or now)), granularity="second", threshold=1.2, locale=self.name)
 
     def sentences(self, *texts: str) -> str:

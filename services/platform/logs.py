@@ -12,7 +12,7 @@ from typing import Any
 
 from pythonjsonlogger.json import JsonFormatter
 
-from settings import Settings
+from runtime.settings import Settings
 
 HEADER = "X-Request-Id"
 SANE = re.compile(r"[A-Za-z0-9._-]{1,64}")

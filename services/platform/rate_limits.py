@@ -8,8 +8,8 @@ import threading
 import time
 from ipaddress import ip_network
 
-from gateways.ip_addresses import is_within
-from runtime import Part, current
+from net.ip_addresses import is_within
+from runtime.state import Part, current
 from services.errors import ApiError, Code
 
 REMEMBERED = 50_000

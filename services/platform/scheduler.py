@@ -16,7 +16,7 @@ from apscheduler.jobstores.base import JobLookupError
 from apscheduler.schedulers.background import BackgroundScheduler
 from apscheduler.triggers.base import BaseTrigger
 
-from runtime import current
+from runtime.state import current
 from services.platform import heartbeats, storage_health
 
 

@@ -18,7 +18,7 @@ from peewee import DatabaseError
 from models.db.base import database
 from models.db.errors import HANGING, Fault, fault_of
 from models.tables.setup_version import raise_version
-from runtime import Part, current
+from runtime.state import Part, current
 
 log = logging.getLogger(__name__)
 

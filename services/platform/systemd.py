@@ -14,8 +14,9 @@ import time
 from collections.abc import Callable, Iterable
 
 from models.db.errors import HANGING
-from runtime import current
-from services.platform import clock, heartbeats, storage_health
+from runtime import clock
+from runtime.state import current
+from services.platform import heartbeats, storage_health
 
 log = logging.getLogger(__name__)
 

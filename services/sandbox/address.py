@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from settings import Settings
+from runtime.settings import Settings
 
 NAME = "demo-address"
 

@@ -12,10 +12,10 @@ from typing import Any
 
 from peewee import fn
 
-import business_clock
 from models.tables.order import History, Order
 from models.tables.outbox import Callback, CallbackAttempt
-from runtime import Part, current
+from runtime import clock
+from runtime.state import Part, current
 from services.errors import N_, OperatorError
 from services.platform.worker_pool import WorkerPool
 from services.sandbox import clock_offset, simulator
@@ -99,7 +99,7 @@ def next_callback() -> int | None:
 
 def _is_anything_due() -> bool:
     due = next_due()
-    return due is not None and due <= business_clock.now()
+    return due is not None and due <= clock.now()
 
 
 def move(seconds: int) -> Moved:
@@ -109,7 +109,7 @@ def move(seconds: int) -> Moved:
         OperatorError: this is not a demo, or the clock would be too far ahead.
     """
     with _one_at_a_time():
-        return _move(business_clock.ahead() + seconds)
+        return _move(clock.ahead() + seconds)
 
 
 def move_to_next() -> Moved:
@@ -127,21 +127,21 @@ def _move_to(next_at: Callable[[], int | None], nothing: str) -> Moved:
         due = next_at()
         if due is None:
             raise OperatorError(nothing)
-        return _move(business_clock.ahead() + _until(due))
+        return _move(clock.ahead() + _until(due))
 
 
 class _Report:
     """The report of a move: status changes, attempts to deliver callbacks, and status checks without a change."""
 
     def __init__(self) -> None:
-        self.began = business_clock.now()
+        self.began = clock.now()
         self.events: list[dict[str, Any]] = []
         self._newest = {table: _newest(table) for table in (History, CallbackAttempt)}
         self._due: list[str] = []
 
     def keep(self, ahead: int) -> None:
         """Set the clock, and note which orders that makes due."""
-        moment = business_clock.now() + ahead - business_clock.ahead()
+        moment = clock.now() + ahead - clock.ahead()
         due = Order.select(Order.order_no).where(Order.due_at <= moment).order_by(Order.id).limit(MOST_EVENTS)
         self._due = [order_no for (order_no,) in due.tuples()]
         clock_offset.keep(ahead)
@@ -163,9 +163,7 @@ class _Report:
         )
         changed = [{"event": "status", **row} for row in changes.dicts()]
         seen = {event["order_no"] for event in changed}
-        checked = [
-            {"event": "check", "at": business_clock.now(), "order_no": each} for each in self._due if each not in seen
-        ]
+        checked = [{"event": "check", "at": clock.now(), "order_no": each} for each in self._due if each not in seen]
         self.events += [*changed, *checked, *({"event": "callback", **row} for row in attempts.dicts())]
         self._newest = {table: _newest(table) for table in self._newest}
         self._due = []
@@ -176,7 +174,7 @@ def _newest(table: Any) -> int:
 
 
 def _until(due: int) -> int:
-    return max(0, ceil(due - business_clock.exactly()))
+    return max(0, ceil(due - clock.exactly()))
 
 
 def _move(target: int) -> Moved:
@@ -191,7 +189,7 @@ def _move(target: int) -> Moved:
     while sweeps and done:
         done = sweeps.wait(min(give_up, time.monotonic() + STEP_SECONDS))
         report.collect()
-        ahead = business_clock.ahead()
+        ahead = clock.ahead()
         due = next_due()
         if ahead >= target or not done or due is None:
             break
@@ -199,8 +197,8 @@ def _move(target: int) -> Moved:
         steps += 1
         if steps == EXACT_STEPS:
             least = ceil((target - ahead) / COARSE_STEPS)
-    if business_clock.ahead() < target:
+    if clock.ahead() < target:
         report.keep(target)
         done = done and sweeps is not None and sweeps.wait(give_up)
         report.collect()
-    return Moved(report.began, business_clock.now(), business_clock.ahead(), done, report.events[:MOST_EVENTS])
+    return Moved(report.began, clock.now(), clock.ahead(), done, report.events[:MOST_EVENTS])

@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 import sqlite3
 
-import business_clock
 from gateways.sandbox.simulator import books
 from models.tables.merchant import Merchant
-from runtime import current
+from runtime import clock
+from runtime.state import current
 
 log = logging.getLogger(__name__)
 
@@ -24,7 +24,7 @@ def recall(knows_demo: bool = True) -> None:
     except sqlite3.Error as error:  # a service outside demo mode must start in any case
         log.warning("sandbox.sqlite cannot be read, so the clock is the machine's: %s", error)
         ahead = 0
-    business_clock.put_ahead(ahead if ahead and knows_demo and _is_demos() else 0)
+    clock.put_ahead(ahead if ahead and knows_demo and _is_demos() else 0)
 
 
 def _is_demos() -> bool:
@@ -35,4 +35,4 @@ def _is_demos() -> bool:
 def keep(seconds: int) -> None:
     """Set and store the offset."""
     books().store_ahead(seconds)
-    business_clock.put_ahead(seconds)
+    clock.put_ahead(seconds)

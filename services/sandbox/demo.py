@@ -11,11 +11,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from gateways.ip_addresses import address_of
+from net.ip_addresses import address_of
+from runtime.settings import ROOT
 from schemas.strict_json import parse
 from services.sandbox.seeding import MERCHANTS, OPERATORS
 from services.security import signing
-from settings import ROOT
 
 PREFIX = Path(sys.prefix)
 ORDER = "HELLO-1"  # the merchant's number of the order

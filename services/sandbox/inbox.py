@@ -10,10 +10,10 @@ from collections import deque
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import business_clock
 from models.tables.merchant import Merchant
 from models.tables.order import Order
-from runtime import Part
+from runtime import clock
+from runtime.state import Part
 from schemas.strict_json import parse
 from services.callbacks import test_callback
 from services.errors import N_
@@ -69,7 +69,7 @@ class Arrival:
     @property
     def at(self) -> str:
         """The time of receipt, RFC 3339."""
-        return business_clock.rfc3339(self.received)
+        return clock.rfc3339(self.received)
 
     @property
     def pretty(self) -> str:
@@ -123,7 +123,7 @@ class Inbox:
             self._arrivals.appendleft(
                 Arrival(
                     number=self._count,
-                    received=business_clock.now(),
+                    received=clock.now(),
                     webhook_id=webhook_id,
                     type=kind,
                     order_no=order_no,

@@ -7,9 +7,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-import business_clock
 from models.tables.order import Order
-from runtime import Part
+from runtime import clock
+from runtime.state import Part
 from schemas.signature_fields import AUTH
 from services.console import timeline
 from services.errors import Code
@@ -51,7 +51,7 @@ def count() -> int:
 def note(facts: dict[str, Any], order_no: str = "") -> None:
     """Record a step in the format of scenarios, without the order's name."""
     if len(_steps()) < MOST:
-        _steps().append(_Step(facts, order_no, business_clock.now()))
+        _steps().append(_Step(facts, order_no, clock.now()))
 
 
 def keeps(answer: dict[str, Any]) -> bool:
@@ -102,7 +102,7 @@ def scenario() -> dict[str, Any]:
         elif step.order_no:
             facts["order"] = names[step.order_no]
         steps.append(facts)
-    steps += _pause(business_clock.now() - at) if steps else []
+    steps += _pause(clock.now() - at) if steps else []
     return {"name": "recorded", "steps": steps + [_expected(name, order_no) for order_no, name in names.items()]}
 
 

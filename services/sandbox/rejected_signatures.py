@@ -7,7 +7,7 @@ import time
 from collections import deque
 from dataclasses import dataclass
 
-from runtime import Part
+from runtime.state import Part
 from services.sandbox.signature_help.received import ENDPOINTS
 
 KEPT = 20

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import business_clock
 from models.db.base import database
 from models.db.writer import after_commit, transaction
 from models.tables.ledger import AVAILABLE, FEES, HELD
 from models.tables.merchant import Merchant
 from models.tables.order import CANCELLED, CONFIRMED, PAID, PENDING, Order, PaymentException
+from runtime import clock
 from schemas.views import hundredths
 from services.errors import ApiError, OperatorError
 from services.ledger import accounts, postings
@@ -108,7 +108,7 @@ def remove(merchant: Merchant, *, book_loss: bool = False, only_try: bool = Fals
 
 def _record(merchant: Merchant, removal: Removal) -> None:
     # This raises the setup version, so that each service reads the merchant again.
-    Merchant.update(updatetime=business_clock.now()).where(Merchant.id == merchant.id).execute()
+    Merchant.update(updatetime=clock.now()).where(Merchant.id == merchant.id).execute()
     after_commit(cache.forget)
     taken = hundredths(removal.lines.get((AVAILABLE, merchant.id), 0))
     detail = f"available {taken}, orders cancelled {removal.orders}, loss {hundredths(removal.loss)}"

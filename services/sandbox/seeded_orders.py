@@ -9,7 +9,6 @@ from types import SimpleNamespace
 from typing import Any
 from zlib import crc32
 
-import business_clock
 from gateways.registry import DRIVERS
 from models import renumbering, schema
 from models.db.hash_chain import Chain, Facts
@@ -19,6 +18,7 @@ from models.tables.channel import Channel
 from models.tables.ledger import AVAILABLE, Entry, LedgerAccount, Posting
 from models.tables.merchant import Merchant
 from models.tables.order import BUY, CANCELLED, COMPLETED, CONFIRMED, PAID, PENDING, SELL, History, Order
+from runtime import clock
 from services.channels.order_numbers import in_china
 from services.ledger import accounts as ledger
 from services.ledger import day_sums, fees, postings
@@ -73,7 +73,7 @@ def _beginning(seeded: dict[str, int]) -> int:
     Args:
         seeded: the creation time of each order that earlier runs created, by its number.
     """
-    hour = business_clock.now() // 3600 * 3600
+    hour = clock.now() // 3600 * 3600
     earlier = [at - _offset(int(number[5:])) for number, at in seeded.items() if re.fullmatch(r"SEED-[0-9]{7}", number)]
     return min([hour - LONGEST - MONTHS, *earlier])
 

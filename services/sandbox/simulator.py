@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 
-import business_clock
 from gateways.sandbox.driver import SandboxDriver
 from gateways.sandbox.simulator import OUTCOMES, Plan, books
 from models.tables.channel import Channel
 from models.tables.merchant import Merchant
 from models.tables.order import CONFIRMED, PAID, PENDING, Order
+from runtime import clock
 from services.channels.calls import driver_of
 from services.orders import due, settle
 
@@ -50,7 +50,7 @@ def open_orders(limit: int) -> list[Order]:
 
 def plan(order: Order, outcome: str, seconds: int) -> None:
     """Plan an outcome for so many seconds from now on the demo's clock."""
-    books().plan(order.order_no, outcome, business_clock.now() + seconds)
+    books().plan(order.order_no, outcome, clock.now() + seconds)
 
 
 def planned() -> list[Plan]:
@@ -61,7 +61,7 @@ def planned() -> list[Plan]:
 def play_planned() -> None:
     """Perform the planned outcomes that are due."""
     for each in planned():
-        if each.at > business_clock.now():
+        if each.at > clock.now():
             break
         order = Order.get_or_none(Order.order_no == each.order_no)
         driver = sandbox_driver(order) if order else None

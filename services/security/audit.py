@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TypeVar
 
-import business_clock
 from models.db.writer import transaction
 from models.tables.operator import AuditEntry
+from runtime import clock
 from services.errors import OperatorError
 from services.security import masking
 
@@ -84,7 +84,7 @@ def record(actor: Actor, action: str, about: str = "", key: str = "", detail: st
         key = masking.name(key)  # a mistyped name may be a password, and it is recorded before it is rejected
     AuditEntry.add(
         **{"who": actor.name, "action": action, "about": about, "key": key},
-        **{"detail": str(detail), "address": actor.address, "at": business_clock.now()},
+        **{"detail": str(detail), "address": actor.address, "at": clock.now()},
         changed=json.dumps(detail.fields) if isinstance(detail, Changes) and detail else None,
     )
 

@@ -6,10 +6,10 @@ import hashlib
 import re
 import secrets
 
-import business_clock
 from models.db.base import database
 from models.db.writer import transaction
 from models.tables.operator import ADMINISTRATOR, ROLES, Operator, SecondFactor
+from runtime import clock
 from services.errors import N_, OperatorError
 from services.security import passwords, sessions
 
@@ -19,7 +19,7 @@ NAME = re.compile(r"[A-Za-z0-9_.@-]{1,64}")
 def add(name: str, password: str, role: str = ADMINISTRATOR) -> Operator:
     """Add an account; `role` is one of ROLES. Raises OperatorError."""
     passwords.check_strength(password, name)
-    return seed(name, password, role, business_clock.now())
+    return seed(name, password, role, clock.now())
 
 
 def seed(name: str, password: str, role: str, at: int) -> Operator:
@@ -94,7 +94,7 @@ def end_sessions(operator: Operator) -> None:
 
 @transaction
 def _change(operator: Operator, **facts: object) -> None:
-    facts |= {"session": secrets.token_hex(16), "updatetime": business_clock.now()}
+    facts |= {"session": secrets.token_hex(16), "updatetime": clock.now()}
     Operator.update(facts).where(Operator.id == operator.id).execute()
     sessions.end_all(operator)
     for name, value in facts.items():
@@ -128,7 +128,7 @@ def sign_in(name: str, password: str, *, known: bool = False) -> Operator | None
 @transaction
 def _store_again(operator: Operator, stored: str) -> None:
     unchanged = (Operator.id == operator.id) & (Operator.password == operator.password)
-    Operator.update(password=stored, updatetime=business_clock.now()).where(unchanged).execute()
+    Operator.update(password=stored, updatetime=clock.now()).where(unchanged).execute()
     operator.password = stored
 
 

@@ -16,9 +16,9 @@ from models.db.writer import after_commit, grouped, transaction
 from models.tables.merchant import Merchant
 from models.tables.order import Order
 from models.tables.replay import END, START, IdempotencyKey, Nonce, drop_old
-from runtime import Part
+from runtime import clock
+from runtime.state import Part
 from services.errors import N_, ApiError, Code
-from services.platform import clock
 from services.security import signing
 
 WINDOW = 300  # seconds that a request's timestamp may differ from the server's clock

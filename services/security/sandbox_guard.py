@@ -14,7 +14,6 @@ from typing import Any
 
 from peewee import fn
 
-import business_clock
 from gateways.base import Driver
 from gateways.sandbox.driver import SandboxDriver
 from models.db.writer import transaction
@@ -22,7 +21,8 @@ from models.tables.channel import Channel
 from models.tables.ledger import AVAILABLE, CLEARING, HELD, Entry, LedgerAccount, Posting
 from models.tables.merchant import Merchant
 from models.tables.order import CONFIRMED, PAID, PENDING, SELL, TYPES, Order
-from runtime import current
+from runtime import clock
+from runtime.state import current
 from services.errors import N_, OperatorError
 
 log = logging.getLogger(__name__)
@@ -70,7 +70,7 @@ def disable() -> None:
     """Disable the sandbox channels outside demo mode, and log their names and the remedy."""
     ids = [channel.id for channel in channels() if channel.enabled]
     if ids:
-        Channel.update(enabled=False, updatetime=business_clock.now()).where(Channel.id.in_(ids)).execute()
+        Channel.update(enabled=False, updatetime=clock.now()).where(Channel.id.in_(ids)).execute()
     if text := warning():
         log.warning(text)
 

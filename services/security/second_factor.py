@@ -13,10 +13,10 @@ from pyotp.exceptions import OTPVerificationError
 
 from models.db.writer import transaction
 from models.tables.operator import Operator, RecoveryCode, SecondFactor
-from runtime import current
+from runtime.settings import NAME
+from runtime.state import current
 from services.errors import N_, OperatorError
 from services.security import operators, sessions, vault
-from settings import NAME
 
 WINDOW = 1  # steps of 30 s by which a phone's clock may differ
 RECOVERY_CODES = 10

@@ -6,11 +6,11 @@ import json
 from collections.abc import Callable
 from typing import TypeVar
 
-import business_clock
 from models.db.writer import transaction
 from models.tables.operator import PayoutRequest
 from models.tables.order import Order
-from runtime import current
+from runtime import clock
+from runtime.state import current
 from services.errors import N_, OperatorError
 from services.security import audit
 
@@ -44,7 +44,7 @@ def request(order: Order, action: str, given: dict[str, str], who: str) -> Payou
             N_("%(who)s has already requested this. Another operator must approve it."), who=earlier.who
         )
     PayoutRequest.delete().where(PayoutRequest.order == order.id).execute()  # only void requests remain
-    facts = {"status": order.status, "who": who, "at": business_clock.now()}
+    facts = {"status": order.status, "who": who, "at": clock.now()}
     return PayoutRequest.create(order=order.id, action=action, given=json.dumps(given), **facts)
 
 

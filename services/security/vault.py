@@ -11,12 +11,12 @@ from typing import Any
 
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 
-import business_clock
 from models.tables.epay import EpayAccount
 from models.tables.merchant import Merchant
-from runtime import Part
+from runtime import clock
+from runtime.settings import denied
+from runtime.state import Part
 from services.platform import files
-from settings import denied
 
 log = logging.getLogger(__name__)
 
@@ -138,7 +138,7 @@ def valid(row: Merchant | EpayAccount, column: str) -> list[str]:
     """Return the valid values of `column` as they are stored, newest first: two during a rotation, none if empty."""
     values = [getattr(row, column)]
     previous, until = getattr(row, f"previous_{column}"), getattr(row, f"previous_{column}_until")
-    if previous and until > business_clock.now():
+    if previous and until > clock.now():
         values.append(previous)
     return [value for value in values if value]
 
@@ -159,5 +159,5 @@ def rotated(row: Merchant | EpayAccount, column: str, stored: str, keep_hours: i
     return {
         column: stored,
         f"previous_{column}": before if kept else None,
-        f"previous_{column}_until": business_clock.now() + keep_hours * 3600 if kept else None,
+        f"previous_{column}_until": clock.now() + keep_hours * 3600 if kept else None,
     }

@@ -25,7 +25,7 @@ from models.tables.order import (
     Order,
     PaymentException,
 )
-from runtime import current
+from runtime.state import current
 from services.ledger.fees import apply_rate
 from services.orders.positions import COMPLETE, CREDIT, PAID_OUT
 from services.statements.line_orders import COLUMNS, chunks, orders_of

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 
 from gateways import registry
-from gateways.base import CHINA
 from models.tables.channel import Channel
+from runtime.clock import CHINA
 from services.channels.order_numbers import order_numbers_in
 from services.errors import N_, OperatorError
 from services.statements import kept_layouts, parse, received, reconcile

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 
-import business_clock
 from models.db.writer import transaction
 from models.tables.channel import Channel
 from models.tables.statement_layout import StatementLayout
+from runtime import clock
 from services.security import audit
 from services.security.audit import Actor
 from services.statements import layouts
@@ -42,7 +42,7 @@ def keep(channel: Channel, layout: Layout, actor: Actor) -> None:
 def _keep(channel: Channel, layout: Layout, actor: Actor) -> None:
     header = json.dumps(layout.header, ensure_ascii=False)
     roles = json.dumps([role.value for _, role in layout.columns])
-    facts = {"roles": roles, "who": actor.name, "createtime": business_clock.now()}
+    facts = {"roles": roles, "who": actor.name, "createtime": clock.now()}
     StatementLayout.insert(channel=channel.id, header=header, **facts).on_conflict(
         conflict_target=[StatementLayout.channel, StatementLayout.header], update=facts
     ).execute()

@@ -8,13 +8,13 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-import business_clock
 from models.db.base import database
 from models.db.writer import transaction
 from models.tables.channel import Channel
 from models.tables.merchant import Merchant
 from models.tables.order import Order, PaymentException
 from models.tables.reconciliation import Reconciliation
+from runtime import clock
 from services.errors import N_, OperatorError
 from services.statements import compare_file, tables
 from services.statements.compare_file import Choices, Result
@@ -52,7 +52,7 @@ def compare(channel: Channel, name: str, raw: bytes, chosen: Choices, who: str) 
 @transaction
 def _store(channel: Channel, digest: str, name: str, result: Result, who: str) -> Reconciliation:
     database.advisory_lock("reconciliation", channel.id)
-    found, now = result.comparison, business_clock.now()
+    found, now = result.comparison, clock.now()
     facts = {
         **{"file": name, "since": str(result.since), "until": str(result.until), "lines": found.lines},
         **{"matched": found.matched, "differences": len(found.differences), "result": _text(result)},

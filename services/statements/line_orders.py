@@ -8,9 +8,9 @@ from datetime import datetime
 from itertools import islice
 from typing import Any
 
-from gateways.base import CHINA
 from models.tables.channel import Channel
 from models.tables.order import SELL, Order
+from runtime.clock import CHINA
 from services.channels.order_numbers import order_no_of, payout_number
 from services.statements.parse import Line
 

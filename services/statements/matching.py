@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import date, datetime
 
-from gateways.base import CHINA
 from models.tables.order import MONEY_IN, PAYOUT_CONFLICT, PaymentException
+from runtime.clock import CHINA
 from services.orders import positions
 from services.orders.positions import CANCEL, COMPLETE, CREDIT, PAID_OUT, Position
 from services.statements.book_side import EDGE, Record

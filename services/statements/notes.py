@@ -7,7 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Self
 
-from gateways.base import CHINA
+from runtime.clock import CHINA
 from services.errors import N_
 
 

@@ -18,7 +18,7 @@ from typing import IO, Any, TypeVar
 
 from openpyxl import load_workbook
 
-from runtime import Part
+from runtime.state import Part
 from services.errors import N_, OperatorError
 from services.platform import cpu_affinity
 

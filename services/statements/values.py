@@ -6,8 +6,8 @@ import re
 from datetime import datetime, timedelta, timezone
 from enum import Enum
 
-from gateways import money
-from gateways.base import CHINA
+from runtime import money
+from runtime.clock import CHINA
 from services.errors import N_
 from services.statements.tables import DAMAGED
 

@@ -8,7 +8,7 @@ import pytest
 
 import cli
 from cli.command_line import COMMON_TASKS
-from settings import VERSION
+from runtime.settings import VERSION
 from tests.support import ROOT, Service
 
 CONTEXT = click.Context(click.Command("flask"))

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from cryptography.fernet import Fernet
 
+from runtime.settings import Settings
 from services.backups import restore as restoring
 from services.platform import files
-from settings import Settings
 from tests.support import ROOT, DemoService
 
 pytestmark = [pytest.mark.sqlite, pytest.mark.usefixtures("demo")]

@@ -7,7 +7,7 @@ from contextlib import closing
 import pytest
 
 from models.db.base import database, open_database
-from settings import Settings
+from runtime.settings import Settings
 from tests import applications, postgres
 from tests.databases import disconnect
 from tests.support import ROOT, Receiver

@@ -8,7 +8,7 @@ import pytest
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import Select
 
-from gateways.base import CHINA
+from runtime.clock import CHINA
 from tests.browser import NEEDS_CHROMIUM
 from tests.support import completed, until
 

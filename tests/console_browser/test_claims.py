@@ -4,7 +4,7 @@ from datetime import datetime
 
 from selenium.webdriver.common.by import By
 
-from gateways.base import CHINA
+from runtime.clock import CHINA
 from tests.browser import NEEDS_CHROMIUM
 from tests.console_browser.operator import SIZES
 from tests.services import walks

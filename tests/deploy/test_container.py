@@ -14,8 +14,8 @@ import pytest
 import requests
 import yaml
 
+from runtime.settings import Settings
 from services.sandbox import demo
-from settings import Settings
 from tests.support import ROOT, free_port, until
 
 DOCKER = ROOT / "deploy" / "docker"

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from settings import VERSION
+from runtime.settings import VERSION
 from tests.deploy.private_machine import Machine, missing
 from tests.support import ROOT, https_certificate
 
@@ -43,7 +43,7 @@ def machine(tmp_path):
 
 def release(machine, version):
     """Make the checkout that of another version."""
-    machine.run(f"sed -i 's/^VERSION = .*/VERSION = \"{version}\"/' settings.py")
+    machine.run(f"sed -i 's/^VERSION = .*/VERSION = \"{version}\"/' runtime/settings.py")
 
 
 def orders(machine):
@@ -184,7 +184,11 @@ def test_a_failed_download_changes_nothing_and_a_failed_migration_shows_the_way_
 def test_a_version_that_does_not_start_shows_its_log_and_a_repaired_one_replaces_it(machine):
     machine.run(OWN)
     release(machine, "99.0.0")
-    machine.run('cp web.py web.works; echo \'import sys; assert "serve" not in sys.argv, "cannot serve"\' >> web.py')
+    application = "serving/application.py"
+    machine.run(
+        f"cp {application} application.works; "
+        f'echo \'import sys; assert "serve" not in sys.argv, "cannot serve"\' >> {application}'
+    )
     failed = machine.tried(INSTALL)
     assert "AssertionError: cannot serve" in failed.stderr
     assert "Version 99.0.0 is in /opt/tillbook, and the service may not be running." in failed.stderr
@@ -194,7 +198,7 @@ def test_a_version_that_does_not_start_shows_its_log_and_a_repaired_one_replaces
     for each in failed, again:
         assert "A restore loses orders that the new version may have recorded" in each.stderr
         assert "orders db resume" not in each.stderr
-    machine.run("mv web.works web.py; rm models/migrations/9999_broken.py")
+    machine.run("mv application.works serving/application.py; rm models/migrations/9999_broken.py")
     machine.run("touch /run/tillbook.starting; sleep 999 >/dev/null 2>&1 & echo $! > /run/tillbook.pid")
     assert "==> Stop the service\n==> Back up the database" in machine.run(INSTALL)
     assert version(machine) == "99.0.0"

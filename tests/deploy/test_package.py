@@ -50,7 +50,7 @@ def _by_pip(wheel, folder):
     """The command of the wheel, installed with its dependencies in an environment of its own."""
     subprocess.run([sys.executable, "-m", "venv", folder / "venv"], check=True)
     pip = [folder / "venv" / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    subprocess.run([*pip, "--require-hashes", "-r", ROOT / "requirements.txt"], check=True, capture_output=True)
+    subprocess.run([*pip, "--require-hashes", "-r", ROOT / "requirements/base.txt"], check=True, capture_output=True)
     subprocess.run([*pip, "--no-index", wheel], check=True)
     return [folder / "venv" / "bin" / "tillbook"]
 

@@ -6,8 +6,8 @@ import subprocess
 
 import pytest
 
+from runtime.settings import Settings
 from services.platform import systemd
-from settings import Settings
 from tests.support import ROOT
 
 UNIT = ROOT / "deploy" / "systemd" / "tillbook.service"

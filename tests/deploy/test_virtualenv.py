@@ -48,10 +48,11 @@ class Checkout:
 
     def __init__(self, folder, index):
         self.folder, self.venv, self.index = folder, folder / ".venv", index
-        (folder / "deploy").mkdir()
-        for name in ("Makefile", "settings.py", "deploy/virtualenv.py"):
+        for name in ("Makefile", "runtime/__init__.py", "runtime/settings.py", "deploy/virtualenv.py"):
+            (folder / name).parent.mkdir(exist_ok=True)
             shutil.copy(ROOT / name, folder / name)
         (folder / "instance").mkdir()
+        (folder / "requirements").mkdir()
         (folder / "blueprints" / "translations").mkdir(parents=True)
         self.lock(f"segno==1.0 --hash=sha256:{hashlib.sha256(index.wheel).hexdigest()}\n")
         kept = {name: text for name, text in os.environ.items() if not name.startswith(("PIP_", "ORDERS_", "MAKE"))}
@@ -63,7 +64,7 @@ class Checkout:
         }
 
     def lock(self, text):
-        (self.folder / "requirements.txt").write_text(text, "utf-8")
+        (self.folder / "requirements/base.txt").write_text(text, "utf-8")
 
     def python(self, script):
         """A Python that behaves as this shell script."""
@@ -88,7 +89,7 @@ class Checkout:
         return done.stderr
 
     def install(self, *options):
-        command = [sys.executable, "deploy/virtualenv.py", *options, "requirements.txt"]
+        command = [sys.executable, "deploy/virtualenv.py", *options, "requirements/base.txt"]
         return subprocess.run(command, cwd=self.folder, env=self.environ, capture_output=True, text=True)
 
     def works(self):
@@ -300,7 +301,7 @@ def test_files_of_another_user_are_named_with_their_owner_and_the_remedy(index, 
         if foreign != ".venv":
             (folder / foreign).chmod(0o600)
         done = subprocess.run(
-            [SYSTEM_PYTHON, "deploy/virtualenv.py", "--to-serve", "requirements.txt"],
+            [SYSTEM_PYTHON, "deploy/virtualenv.py", "--to-serve", "requirements/base.txt"],
             cwd=folder,
             env=checkout.environ | {"HOME": "/nonexistent", "PYTHONDONTWRITEBYTECODE": "1"},
             user=nobody.pw_uid,
@@ -324,12 +325,12 @@ def test_no_command_takes_over_a_folder_above_the_data():
         # The checkout may be in a folder that only root can read, so the module comes from standard input.
         code = (
             "import pathlib, sys, types; settings = sys.modules['settings'] = types.ModuleType('settings'); "
-            "settings.__file__ = '/settings.py'; exec(sys.stdin.read(), settings.__dict__); "
+            "settings.__file__ = '/runtime/settings.py'; exec(sys.stdin.read(), settings.__dict__); "
             f"print(settings.denied(pathlib.Path('{above}/data/config.toml')))"
         )
         done = subprocess.run(
             [SYSTEM_PYTHON, "-B", "-c", code],
-            input=(ROOT / "settings.py").read_text("utf-8"),
+            input=(ROOT / "runtime/settings.py").read_text("utf-8"),
             user=nobody.pw_uid,
             group=nobody.pw_gid,
             extra_groups=[],
@@ -344,7 +345,7 @@ def test_no_command_takes_over_a_folder_above_the_data():
 @pytest.mark.parametrize("phase", ["Creating", "Connecting", "Installing"])
 def test_ctrl_c_in_each_phase_ends_in_one_line_and_the_next_run_continues(request, index, phase):
     checkout = request.getfixturevalue("checkout" if phase == "Creating" else "installed")
-    good = (checkout.folder / "requirements.txt").read_text("utf-8")
+    good = (checkout.folder / "requirements/base.txt").read_text("utf-8")
     if phase == "Connecting":
         checkout.lock("# another one, to be installed\n")
         script = checkout.folder / "deploy" / "virtualenv.py"
@@ -352,7 +353,7 @@ def test_ctrl_c_in_each_phase_ends_in_one_line_and_the_next_run_continues(reques
     elif phase == "Installing":
         checkout.lock(f"hangs==1.0 --hash=sha256:{'0' * 64}\n")
     process = subprocess.Popen(
-        [sys.executable, "deploy/virtualenv.py", "requirements.txt"],
+        [sys.executable, "deploy/virtualenv.py", "requirements/base.txt"],
         cwd=checkout.folder,
         env=checkout.environ,
         stdout=subprocess.PIPE,

@@ -11,8 +11,8 @@ from werkzeug import Response
 from gateways import registry
 from gateways.alipay import serial_numbers
 from gateways.base import BadNotice, ChannelUnknown, Incoming, Payment, Payout, State
-from runtime import Runtime
-from settings import Settings
+from runtime.settings import Settings
+from runtime.state import Runtime
 from tests.upstreams.alipay import APP_ID, Alipay
 
 pytestmark = pytest.mark.filterwarnings("ignore:X509.get_issuer:DeprecationWarning")  # in the SDK

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateways.ip_addresses import address_of, is_public, network_of
+from net.ip_addresses import address_of, is_public, network_of
 
 REFUSED = str.split("""
 0.0.0.0 0.1.2.3 10.0.0.1 10.255.255.255 100.64.0.1 100.100.100.200 100.127.255.255 127.0.0.1 127.255.255.254

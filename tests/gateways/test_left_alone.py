@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 import pytest
 
 from models.tables.order import Order
-from runtime import current
+from runtime import clock
+from runtime.state import current
 from services import job_table
 from services.orders import due, payouts
-from services.platform import clock
 from tests.support import until
 from tests.upstreams.epay import EpayPlatform
 

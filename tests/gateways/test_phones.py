@@ -16,9 +16,9 @@ from wechatpayv3 import WeChatPay, WeChatPayType
 
 from gateways import registry
 from gateways.base import Payer, Payment
-from runtime import Runtime
+from runtime.settings import Settings
+from runtime.state import Runtime
 from services.orders import attempts
-from settings import Settings
 from tests.gateways.test_attempts import AGENTS
 from tests.pages import CASHIER, FORM, GO, OPEN, SIGNED_IN, STATUS
 from tests.support import through_flask

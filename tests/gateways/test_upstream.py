@@ -10,11 +10,11 @@ import time
 
 import pytest
 
-import settings
 from gateways import upstream
 from gateways.base import ChannelUnknown
 from gateways.upstream import Upstream
-from runtime import Runtime
+from runtime import settings
+from runtime.state import Runtime
 from tests.upstreams.epay import KEY, EpayPlatform
 
 

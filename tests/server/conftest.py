@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-import server
-from server import Server
+from serving import http_server
+from serving.http_server import Server
 from tests.support import free_port, until
 
 
@@ -107,9 +107,9 @@ class Busy:
 @pytest.fixture
 def short_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Time limits that a test can wait for."""
-    monkeypatch.setattr(server, "BODY_SECONDS", 1.0)
-    monkeypatch.setattr(server, "LONGEST_WAIT", 1.0)
-    monkeypatch.setattr(server, "HEAD_SECONDS", 2)
+    monkeypatch.setattr(http_server, "BODY_SECONDS", 1.0)
+    monkeypatch.setattr(http_server, "LONGEST_WAIT", 1.0)
+    monkeypatch.setattr(http_server, "HEAD_SECONDS", 2)
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from flask import Flask, Response
 
-import server
-from server import Server
+from serving import http_server
+from serving.http_server import Server
 from tests.server.conftest import listens
 from tests.support import free_port, until
 
@@ -150,7 +150,7 @@ def test_a_slow_reader_occupies_only_one_thread(serve, long, busy, raw):
 
 
 def test_a_client_that_does_not_read_is_disconnected(serve, long, raw, monkeypatch):
-    monkeypatch.setattr(server, "UNREAD_SECONDS", 1)
+    monkeypatch.setattr(http_server, "UNREAD_SECONDS", 1)
     port = serve(application=long, threads=1)
     raw(port, 4096).send(GET % b"endless")
     assert long.closed.wait(30)
@@ -235,8 +235,8 @@ def test_a_response_in_progress_is_finished_at_the_stop(ending, long, raw):
 
 @pytest.mark.parametrize("reads", [True, False])
 def test_an_endless_response_is_ended_at_the_stop(ending, long, raw, monkeypatch, reads):
-    monkeypatch.setattr(server, "DRAIN_SECONDS", 1)
-    monkeypatch.setattr(server, "LAST_SECONDS", 1)
+    monkeypatch.setattr(http_server, "DRAIN_SECONDS", 1)
+    monkeypatch.setattr(http_server, "LAST_SECONDS", 1)
     port, ask, finished = ending
     answer = response_to(raw(port, 4096), b"endless")
     ask.set()

@@ -6,7 +6,7 @@ from threading import Event, Thread
 
 import pytest
 
-from server import Server, is_local
+from serving.http_server import Server, is_local
 from tests.server.conftest import listens
 from tests.support import free_port, until
 
@@ -39,7 +39,7 @@ def test_a_probe_behind_a_hanging_one_is_finally_refused(serve, raw, kept_busy, 
 
 
 def test_sending_a_body_slowly_does_not_count_as_waiting(serve, busy, raw, kept_busy, monkeypatch):
-    monkeypatch.setattr("server.LONGEST_WAIT", 1.5)
+    monkeypatch.setattr("serving.http_server.LONGEST_WAIT", 1.5)
     port = serve(threads=1, waiting=3)
     running = kept_busy(port, 1)
     slow = raw(port).send(b"POST /wait HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhel")

@@ -9,11 +9,11 @@ from http.client import HTTPConnection
 
 import pytest
 
+from serving.application import BODY_LIMIT
 from tests import contract
 from tests.databases import copied, orders_held_up
 from tests.support import Api, Service, signed, through_http
 from tests.test_process import BUY
-from web import BODY_LIMIT
 
 pytestmark = pytest.mark.usefixtures("slow")
 

@@ -4,7 +4,7 @@ import gc
 
 import pytest
 
-from server import _Exchange
+from serving.http_server import _Exchange
 from tests.server.conftest import Raw
 from tests.support import until
 

@@ -2,7 +2,7 @@
 
 import threading
 
-from server import Server
+from serving.http_server import Server
 from tests.support import free_port, until
 
 

@@ -19,7 +19,7 @@ from blueprints.console.list_page import ListPage, pages_of_one
 from models.db.base import LARGEST_ID
 from models.tables.maintenance import paused_since
 from models.tables.payout_batch import DISCARDED, FAILED, SENT, PayoutBatch
-from runtime import current
+from runtime.state import current
 from services.console import bulk
 from services.errors import OperatorError
 from services.payouts import batch_results, batches, decisions

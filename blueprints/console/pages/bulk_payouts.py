@@ -9,7 +9,7 @@ from flask_babel import gettext
 
 from blueprints.console import access
 from blueprints.console.forms import message_of
-from runtime import current
+from runtime.state import current
 from services.console import bulk
 from services.console.perform import Given
 from services.errors import OperatorError

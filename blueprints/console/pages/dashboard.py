@@ -15,7 +15,7 @@ from blueprints.console.pages.ledger import owed
 from blueprints.console.plot import plot
 from models.tables.channel import Channel
 from models.tables.order import BUY, CANCELLED, COMPLETED, SELL
-from runtime import current
+from runtime.state import current
 from schemas.views import PAY_METHOD_TEXTS
 from services.console import alerts, statistics, to_do
 from services.console.statistics import Statistics, Sum, summed

@@ -21,7 +21,7 @@ from blueprints.console.list_page import ListPage
 from blueprints.console.locale import local_time, yuan
 from blueprints.console.pages.merchants import pages as merchant_pages
 from models.tables.merchant import Merchant
-from runtime import current
+from runtime.state import current
 from schemas.fields import Sum
 from schemas.views import hundredths
 from services.channels import channel_setup

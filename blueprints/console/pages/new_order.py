@@ -15,7 +15,6 @@ from werkzeug.exceptions import NotFound
 from wtforms import HiddenField, RadioField, SelectChoice, SelectField, StringField
 from wtforms.validators import InputRequired, Length, StopValidation
 
-import business_clock
 from blueprints.api.envelope import translated
 from blueprints.console import access, labels
 from blueprints.console.forms import SchemaField, form_page
@@ -23,7 +22,8 @@ from blueprints.console.locale import yuan
 from blueprints.console.pages.order import find_order
 from models.tables.channel import Channel
 from models.tables.order import BUY, SELL
-from runtime import current
+from runtime import clock
+from runtime.state import current
 from schemas.field_descriptions import meaning_of
 from schemas.fields import Yuan
 from schemas.gateway_a import CardInfo, PersonalData
@@ -229,7 +229,7 @@ def _place(call: Call, channel: Channel, wanted: dict[str, Any]) -> Placed:
     source = Source(
         actor.who,
         new_order_no(),
-        expires_at=business_clock.now() + expires_after if is_buy else 0,
+        expires_at=clock.now() + expires_after if is_buy else 0,
         note=call.payload["note"] if is_buy else "",
     )
     facts = {"merchant": call.merchant.key, "amount": hundredths(wanted["cny_amount"]), "channel": channel.name}

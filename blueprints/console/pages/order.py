@@ -13,7 +13,7 @@ from blueprints.console import access, action_labels
 from blueprints.console.forms import find_or_404, message_of
 from blueprints.console.list_page import pages_of_one
 from models.tables.order import CANCELLED, COMPLETED, CONFIRMED, PENDING, Order
-from runtime import current
+from runtime.state import current
 from schemas.views import hundredths
 from services.channels.calls import driver_of, pay_url
 from services.console import available_actions, perform, timeline

@@ -19,7 +19,7 @@ from blueprints.console.forms import message_of
 from blueprints.console.locale import internal_url
 from models.db.base import LARGEST_ID
 from models.tables.operator import Operator
-from runtime import current
+from runtime.state import current
 from services.errors import N_, ApiError, OperatorError
 from services.security import audit, failed_sign_ins, operators, passwords, second_factor, sessions
 

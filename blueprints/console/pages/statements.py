@@ -15,8 +15,8 @@ from blueprints.console import access, labels
 from blueprints.console.filters import merchant_choices
 from blueprints.console.forms import find_or_404, message_of
 from blueprints.console.list_page import BYTE_ORDER_MARK, export_slot
-from gateways.base import CHINA
 from models.tables.merchant import Merchant
+from runtime.clock import CHINA
 from schemas.views import hundredths
 from services.errors import OperatorError
 from services.ledger import monthly_statement

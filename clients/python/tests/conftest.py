@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 from pytest_httpserver import HTTPServer
-from serving import StandIn
+from stand_in import StandIn
 
 
 @pytest.fixture(scope="session")

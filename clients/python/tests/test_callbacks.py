@@ -18,7 +18,7 @@ import pytest
 from django.conf import settings
 from django.test import Client as DjangoClient
 from django.urls import path
-from serving import ORDER
+from stand_in import ORDER
 
 from tillbook_client import BadSignature, Event, verify
 from tillbook_client.django import callback as django_callback

@@ -3,7 +3,7 @@
 import socket
 
 import pytest
-from serving import DEPOSIT, ORDER, answer, broken
+from stand_in import DEPOSIT, ORDER, answer, broken
 from werkzeug import Response
 
 from tillbook_client import (

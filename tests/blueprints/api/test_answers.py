@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-import settings
+from runtime import settings
 from tests.support import Api, signed
 
 JSON = {"Content-Type": "application/json"}

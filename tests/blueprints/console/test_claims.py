@@ -6,12 +6,12 @@ from datetime import datetime
 
 import pytest
 
-from gateways.base import CHINA
 from models.tables.channel import Channel
 from models.tables.ledger import Posting
 from models.tables.operator import AuditEntry
 from models.tables.order import Order
 from models.tables.statement_layout import StatementLayout
+from runtime.clock import CHINA
 from services.console import bulk
 from tests.blueprints.console import acting
 from tests.blueprints.console.acting import Forms, main_form

@@ -8,8 +8,8 @@ import pytest
 from jsonschema import Draft202012Validator
 from openapi_spec_validator import validate
 
-import settings
 from blueprints.openapi.operations import LEFT_OUT
+from runtime import settings
 from schemas.field_descriptions import PERCENT, SCHEMAS, YUAN
 from services.callbacks import test_callback
 from services.errors import ACTIONS, ERRORS, Action

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-import business_clock
+from runtime import clock
 from tests.support import completed, signed_text, words
 
 FORM = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "text/html"}
@@ -13,7 +13,7 @@ FORM = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "text/htm
 @pytest.fixture(autouse=True)
 def _the_machines_time_again():
     yield
-    business_clock.put_ahead(0)
+    clock.put_ahead(0)
 
 
 @pytest.fixture

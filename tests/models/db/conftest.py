@@ -2,8 +2,8 @@
 
 import pytest
 
-from runtime import Runtime
-from settings import Settings
+from runtime.settings import Settings
+from runtime.state import Runtime
 from tests.databases import disconnect
 
 

@@ -11,8 +11,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from app import create_app
+from runtime.settings import Settings
 from services.backups import backup, scheduled
-from settings import Settings
 from tests.support import Service, until
 
 pytestmark = pytest.mark.sqlite

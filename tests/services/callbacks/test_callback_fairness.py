@@ -8,10 +8,10 @@ import time
 import pytest
 from werkzeug import Response
 
-import settings
 from models.tables.merchant import Merchant
 from models.tables.order import Order
 from models.tables.outbox import Callback
+from runtime import settings
 from services.callbacks import delivery
 from services.platform.worker_pool import Health, WorkerPool
 from tests.support import Api, CrashedPool, InlinePool, Receiver, completed, free_port, until

@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from gateways import http
+from net import http
 from services.callbacks import delivery
 from tests.support import completed, until
 

@@ -4,11 +4,10 @@ from datetime import datetime
 
 import pytest
 
-import business_clock
-from gateways import money
-from gateways.base import CHINA
 from models.tables.channel import Channel
 from models.tables.order import Order
+from runtime import clock, money
+from runtime.clock import CHINA
 from services.claims import matching
 from services.claims.matching import Outcome
 from services.errors import OperatorError
@@ -38,7 +37,7 @@ def matched(app):
     """`matched(payment(...), ...)`: the result of a statement with these rows."""
 
     def line(at, since, seconds=60, **row):
-        since = business_clock.now() if since is NOW else since
+        since = clock.now() if since is NOW else since
         return Movement(at=at, since=since, until=None if since is None else since + seconds - 1, **row)
 
     def match(*rows):
@@ -162,7 +161,7 @@ def test_an_order_with_an_open_exception_is_not_matched(world, matched):
 
 def test_a_payment_older_than_the_order_it_names_is_not_its_payment(claimed, matched):
     order_no = claimed("88.00")
-    assert reasons(matched(payment("B1", "88.00", order_no, business_clock.now() - DAY))) == {"B1": matching.TOO_EARLY}
+    assert reasons(matched(payment("B1", "88.00", order_no, clock.now() - DAY))) == {"B1": matching.TOO_EARLY}
 
 
 # By a merchant's number
@@ -310,13 +309,13 @@ def test_several_rows_of_one_amount_are_not_matched_by_amount(claimed, matched, 
 
 def test_a_payment_older_than_the_claim_is_not_its_payment(claimed, matched):
     claimed("88.00")
-    early = payment("B1", "88.00", since=business_clock.now() - 120)
+    early = payment("B1", "88.00", since=clock.now() - 120)
     assert reasons(matched(early)) == {"B1": matching.TOO_EARLY}
 
 
 def test_a_payment_of_the_orders_day_without_its_time_is_not_matched_by_amount(claimed, matched):
     order_no = claimed("88.00")
-    today = business_clock.now() - 40_000
+    today = clock.now() - 40_000
     of_today = payment("B1", "88.00", since=today, seconds=86_400)
     assert reasons(matched(of_today)) == {"B1": matching.ONLY_DAY}
     named = payment("B1", "88.00", order_no, since=today, seconds=86_400)
@@ -340,7 +339,7 @@ def test_a_payment_with_a_damaged_note_is_to_decide(claimed, matched):
 def test_a_payment_of_the_future_is_to_decide(claimed, matched):
     order_no = claimed("88.00")
     for note in ("", order_no):
-        late = payment("B1", "88.00", note, since=business_clock.now() + 2 * DAY)
+        late = payment("B1", "88.00", note, since=clock.now() + 2 * DAY)
         assert reasons(matched(late)) == {"B1": matching.IN_THE_FUTURE}
 
 
@@ -458,7 +457,7 @@ def read(app):
     roles = [Role.REFERENCE, Role.SIGNED, Role.NOTE, Role.ORIGINAL, Role.STATUS, Role.TIME]
 
     def match(*lines):
-        now = datetime.fromtimestamp(business_clock.now(), CHINA).strftime("%Y-%m-%d %H:%M:%S")
+        now = datetime.fromtimestamp(clock.now(), CHINA).strftime("%Y-%m-%d %H:%M:%S")
         padded = [",".join([*line.split(","), "", "", ""][:4]) for line in lines]
         rows = [f"{line},{'已退款' if 'returned' in line else '交易成功'},{now}" for line in padded]
         raw = "\n".join([",".join(names), *rows]).encode()
@@ -630,7 +629,7 @@ def test_a_recorded_id_of_a_payment_that_names_another_open_order_is_to_decide(c
 def test_a_recorded_id_that_the_bank_uses_again_later_is_to_decide(claimed, flask, matched, ahead):
     order_no = claimed("88.00")
     flask("order", "paid", order_no, "--reference", "7001")
-    at = business_clock.now()
+    at = clock.now()
     ahead(10 * DAY)
     found = matched(payment("7001", "88.00"))
     assert reasons(found) == {"7001": matching.LATER}

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from models.tables.maintenance import Verification
-from runtime import current
+from runtime.state import current
 from services.errors import OperatorError
 from services.ledger import scheduled_checks
 from tests.databases import settings_of, unguarded

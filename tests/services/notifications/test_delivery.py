@@ -7,7 +7,7 @@ import time
 import pytest
 
 from models.tables.notification import Destination
-from runtime import current
+from runtime.state import current
 from services.errors import OperatorError
 from services.notifications import delivery, destinations, sending, watch
 from services.platform.worker_pool import WorkerPool

@@ -5,8 +5,8 @@ import threading
 
 import pytest
 
-from gateways.base import CHINA
-from runtime import current
+from runtime.clock import CHINA
+from runtime.state import current
 from services.backups import scheduled
 from services.console import alerts
 from services.notifications import destinations

@@ -10,7 +10,7 @@ import pytest
 
 from models.db.base import database
 from models.tables.notification import Destination, KnownFinding
-from runtime import current
+from runtime.state import current
 from services.notifications import destinations, watch
 from tests import databases
 from tests.support import ROOT

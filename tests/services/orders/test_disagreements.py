@@ -3,10 +3,10 @@
 import pytest
 from werkzeug import Response
 
-import business_clock
 from gateways.base import ChannelUnknown, Report, State
 from gateways.sandbox.driver import SandboxDriver
 from models.tables.order import Order
+from runtime import clock
 from services.ledger import accounts, postings
 from tests.services.walks import sell_accepted, sell_rejected
 from tests.upstreams.money_moves import DRIVERS
@@ -438,7 +438,7 @@ def test_a_rejected_withdrawal_in_progress_is_checked_until_the_channel_has_a_re
     api.play(order_no, "silent")
     flask("order", "accept", order_no)
     world.later(0)
-    Order.update(status="cancelled", due_at=business_clock.now()).where(Order.order_no == order_no).execute()
+    Order.update(status="cancelled", due_at=clock.now()).where(Order.order_no == order_no).execute()
     accounts.post("release", postings.release(Order.get()), who="operator", order=Order.get())
     for day in range(9):
         world.later(86_400)

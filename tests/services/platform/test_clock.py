@@ -10,11 +10,11 @@ import pytest
 from models.tables.order import Order
 from models.tables.outbox import Callback
 from models.tables.replay import IdempotencyKey
-from runtime import current
+from runtime import clock as service_clock
+from runtime.state import current
 from services import job_table
 from services.callbacks import delivery
 from services.orders import due as reconciliation
-from services.platform import clock as service_clock
 from services.security import replay
 from tests.services.walks import buy_confirmed, sell_accepted
 from tests.support import NOON, CrashedPool, completed, signed, until

@@ -6,7 +6,7 @@ import pytest
 
 from models.db import writer
 from models.db.writer import after_commit, transaction
-from runtime import current
+from runtime.state import current
 from services import job_table
 from services.callbacks import outbox
 from tests.support import until

@@ -6,9 +6,9 @@ from urllib.parse import urlencode
 
 import pytest
 
-import business_clock
 from app import create_app
 from models.db.base import database
+from runtime import clock
 from tests.databases import settings_of
 from tests.support import DemoService, completed, through_flask, until
 
@@ -19,7 +19,7 @@ DAY = 86_400
 @pytest.fixture(autouse=True)
 def _the_machines_time_again():
     yield
-    business_clock.put_ahead(0)
+    clock.put_ahead(0)
 
 
 def post(service, path, **fields):
@@ -126,11 +126,11 @@ def test_outside_the_demo_no_clock_is_moved(tmp_path, http):
     folder.mkdir()
     (folder / "sandbox.sqlite").write_bytes((tmp_path / "instance" / "sandbox.sqlite").read_bytes())
     app = create_app(settings_of(folder))
-    assert business_clock.ahead() == 0
+    assert clock.ahead() == 0
     assert through_flask(app.test_client())("POST", "/sandbox/clock", b"seconds=60", FORM).code == 40404
     database.close()
     create_app(settings_of(tmp_path / "instance", demo=True))
-    assert business_clock.ahead() == 60
+    assert clock.ahead() == 60
 
 
 def test_the_time_of_a_database_with_real_merchants_is_the_machines_whatever_the_settings(tmp_path, http):
@@ -142,7 +142,7 @@ def test_the_time_of_a_database_with_real_merchants_is_the_machines_whatever_the
     assert app.test_cli_runner().invoke(args=["merchant", "add", "real", "--name", "Real Shop"]).exit_code == 0
     database.close()
     create_app(settings_of(folder, demo=True))
-    assert business_clock.ahead() == 0
+    assert clock.ahead() == 0
     database.close()
 
 
@@ -152,7 +152,7 @@ def test_unreadable_records_do_not_prevent_a_start(any_database, tmp_path, caplo
     (folder / "sandbox.sqlite").write_bytes(b"no database" * 100)
     create_app(settings_of(folder))
     assert "sandbox.sqlite cannot be read" in caplog.text
-    assert business_clock.ahead() == 0
+    assert clock.ahead() == 0
     database.close()
 
 
@@ -161,7 +161,7 @@ def test_unreadable_records_do_not_prevent_a_start(any_database, tmp_path, caplo
 )
 def test_an_invalid_move_is_refused(http, form):
     assert http("POST", "/sandbox/clock", form, FORM).code == 42200
-    assert business_clock.ahead() == 0
+    assert clock.ahead() == 0
 
 
 def test_the_clock_can_be_ten_years_ahead_at_most(http):

@@ -4,7 +4,7 @@ from datetime import datetime
 
 import pytest
 
-from gateways.base import CHINA
+from runtime.clock import CHINA
 from services.channels.payment_numbers import transaction_id
 from services.statements import values
 from services.statements.values import Direction, Meaning, Unreadable

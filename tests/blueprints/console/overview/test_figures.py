@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from models.db.base import database
-from runtime import current
+from runtime.state import current
 from services import job_table
 from services.console import order_sums, statistics
 from tests.blueprints.console.overview.parts import (

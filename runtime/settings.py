@@ -19,7 +19,7 @@ PREFIX = "ORDERS_"
 VERSION = "0.4.0"
 N_ = str  # marks a text for translation
 NAME = N_("Tillbook")  # of the product, as people see it
-ROOT = Path(__file__).resolve().parent
+ROOT = Path(__file__).resolve().parent.parent
 
 
 class WrongSetting(Exception):

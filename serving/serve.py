@@ -1,4 +1,4 @@
-"""The served application: blueprints, console, jobs and HTTP server. Commands do not import this."""
+"""The commands that serve, until Ctrl-C or SIGTERM."""
 
 from __future__ import annotations
 
@@ -15,30 +15,17 @@ from typing import Any
 
 import click
 from flask import Flask, current_app
-from flask_babel import Babel
-from werkzeug.middleware.proxy_fix import ProxyFix
 
-import settings
-from blueprints import sandbox
-from blueprints.api import envelope, metrics, rate_limits
-from blueprints.api.health import health
-from blueprints.api.merchant import merchant_api
-from blueprints.api.notices import notices
-from blueprints.api.regions import regions
-from blueprints.api.request_log import Logged, LoggedRefusals
-from blueprints.checkout.payment_page import pages
-from blueprints.console import Mounted, uploads
-from blueprints.epay.gateway import epay
-from blueprints.openapi.guide_pages import guide_pages
-from blueprints.openapi.pages import docs
+from blueprints.api import envelope
+from blueprints.api.request_log import LoggedRefusals
+from blueprints.console import uploads
 from cli.output import ends_in_one_line
-from gateways.ip_addresses import address_of, forwarded_address
 from models import schema
 from models.db import writer
 from models.db.base import database
 from models.tables.merchant import Merchant
-from runtime import current
-from server import Server, until_asked
+from runtime import settings
+from runtime.state import current
 from services import job_table
 from services.backups import after_restore
 from services.errors import OperatorError
@@ -47,68 +34,10 @@ from services.platform import rate_limits as proxy
 from services.platform.counted_metrics import counters
 from services.sandbox import address, demo, seeding
 from services.security import sandbox_guard
+from serving.application import BODY_LIMIT, entering, logged
+from serving.http_server import Server, until_asked
 
 log = logging.getLogger(__name__)
-
-BODY_LIMIT = 64 * 1024
-
-
-def _logged(application: Any, chosen: settings.Settings, kind: type[Logged] = Logged) -> Any:
-    """Return the WSGI application with the request log, and the caller's address as trusted proxies report it."""
-    hops = chosen.trusted_proxies
-    return ProxyFix(_with_address(kind(application, chosen.access_log), hops), x_for=0, x_proto=hops)
-
-
-def _with_address(application: Any, hops: int) -> Any:
-    """Return the WSGI application, whose REMOTE_ADDR is the caller's plain address: without port, brackets or zone.
-
-    It is the one that the outermost of the trusted proxies appended to X-Forwarded-For. If that is not an address, it
-    is the address of the proxy that is connected. Commas count even within quotes, which a caller may have opened.
-    """
-
-    def call(environ: Any, start_response: Any) -> Any:
-        forwarded = environ.get("HTTP_X_FORWARDED_FOR", "").split(",")
-        address = forwarded_address(forwarded[-hops]) if 0 < hops <= len(forwarded) else None
-        if address := address or address_of(environ.get("REMOTE_ADDR", "")):
-            environ["REMOTE_ADDR"] = str(address)
-        return application(environ, start_response)
-
-    return call
-
-
-def _entering(app: Flask, application: Any) -> Any:
-    """Return the WSGI application, whose requests enter the application's runtime."""
-
-    def enter(environ: Any, start_response: Any) -> Any:
-        app.extensions["runtime"].enter()
-        return application(environ, start_response)
-
-    return enter
-
-
-def register(app: Flask, api_prefix: str, demo: bool = True) -> None:
-    """Register all blueprints except the console; the sandbox in demo mode only."""
-    app.register_blueprint(merchant_api, url_prefix=api_prefix + str(merchant_api.url_prefix))
-    for blueprint in (regions, pages, notices, epay, health, metrics.blueprint, docs, guide_pages):
-        app.register_blueprint(blueprint)
-    if demo:
-        sandbox.mount(app)
-
-
-def init(app: Flask, chosen: settings.Settings) -> None:
-    """Make an application serve everything, including the console."""
-    app.url_map.merge_slashes = False  # addresses with extra slashes are unknown, not redirects
-    app.config["MAX_CONTENT_LENGTH"] = BODY_LIMIT
-    app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False  # such a response would have no envelope
-    app.config["BABEL_TRANSLATION_DIRECTORIES"] = str(settings.ROOT / "blueprints" / "translations")
-    Babel(app, default_locale=chosen.language, locale_selector=envelope.language)
-    mounted = app.extensions["console"] = Mounted(app.wsgi_app)
-    served = rate_limits.ValidHosts(mounted, refusing=app.wsgi_app)
-    app.wsgi_app = _logged(served, chosen)  # type: ignore[method-assign]
-    envelope.init(app)
-    rate_limits.init(app)
-    register(app, chosen.api_prefix, chosen.demo)
-    app.wsgi_app = _entering(app, app.wsgi_app)  # type: ignore[method-assign]
 
 
 def _print(text: str, chosen: settings.Settings) -> None:
@@ -156,7 +85,7 @@ def _serve_until_asked(app: Flask, chosen: settings.Settings, asked: threading.E
             upload_limit=uploads.LIMIT,
             is_upload=uploads.is_upload,
             uploader=uploader,
-            plain=_entering(app, _logged(envelope.prepared(app), chosen, LoggedRefusals)),
+            plain=entering(app, logged(envelope.prepared(app), chosen, LoggedRefusals)),
             started=started,
             drain=current().bound(drain),
         )

@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from functools import wraps
 from typing import Any, Generic, ParamSpec, TypeVar
 
-from settings import Settings
+from runtime.settings import Settings
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -24,7 +24,7 @@ _entered: ContextVar[Runtime] = ContextVar("runtime")
 class Runtime:
     """The state of one application in this process.
 
-    `database` is peewee's, opened by `models/db/base.py`; `ahead` is in seconds (`business_clock.py`).
+    `database` is peewee's, opened by `models/db/base.py`; `ahead` is in seconds (`runtime/clock.py`).
     """
 
     _newest: Runtime | None = None  # for threads that no application started, such as a debugger's

@@ -14,7 +14,7 @@ from typing import Any
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
-from gateways.ip_addresses import is_public
+from net.ip_addresses import is_public
 
 MOST = 32 * 1024  # bytes of one response: interim responses, its head, and the start of its body
 

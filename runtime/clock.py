@@ -1,7 +1,9 @@
-"""Changes of the machine's clock during this process, so that a jump neither forgets nonces early nor delays work.
+"""Time: of orders, of this machine, of upstreams; and changes of the machine's clock.
 
-Records and signatures have the machine's time, right or wrong. Durations are measured by a clock that never jumps
-(`steady`), which has no date.
+Orders, money and callbacks use `now`: the machine's time, in demo mode plus the offset that a tester has set.
+Signatures, nonces, rates and sessions use the machine's time, so that a merchant's signed calls and checks work at any
+offset. Durations are measured by `steady`, which never jumps and has no date. `seen()` knows the jumps of the machine's
+clock during this process, so that none forgets nonces early or delays work.
 """
 
 from __future__ import annotations
@@ -12,14 +14,40 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, timezone
 
-from runtime import Part, current
-from services.platform import storage_health
+from runtime.state import Part, current
 
 log = logging.getLogger(__name__)
 
+CHINA = timezone(timedelta(hours=8))  # the time zone of dates in upstreams' messages, in files of banks, and of months
 JUMP = 2  # seconds by which the clock may be off before that counts as a jump
 CHECK_SECONDS = 1
+
+
+def now() -> int:
+    """Unix time in seconds."""
+    return int(time.time()) + current().ahead
+
+
+def exactly() -> float:
+    """Unix time in seconds, with the fraction."""
+    return time.time() + current().ahead
+
+
+def rfc3339(at: int) -> str:
+    """Format a Unix time for texts, in UTC to the second."""
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def ahead() -> int:
+    """Return the seconds by which it is ahead of the machine's time; 0 outside demo mode."""
+    return current().ahead
+
+
+def put_ahead(seconds: int) -> None:
+    """Set the offset to the machine's time, in seconds (services/sandbox/clock_offset.py)."""
+    current().ahead = seconds
 
 
 def steady() -> float:
@@ -115,12 +143,13 @@ seen = Part(Clock)
 class Watch(threading.Thread):
     """Checks the clock each second. At the start and after a change it calls `then` until that succeeds.
 
-    `then` gets the seconds by which the clock was set ahead since the last call; negative if it was set back.
+    `then` gets the seconds by which the clock was set ahead since the last call; negative if it was set back. An error
+    of it that `reported` does not know is logged in full.
     """
 
-    def __init__(self, then: Callable[[float], None]):
+    def __init__(self, then: Callable[[float], None], reported: Callable[[Exception], object]):
         super().__init__(name="clock", daemon=True, target=current().bound(self._watch))
-        self._then, self._ended = then, threading.Event()
+        self._then, self._reported, self._ended = then, reported, threading.Event()
 
     def _watch(self) -> None:
         seen().check()
@@ -139,7 +168,7 @@ class Watch(threading.Thread):
         try:
             self._then(ahead)
         except Exception as error:
-            if storage_health.report(error) is None:
+            if not self._reported(error):
                 log.exception("Clock change handler failed, will be retried")
             return False
         return True

@@ -1,0 +1,1 @@
+"""The served application, and the HTTP server that runs it. Commands other than `serve` do not import it."""

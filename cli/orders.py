@@ -10,13 +10,18 @@ from cli.output import ROW_ID, Commands, YuanType, facts, given_of, json_option,
 from gateways.base import State
 from models.tables.order import BUY, SELL, STATUSES, History, Order, PaymentException
 from schemas.views import hundredths, order_view
+from services import kinds
 from services.channels import unknown_notices
-from services.console import available_actions, lists, order_list, timeline
+from services.console import lists, order_list, timeline
+from services.deposits import claims
 from services.merchants import merchant_setup
-from services.orders import claims, create, due, payouts
-from services.orders import exceptions as resolution
+from services.operations import actions
+from services.operations import resolve as resolution
+from services.orders import lifecycle
 from services.orders.reasons import reason_of
+from services.orders.resolution import Case
 from services.security import second_operator
+from services.withdrawals import approve as payouts
 
 order = Commands(
     "order",
@@ -76,7 +81,9 @@ def everything(found: Order) -> dict[str, Any]:
         "id": found.id,
         "merchant": found.merchant.key,
         "channel": found.channel_id,
-        **picked(found, "payment_method", "channel_reference", "expires_at", "due_at", "left_alone_until"),
+        **picked(
+            found, "payment_method", "channel_reference", "expires_at", "shown_from", "due_at", "left_alone_until"
+        ),
         "history": [_line(line, whole.opened.get(line.id)) for line in whole.history],
         "ledger": [
             {
@@ -146,7 +153,7 @@ def unknown(limit: int, as_json: bool) -> None:
 def one(order_no: str, reveal: bool, as_json: bool) -> None:
     """Show order ORDER_NO. This includes its timeline, ledger entries, exceptions and callbacks."""
     found = timeline.find(order_no)
-    show(everything(found) | (create.personal_data(found) if reveal else {}), as_json, _tell)
+    show(everything(found) | (kinds.of(found).personal_data(found) if reveal else {}), as_json, _tell)
 
 
 def _say(order_no: str) -> None:
@@ -158,7 +165,7 @@ def _say(order_no: str) -> None:
 def check(order_no: str) -> None:
     """Check the status of order ORDER_NO at its channel. The result is applied."""
     found = timeline.find(order_no)
-    for report in due.ask_now(found):
+    for report in kinds.ask_now(found):
         amount = f" {hundredths(report.amount)}" if report.state is State.PAID else ""
         click.echo(f"status at the channel: {report.state.value}{amount}")
     _tell_exceptions(found)
@@ -166,7 +173,7 @@ def check(order_no: str) -> None:
 
 
 def _tell_exceptions(found: Order) -> None:
-    for exception in resolution.open_exceptions(found):
+    for exception in lifecycle.open_exceptions(found):
         click.echo(f"exception {exception.id} ({exception.kind}): {reason_of(exception).text()}")
 
 
@@ -175,7 +182,7 @@ def _tell_exceptions(found: Order) -> None:
 def approve(order_no: str) -> None:
     """Approve withdrawal ORDER_NO. The service then sends it to its channel."""
     found = timeline.find(order_no)
-    second_operator.alone(found, "accept order", lambda: payouts.accept(found))
+    second_operator.alone(found, "approve order", lambda: payouts.approve(found))
     _say(order_no)
 
 
@@ -196,7 +203,8 @@ def reject(order_no: str, reason: str, in_file: bool) -> None:
 
     If it was approved, the service first checks that its channel does not have it.
     """
-    payouts.reject(timeline.find(order_no), reason, in_file=in_file)
+    found = timeline.find(order_no)
+    payouts.reject(found, reason, in_file=in_file)
     _say(order_no)
 
 
@@ -220,7 +228,7 @@ def paid(order_no: str, amount: int | None, reference: str, shared: bool, in_fil
     found = timeline.find(order_no)
 
     def mark() -> bool:
-        return payouts.mark_paid(found, amount=amount, reference=reference, shared=shared, in_file=in_file)
+        return kinds.of(found).mark_paid(found, amount=amount, reference=reference, shared=shared, in_file=in_file)
 
     if not second_operator.alone(found, "mark paid", mark, amount):
         click.echo("already recorded")
@@ -257,13 +265,14 @@ def not_received(order_no: str, reason: str) -> None:
 
     If the channel supports it, the service checks the status there first.
     """
-    claims.dismiss(timeline.find(order_no), reason)
+    found = timeline.find(order_no)
+    claims.dismiss(found, reason)
     _say(order_no)
 
 
-def _one_action(found: Order, resolution: str, exception_id: int | None) -> available_actions.Action | None:
+def _one_action(found: Order, resolution: str, exception_id: int | None) -> actions.Action | None:
     """Return the action with this resolution, if there is exactly one."""
-    possible = [each for each in available_actions.possible(found) if each.resolution == resolution]
+    possible = [each for each in actions.possible(found) if each.resolution == resolution]
     named = [each for each in possible if each.exception and exception_id in (None, each.exception.id)]
     return named[0] if len(named) == 1 else None
 
@@ -292,7 +301,7 @@ def resolve(order_no: str, exception_id: int | None, yes: bool, **ways: bool) ->
         raise click.UsageError("Choose one of --credit, --refund, --complete, --cancel.")
     found = timeline.find(order_no)
     action = _one_action(found, chosen[0], exception_id)
-    if action and action.case == resolution.COMPLETE_ORDER and not yes:
+    if action and action.effect is Case.COMPLETE_ORDER and not yes:
         click.echo(f"received: {hundredths(action.received)}, to be credited: {hundredths(action.available)}")
         click.echo(f"callback to the merchant:\n{action.sends[-1].body}")
         click.confirm("Complete the order?", abort=True)

@@ -43,7 +43,7 @@ CHECKS = {
 CHECK_ANY = "whether the change was made"
 
 # Unix times with these names are shown to people in the machine's time zone.
-TIMES = {"at", "createtime", "updatetime", "due_at", "expires_at", "left_alone_until"}
+TIMES = {"at", "createtime", "updatetime", "due_at", "expires_at", "shown_from", "left_alone_until"}
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
 

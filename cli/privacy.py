@@ -12,8 +12,8 @@ from cli.orders import everything
 from cli.output import Commands, options, table
 from cli.sensitive import SENSITIVE
 from services.console import privacy, timeline
+from services.deposits import attempts
 from services.errors import OperatorError
-from services.orders import attempts
 
 privacy_commands = Commands("privacy", help="Personal data of one person: export, erase.")
 

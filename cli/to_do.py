@@ -10,8 +10,8 @@ from cli.output import Command, json_option, show, table
 from models.tables.maintenance import paused_since
 from schemas.views import hundredths
 from services.channels import unknown_notices
-from services.console import to_do as queues
-from services.console.to_do import Queue
+from services.operations import to_do as queues
+from services.operations.to_do import Queue
 
 
 def _total(queue: Queue) -> str:

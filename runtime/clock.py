@@ -147,7 +147,7 @@ class Watch(threading.Thread):
     of it that `reported` does not know is logged in full.
     """
 
-    def __init__(self, then: Callable[[float], None], reported: Callable[[Exception], object]):
+    def __init__(self, then: Callable[[float], None], reported: Callable[[Exception], object] = lambda error: None):
         super().__init__(name="clock", daemon=True, target=current().bound(self._watch))
         self._then, self._reported, self._ended = then, reported, threading.Event()
 

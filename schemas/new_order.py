@@ -1,6 +1,6 @@
 """The createOrder request: its fields by order type and channel category, and the channel's limits (docs/orders.md).
 
-services/orders/create.py creates the order from these fields. Describe a new field in schemas/field_descriptions.py.
+services/orders/new.py inserts the order from these fields. Describe a new field in schemas/field_descriptions.py.
 """
 
 from __future__ import annotations

@@ -125,3 +125,9 @@ class OperatorError(Exception):
         super().__init__(text % values if values else text)
         self.text, self.values = text, values
         self.wrong = wrong if isinstance(wrong, dict) else {wrong: [text]} if wrong else {}
+
+
+def refuse(why: str) -> None:
+    """Raise OperatorError with this reason, unless it is empty."""
+    if why:
+        raise OperatorError(why)

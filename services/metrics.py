@@ -23,8 +23,8 @@ from models.tables.outbox import DEAD, Callback
 from runtime import clock
 from runtime.state import Part, current
 from services.backups import scheduled
-from services.console import to_do
 from services.ledger import scheduled_checks
+from services.operations import to_do
 from services.platform import heartbeats, storage_health
 from services.platform.counted_metrics import counters
 

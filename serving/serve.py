@@ -26,9 +26,9 @@ from models.db.base import database
 from models.tables.merchant import Merchant
 from runtime import settings
 from runtime.state import current
-from services import job_table
 from services.backups import after_restore
 from services.errors import OperatorError
+from services.jobs import job_table
 from services.platform import cpu_affinity, instance_lock, systemd
 from services.platform import rate_limits as proxy
 from services.platform.counted_metrics import counters

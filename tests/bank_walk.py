@@ -353,7 +353,7 @@ class PayoutsWalk(BankWalk):
     @rule(
         order_no=BankWalk.orders,
         who=OPERATORS,
-        key=st.sampled_from(["accept", "approve", "approve", "withdraw-request", "reject"]),
+        key=st.sampled_from(["approve", "second-approval", "second-approval", "withdraw-request", "reject"]),
     )
     def an_operator_acts(self, order_no: str, who: str, key: str) -> None:
         self._act(order_no, who, key, reason="no", in_file="1")
@@ -535,7 +535,7 @@ class PayoutsWalk(BankWalk):
                 continue
             if each.action == "request payout":
                 asked.setdefault(each.key, set()).add(each.who)
-            assert each.action not in ("accept order", "mark paid"), f"{each.who} paid {each.key} alone"
+            assert each.action not in ("approve order", "mark paid"), f"{each.who} paid {each.key} alone"
             if each.action == "approve payout":
                 assert asked.get(each.key, set()) - {each.who}, f"{each.who} approved the own request for {each.key}"
 

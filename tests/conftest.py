@@ -24,8 +24,8 @@ from models.tables.merchant import Merchant, PaymentPage
 from runtime import clock as service_clock
 from runtime.state import current
 from services.callbacks import delivery
+from services.jobs import sweep as reconciliation
 from services.ledger import accounts, integrity
-from services.orders import due as reconciliation
 from services.sandbox import seeding
 from services.security import passwords
 from tests import applications, contract, databases, postgres, scratch, tiers

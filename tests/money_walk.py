@@ -16,9 +16,10 @@ from models.db.base import database
 from models.tables.ledger import Entry, LedgerAccount, Posting
 from models.tables.merchant import Merchant
 from models.tables.order import CANCELLED, COMPLETED, PAYOUT_CONFLICT, Order, PaymentException
+from services.jobs import sweep
 from services.ledger import accounts, integrity
-from services.orders import due, next_step
-from services.orders.exceptions import COMPLETE, CREDIT
+from services.orders import next_step
+from services.orders.verdict import COMPLETE, CREDIT
 from tests import applications, month_statements
 from tests.databases import copied, settings_of
 from tests.support import Api, InlinePool, through_flask
@@ -69,7 +70,7 @@ class MoneyWalk(RuleBasedStateMachine):
                 with suppress(Crash):  # as in the pool of workers: the claim expires
                     work(item)
 
-        due.sweep(Pool())  # type: ignore[arg-type]
+        sweep.sweep(Pool())  # type: ignore[arg-type]
 
     # --- invariants
 

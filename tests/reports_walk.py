@@ -23,8 +23,9 @@ from models.tables.merchant import Merchant
 from models.tables.order import CANCELLED, CONFIRMED, MONEY_IN, REVERSED, UNKNOWN_OUTCOME, Order, PaymentException
 from models.tables.outbox import Callback
 from runtime import clock
+from services.jobs import sweep
 from services.ledger import integrity
-from services.orders import due, next_step
+from services.orders import next_step
 from tests import applications, month_statements
 from tests.backups import Backup
 from tests.databases import copied, remove, settings_of
@@ -129,7 +130,7 @@ class Reports(RuleBasedStateMachine):
         self.app = applications.with_settings(settings_of(self.instance))
         self.api = Api(through_flask(self.app.test_client()))
         self.commands = self.app.test_cli_runner()
-        due.release()
+        sweep.release()
 
     @initialize(days=st.sampled_from([0, 0, 1, 3]))
     def channels_are_set_up(self, days: int) -> None:
@@ -347,7 +348,7 @@ class Reports(RuleBasedStateMachine):
 
     @staticmethod
     def _sweep() -> None:
-        due.sweep(InlinePool())  # type: ignore[arg-type]
+        sweep.sweep(InlinePool())  # type: ignore[arg-type]
 
     @staticmethod
     def _exists(order_no: str) -> bool:

@@ -37,8 +37,8 @@ from cli.command_line import Orders
 from gateways.sandbox.driver import SandboxDriver
 from gateways.sandbox.simulator import books
 from models.tables.order import Order
+from services import kinds
 from services.channels.calls import driver_of
-from services.orders import due
 from tests import contract, databases
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -181,7 +181,7 @@ class Api:
         driver = driver_of(order.channel)
         assert isinstance(driver, SandboxDriver)
         if order.is_buy and outcome == "late":
-            due.expire(order)
+            kinds.expire(order)
         books().set_outcome(order_no, order.amount, outcome)
         for each in driver.notices(order_no) if order.is_buy else ():
             answer = self.send("POST", f"/addons/paychannel/notify/{order_no}", each.body, dict(each.headers))

@@ -13,8 +13,8 @@ from models.tables.ledger import Posting
 from models.tables.order import History, Order, PaymentException
 from models.tables.outbox import Callback
 from models.tables.replay import Nonce
+from services.jobs import sweep
 from services.ledger import integrity
-from services.orders import due
 from tests.epay_shop import Shop
 from tests.failing import Killed, done_but_not_told, dying, failing, failing_connections, refused, rolled_back
 from tests.pages import CHOOSE
@@ -69,7 +69,7 @@ def _books_hold():
 def _sweep():
     """Do what is due; return False if the database failed."""
     try:
-        due.sweep(InlinePool())
+        sweep.sweep(InlinePool())
     except OperationalError:
         return False
     return True

@@ -34,21 +34,9 @@ IMPORTS = (ast.Import, ast.ImportFrom)
 LAYERS = {
     "models": ("db", "tables", "queries"),
     "services": (
-        "platform",
-        "security",
-        "ledger",
-        "merchants",
-        "callbacks",
-        "channels",
-        "orders",
-        "epay",
-        "statements",
-        "backups",
-        "console",
-        "notifications",
-        "claims",
-        "payouts",
-        "sandbox",
+        *("platform", "security", "ledger", "merchants", "callbacks", "channels"),
+        *("orders", "deposits", "withdrawals", "kinds", "epay", "statements", "backups", "console"),
+        *("operations", "notifications", "sandbox", "jobs"),
     ),
 }
 
@@ -104,6 +92,13 @@ def test_packages_import_one_way(file):
     assert not imported & set(higher)
 
 
+def test_deposits_and_withdrawals_do_not_know_each_other():
+    kinds = ("deposits", "withdrawals")
+    for kind, other in (kinds, kinds[::-1]):
+        files = [file for file in TREES if file.startswith(f"services/{kind}/")]
+        assert not [name for file in files for name in modules(TREES[file]) if name.startswith(f"services.{other}")]
+
+
 def test_orders_import_only_what_they_build_on():
     files = [file for file in TREES if file.startswith("services/orders/")]
     imported = {name.split(".")[1] for file in files for name in modules(TREES[file]) if name.startswith("services.")}
@@ -115,7 +110,7 @@ def test_demo_mode_starts_the_sandbox_in_three_files():
     sandbox, users = ("services.sandbox", "blueprints.sandbox"), ("services/sandbox/", "blueprints/sandbox/", "cli/")
     files = [file for file, tree in TREES.items() if any(name.startswith(sandbox) for name in modules(tree))]
     assert {file for file in files if not file.startswith(users)} == {
-        "app.py", "serving/application.py", "serving/serve.py", "services/job_table.py",
+        "app.py", "serving/application.py", "serving/serve.py", "services/jobs/job_table.py",
     }  # fmt: skip
 
 

@@ -14,7 +14,7 @@ import app
 from models.tables.order import Order
 from runtime import clock
 from runtime.state import Runtime, current
-from services import job_table
+from services.jobs import job_table
 from services.sandbox import seeding
 from services.security import vault
 from tests.databases import disconnect, settings_of

@@ -12,15 +12,16 @@ from blueprints.api.auth import signed
 from blueprints.api.envelope import ok
 from models.queries import order_page
 from models.tables.merchant import Merchant
-from models.tables.order import BUY
 from schemas.new_order import channel_id, load_new_order
 from schemas.queries import BY, BalanceQuery, ChannelListQuery, OrderDetailQuery, OrderListQuery
 from schemas.views import balance_view, buy_view, channel_view, order_view, sell_view
+from services import kinds
 from services.channels.calls import account_details, driver_of, linked_channel, pay_url
 from services.errors import N_, ApiError, Code
+from services.ledger import balance
 from services.merchants import cache, order_search
-from services.orders import balance, create
-from services.orders.create import Placed
+from services.orders import new
+from services.orders.new import Placed
 from services.security.replay import Call
 
 merchant_api = Blueprint("merchant", __name__, url_prefix="/merchant")
@@ -33,15 +34,14 @@ def _place(call: Call) -> Placed:
     channel = linked_channel(call.merchant, wanted_channel) if wanted_channel else None
     wanted = load_new_order(call.payload, channel, driver_of(channel).payout_methods if channel else ())
     assert channel is not None  # load_new_order refuses a payload without a channel
-    place = create.place_buy if wanted["order_type"] == BUY else create.place_sell
-    return place(call, channel, wanted)
+    return kinds.KINDS[wanted["order_type"]].place(call, channel, wanted)
 
 
 @merchant_api.post("/createOrder")
 @signed()
 def create_order(call: Call) -> Response:
     """Create a deposit or a withdrawal, as `order_type` says."""
-    placed = create.placed_before(call) or _place(call)
+    placed = new.placed_before(call) or _place(call)
     order = placed.order
     view = buy_view(order, pay_url(order.order_no)) if order.is_buy else sell_view(order, account_details(order))
     response = ok(view, N_("order created"), time=str(order.createtime))

@@ -11,10 +11,11 @@ from flask import Blueprint, Response, request
 from blueprints.api import rate_limits
 from gateways.base import BadNotice, Incoming
 from models.tables.order import Order
+from services import kinds
 from services.channels import unknown_notices
 from services.channels.calls import driver_of
 from services.errors import ApiError, Code
-from services.orders import settle
+from services.orders import lifecycle
 from services.security import sandbox_guard
 
 log = logging.getLogger(__name__)
@@ -35,11 +36,11 @@ def notify(order_no: str) -> Response:
     if sandbox_guard.is_barred(order.channel):
         raise ApiError(Code.ORDER_NOT_FOUND)
     try:
-        settle.take_notice(order, incoming)
+        kinds.take_notice(order, incoming)
         accepted = True
     except BadNotice as error:
         log.warning("Refused a notice for order %s from %s: %s", order_no, request.remote_addr, error)
-        settle.note_refused_notice(order, str(error)[:200])
+        lifecycle.note_refused_notice(order, str(error)[:200])
         accepted = False
     said = driver_of(order.channel).acknowledge(accepted)
     return Response(said.body, said.status, content_type=said.content_type)

@@ -21,9 +21,9 @@ from blueprints.checkout.payer import is_ipad
 from models.tables.order import Order
 from runtime import clock
 from services.callbacks import returns
+from services.deposits.progress import of_deposit
 from services.errors import N_
 from services.merchants import cache, payment_page
-from services.orders.progress import of_deposit
 
 APPS = {"wechat": N_("WeChat"), "alipay": N_("Alipay"), "qq": N_("QQ")}  # browsers inside an app
 # Apps in which a payment method can't be used, because they belong to its competitor.

@@ -19,7 +19,7 @@ from models.tables.outbox import webhook_key
 from runtime.state import Part, current
 from services.channels.bulkhead import channel_slot
 from services.channels.calls import driver_of
-from services.orders import attempts
+from services.deposits import attempts
 from services.platform.rate_limits import Rate
 
 log = logging.getLogger(__name__)

@@ -22,11 +22,11 @@ from services.callbacks import returns
 from services.channels import calls, pictures
 from services.channels.calls import driver_of, pay_url
 from services.channels.order_numbers import in_china
+from services.deposits import attempts, settle
+from services.deposits.attempts import Shown
 from services.errors import N_, ApiError, Code
 from services.merchants import cache, payment_page
-from services.orders import attempts, settle
-from services.orders.attempts import Shown
-from services.orders.create import note_of
+from services.orders.new import note_of
 from services.orders.reasons import Why, because
 from services.platform import images
 from services.platform.images import Picture

@@ -10,9 +10,11 @@ from flask_babel import gettext, lazy_gettext, ngettext
 from blueprints.console import labels
 from blueprints.console.locale import sentences, yuan
 from models.tables.ledger import FEES, HELD
-from models.tables.order import Order
-from services.console.available_actions import Action
-from services.orders import exceptions
+from models.tables.order import BUY, SELL, Order
+from models.tables.outbox import DEAD, DELIVERED, WAITING
+from services.operations.actions import Act, Action, Effect
+from services.orders import lifecycle
+from services.orders.resolution import Case
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ _BACK = lazy_gettext("You send %(came)s back to the payer outside this service."
 _AGAIN = lazy_gettext("The callback is sent with the same id and body, and its retries start over.")
 _TWO = lazy_gettext("Payouts of this amount need a second operator. Nothing happens until another operator approves.")
 
-_ACCEPT = Button(lazy_gettext("Approve"), lazy_gettext("Approve withdrawal"))
+_APPROVE = Button(lazy_gettext("Approve"), lazy_gettext("Approve withdrawal"))
 _REJECT = Button(lazy_gettext("Reject"), lazy_gettext("Reject withdrawal"), "danger")
 _REQUEST = Button(lazy_gettext("Request approval"), lazy_gettext("Request approval"))
 _RECEIVED = Button(lazy_gettext("Confirm received"), lazy_gettext("Confirm received"))
@@ -54,36 +56,41 @@ _SEND = Button(lazy_gettext("Send back"), lazy_gettext("Mark %(came)s as sent ba
 _NOT_OUT = Button(lazy_gettext("Mark as not paid out"), lazy_gettext("Mark as not paid out"), "danger")
 _DELIVER = Button(lazy_gettext("Redeliver"), lazy_gettext("Redeliver callback"), "")
 
-# By name and case of the action: its button, then sentences about its effect.
-_TEXTS: dict[tuple[str, str], tuple[Any, ...]] = {
-    ("accept", "manual"): (
-        _ACCEPT,
+# By the act and its effect: its button, then sentences about that. A second approval has one for each act, a check for
+# each type of order, a redelivery for each state of the callback.
+_TEXTS: dict[tuple[Act, Effect | Case | Act | int | str], tuple[Any, ...]] = {
+    (Act.APPROVE, Effect.PAID_BY_HAND): (
+        _APPROVE,
         lazy_gettext("%(amount)s stays reserved. Send the money yourself, then mark the withdrawal as paid out."),
     ),
-    ("accept", "at the channel"): (
-        _ACCEPT,
+    (Act.APPROVE, Effect.PAID_BY_CHANNEL): (
+        _APPROVE,
         lazy_gettext("The service sends the payout of %(amount)s to %(channel)s."),
     ),
-    ("accept", "request"): (_REQUEST, _TWO, lazy_gettext("After approval, %(amount)s can be paid out.")),
-    ("paid", "request"): (replace(_REQUEST, label=_SENT.label), lazy_gettext("You have sent the money."), _TWO),
-    ("approve", "accept"): (
+    (Act.APPROVE, Effect.REQUESTED): (_REQUEST, _TWO, lazy_gettext("After approval, %(amount)s can be paid out.")),
+    (Act.MARK_PAID, Effect.REQUESTED): (
+        replace(_REQUEST, label=_SENT.label),
+        lazy_gettext("You have sent the money."),
+        _TWO,
+    ),
+    (Act.SECOND_APPROVAL, Act.APPROVE): (
         Button(lazy_gettext("Approve payout"), lazy_gettext("Approve payout")),
         lazy_gettext("You are the second operator. The withdrawal of %(amount)s is approved immediately."),
     ),
-    ("approve", "paid"): (
+    (Act.SECOND_APPROVAL, Act.MARK_PAID): (
         Button(lazy_gettext("Approve as paid out"), lazy_gettext("Approve as paid out")),
         lazy_gettext("You are the second operator. The withdrawal of %(amount)s is marked as paid out immediately."),
     ),
-    ("withdraw-request", "any"): (
+    (Act.WITHDRAW_REQUEST, Effect.AT_ONCE): (
         Button(lazy_gettext("Withdraw request"), lazy_gettext("Withdraw request"), "danger"),
         lazy_gettext("Nothing is paid out. You can request the payout again."),
     ),
-    ("reject", "return"): (
+    (Act.REJECT, Effect.AT_ONCE): (
         _REJECT,
         lazy_gettext("Nothing is paid out. %(available)s returns to the merchant's available balance."),
         _CANCELS,
     ),
-    ("reject", "ask first"): (
+    (Act.REJECT, Effect.AFTER_CHECK): (
         _REJECT,
         lazy_gettext(
             "The service first checks the status at %(channel)s. If the channel has the payout or gives "
@@ -92,19 +99,19 @@ _TEXTS: dict[tuple[str, str], tuple[Any, ...]] = {
         lazy_gettext("Otherwise %(available)s returns to the merchant's available balance."),
         _CANCELS,
     ),
-    ("not-received", "cancel"): (
+    (Act.NOT_RECEIVED, Effect.AT_ONCE): (
         _NOT_RECEIVED,
         lazy_gettext("You have checked your account and the payment did not arrive. No money moves."),
         _CANCELS,
     ),
-    ("not-received", "ask first"): (
+    (Act.NOT_RECEIVED, Effect.AFTER_CHECK): (
         _NOT_RECEIVED,
         lazy_gettext(
             "The service first checks the status at %(channel)s. If the deposit is paid there, it is credited."
         ),
         _CANCELS,
     ),
-    ("paid", "credit"): (
+    (Act.MARK_PAID, Effect.CREDITED): (
         _RECEIVED,
         lazy_gettext(
             "You have received the payment. If it is %(amount)s, %(available)s is credited to the "
@@ -112,7 +119,7 @@ _TEXTS: dict[tuple[str, str], tuple[Any, ...]] = {
         ),
         _AT_ONCE,
     ),
-    ("paid", "credit later"): (
+    (Act.MARK_PAID, Effect.CREDITED_LATER): (
         _RECEIVED,
         lazy_gettext(
             "You have received the payment. If it is %(amount)s, it is credited to the merchant after "
@@ -120,96 +127,96 @@ _TEXTS: dict[tuple[str, str], tuple[Any, ...]] = {
         ),
         _AT_ONCE,
     ),
-    ("paid", "paid again"): (
+    (Act.MARK_PAID, Effect.PAID_AGAIN): (
         _MORE,
         lazy_gettext("This deposit is already paid. Another payment becomes an exception, which you credit or refund."),
     ),
-    ("paid", "late"): (
+    (Act.MARK_PAID, Effect.PAID_LATE): (
         _MORE,
         lazy_gettext("This deposit is cancelled. A late payment becomes an exception, which you credit or refund."),
     ),
-    ("paid", "spend"): (
+    (Act.MARK_PAID, Effect.SPENT): (
         _SENT,
         lazy_gettext("You have sent the money. If it was %(amount)s, %(spent)s of the reserved balance is spent."),
         _AT_ONCE,
     ),
-    ("paid", "sent again"): (
+    (Act.MARK_PAID, Effect.SENT_AGAIN): (
         _MORE,
         lazy_gettext("This withdrawal is already paid out. A second payout becomes an exception."),
     ),
-    ("paid", "sent although cancelled"): (
+    (Act.MARK_PAID, Effect.SENT_AFTER_END): (
         _MORE,
         lazy_gettext("The reserved amount was returned. If you paid it out, the payout becomes an exception."),
     ),
-    ("returned", "reverse"): (
+    (Act.REPORT_RETURNED, Effect.AT_ONCE): (
         _RETURNED,
         lazy_gettext("The %(amount)s that you sent came back to your account. This opens an exception."),
         lazy_gettext("No money moves until you resolve it with Return to merchant."),
         _STAYS,
     ),
-    ("ask", "deposit"): (
+    (Act.CHECK, BUY): (
         _ASK,
         lazy_gettext(
             "The service checks whether the order is paid at %(channel)s and applies the result. This "
             "can take a few seconds."
         ),
     ),
-    ("ask", "withdrawal"): (
+    (Act.CHECK, SELL): (
         _ASK,
         lazy_gettext(
             "The service checks the payout at %(channel)s and applies the result. This can take a few seconds."
         ),
     ),
-    ("settle", "credit the payment, cancel"): (_CREDIT, _FEE, _CANCELS),
-    ("settle", "credit the payment"): (_CREDIT, _FEE, _STAYS),
-    ("settle", "complete the order"): (
+    (Act.RESOLVE, Case.CREDIT_AND_CANCEL): (_CREDIT, _FEE, _CANCELS),
+    (Act.RESOLVE, Case.CREDIT): (_CREDIT, _FEE, _STAYS),
+    (Act.RESOLVE, Case.COMPLETE_ORDER): (
         Button(lazy_gettext("Complete order"), lazy_gettext("Complete order")),
         lazy_gettext("The order is completed with %(came)s received."),
         _FEE,
     ),
-    ("settle", "good after all"): (
+    (Act.RESOLVE, Case.VALID_AFTER_ALL): (
         _CREDIT,
         lazy_gettext("The deposit is valid. %(available)s is credited to the merchant, after a %(fee)s fee."),
     ),
-    ("settle", "send back, cancel"): (_SEND, _BACK, _CANCELS),
-    ("settle", "send back"): (_SEND, _BACK, _STAYS),
-    ("settle", "stays credited"): (
+    (Act.RESOLVE, Case.SEND_BACK_AND_CANCEL): (_SEND, _BACK, _CANCELS),
+    (Act.RESOLVE, Case.SEND_BACK): (_SEND, _BACK, _STAYS),
+    (Act.RESOLVE, Case.STAYS_CREDITED): (
         Button(lazy_gettext("Keep credited"), lazy_gettext("Keep credited"), "danger"),
         _NOTHING,
         lazy_gettext("The merchant keeps %(credited)s. To take it back, adjust the balance."),
         _STAYS,
     ),
-    ("settle", "nobody paid"): (
+    (Act.RESOLVE, Case.NOBODY_PAID): (
         Button(lazy_gettext("Mark as unpaid"), lazy_gettext("Cancel deposit"), "danger"),
         lazy_gettext("You have checked at the channel that no payment was made."),
         _CANCELS,
     ),
-    ("settle", "money is out"): (
+    (Act.RESOLVE, Case.PAID_OUT): (
         _SENT,
         lazy_gettext("The payout was made as ordered. %(spent)s of the reserved balance is spent."),
         lazy_gettext("The order is completed."),
     ),
-    ("settle", "out after all"): (
+    (Act.RESOLVE, Case.PAID_AFTER_ALL): (
         _SENT,
         lazy_gettext("The merchant pays for it. %(spent)s is deducted from the available balance."),
         _STAYS,
     ),
-    ("settle", "is completed"): (_SENT, _NOTHING, _STAYS),
-    ("settle", "money is not out"): (
+    (Act.RESOLVE, Case.IS_COMPLETED): (_SENT, _NOTHING, _STAYS),
+    (Act.RESOLVE, Case.NOT_PAID_OUT): (
         _NOT_OUT,
         lazy_gettext("You have checked at the channel. %(available)s returns to the merchant's available balance."),
         _CANCELS,
     ),
-    ("settle", "is cancelled"): (_NOT_OUT, _NOTHING, _STAYS),
-    ("settle", "give back"): (
+    (Act.RESOLVE, Case.IS_CANCELLED): (_NOT_OUT, _NOTHING, _STAYS),
+    (Act.RESOLVE, Case.GIVE_BACK): (
         Button(lazy_gettext("Return to merchant"), lazy_gettext("Return to merchant")),
         lazy_gettext("%(available)s returns to the merchant. This is all that the withdrawal cost, fees included."),
         _STAYS,
     ),
-    ("redeliver", "pending"): (replace(_DELIVER, label=lazy_gettext("Deliver now")), _AGAIN),
-    ("redeliver", "delivered"): (_DELIVER, _AGAIN),
-    ("redeliver", "dead"): (_DELIVER, _AGAIN),
-    ("redeliver-all", "all"): (
+    (Act.REDELIVER, WAITING): (replace(_DELIVER, label=lazy_gettext("Deliver now")), _AGAIN),
+    (Act.REDELIVER, DELIVERED): (_DELIVER, _AGAIN),
+    (Act.REDELIVER, DEAD): (_DELIVER, _AGAIN),
+    (Act.REDELIVER_ALL, Effect.AT_ONCE): (
         Button(lazy_gettext("Redeliver all"), lazy_gettext("Redeliver callbacks"), ""),
         _AGAIN,
     ),
@@ -228,7 +235,8 @@ def status(order: Order) -> str:
 
 def describe(action: Action, order: Order) -> ActionText:
     """Return the texts of an action with its amounts."""
-    button, *texts = _TEXTS[action.name, action.case]
+    about = action.callback.state if action.callback else order.order_type if action.act is Act.CHECK else action.effect
+    button, *texts = _TEXTS[action.act, action.requested or about]
     values = {
         "amount": money(order.amount),
         "available": money(action.available),
@@ -253,19 +261,19 @@ STATES_OF_CHANNEL = {
 
 def outcome(action: Action, result: Any, order: Order) -> str:
     """Return a message about the outcome of an action. `order` is the order after it."""
-    if action.case == "request":
+    if action.effect is Effect.REQUESTED:
         return gettext("Approval requested. Another operator must approve it.")
-    if action.name == "withdraw-request":
+    if action.act is Act.WITHDRAW_REQUEST:
         return gettext("Request withdrawn.")
-    if "paid" in (action.name, action.case) and not result:
+    if Act.MARK_PAID in (action.act, action.requested) and not result:
         return gettext("Already recorded. Nothing was changed.")
-    if action.name.startswith("redeliver"):
+    if action.act in (Act.REDELIVER, Act.REDELIVER_ALL):
         count = int(result)
         return ngettext("%(num)s callback queued for redelivery.", "%(num)s callbacks queued for redelivery.", count)
     message = gettext("Done. Order status: %(status)s.", status=status(order))
-    if action.name == "ask":
+    if action.act is Act.CHECK:
         heard = ", ".join(str(STATES_OF_CHANNEL[report.state.value]) for report in result)
         message = gettext("Channel result: %(heard)s. Order status: %(status)s.", heard=heard, status=status(order))
-    if exceptions.open_exceptions(order):
+    if lifecycle.open_exceptions(order):
         message = sentences(message, gettext("An exception needs your decision. See below."))
     return message

@@ -12,8 +12,8 @@ from flask_babel import format_timedelta
 from blueprints.console.locale import language, local_time
 from models.tables.order import BUY, SELL
 from runtime import clock
-from services.console import finding_texts
-from services.console.alerts import Finding
+from services.operations import alert_texts
+from services.operations.alerts import Finding
 from services.platform.language import language_of
 
 TYPES = {BUY: "buy", SELL: "sell"}  # as in the addresses of the order list
@@ -73,6 +73,6 @@ LINKS: dict[str, Callable[[Facts], str]] = {
 
 def alert(finding: Finding) -> Alert:
     """Return the alert for a finding."""
-    text = finding_texts.sentence(finding, language_of(language().language))
+    text = alert_texts.sentence(finding, language_of(language().language))
     link = LINKS.get(finding.kind)
     return Alert(finding.severity, finding.kind, text, link(finding.facts) if link else "#")

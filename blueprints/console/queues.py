@@ -12,9 +12,9 @@ from blueprints.console import alert_texts
 from blueprints.console.alert_texts import Alert
 from runtime import clock
 from runtime.state import current
-from services.console import alerts
 from services.console.order_list import APPROVE, SEND, WAITING
-from services.console.to_do import Queue, Waiting
+from services.operations import alerts
+from services.operations.to_do import Queue, Waiting
 
 LATE, BAD = "late", "bad"
 LEDGER = "ledger"

@@ -21,10 +21,10 @@ from services.channels.calls import driver_of
 from services.errors import N_, ApiError, Code, OperatorError
 from services.ledger import accounts
 from services.merchants import merchant_setup
-from services.orders import payouts
 from services.sandbox import adjustable_clock, recording, simulator
 from services.sandbox.inbox import inbox
 from services.sandbox.seeding import INBOX
+from services.withdrawals import approve
 
 SHOWN = 30
 MOVES = (
@@ -143,7 +143,7 @@ def pay() -> Any:
 def accept() -> Any:
     """Approve a sandbox withdrawal, as an operator would."""
     order, _ = _own(form_of(OrderForm())["order_no"])
-    payouts.accept(order)
+    approve.approve(order)
     recording.note({"do": "accept"}, order.order_no)
     return done({"order_no": order.order_no, "status": Order.get_by_id(order.id).status})
 

@@ -143,7 +143,7 @@ class PayoutRequest(Table):
     """
 
     order = ForeignKeyField(Order, index=False)
-    action = TextField(constraints=[Check("action IN ('accept', 'paid')")])
+    action = TextField(constraints=[Check("action IN ('approve', 'paid')")])
     given = TextField()
     status = TextField()
     who = TextField()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
@@ -35,8 +36,9 @@ class Order(Table):
 
     - `seq` counts a merchant's orders from 1, without a gap, in the order of `createtime`. Any page of them, and any
     range of time, is found by counting (models/queries/order_range.py).
-    - `expires_at` is when an unpaid deposit expires. For a withdrawal it is the time until which its channel may not
-    show the last payout request yet.
+    - `expires_at` is when an unpaid deposit expires; null for a withdrawal.
+    - `opens_on_view`: the deposit is opened at its channel when its payment page is viewed.
+    - `shown_from` is the time until which a withdrawal's channel may not show the last payout request yet.
     - `left_alone_until` is set on a withdrawal that an operator wants to reject: it is not sent to the channel before.
     - `due_at` is when the service must next act on the order (check its status, expire it, pay it out, complete it),
     null if no act is due; `asks` counts those acts in the present status. For a confirmed deposit it is the time of
@@ -74,6 +76,8 @@ class Order(Table):
     received_amount = Fen(null=True)
     left_alone_until = Timestamp(null=True)
     completedtime = Timestamp(null=True)
+    shown_from = Timestamp(null=True)
+    opens_on_view = BooleanField(default=False, constraints=[SQL("DEFAULT FALSE")])
 
     @property
     def received(self) -> int:
@@ -90,6 +94,14 @@ class Order(Table):
         """Return the merchant's newest deposit with this status, or None."""
         mine = (cls.merchant == merchant) & (cls.order_type == BUY) & (cls.status == status)
         return cls.select().where(mine).order_by(cls.seq.desc()).first()
+
+    @classmethod
+    def numbered(cls, order_type: int, numbers: Iterable[str]) -> list[Order]:
+        """Return the orders of this type with these numbers, oldest first, with merchant and channel."""
+        found = cls.select(cls, Merchant, Channel).join_from(cls, Merchant).join_from(cls, Channel)
+        return list(
+            found.where(cls.order_no.in_(list(numbers)), cls.order_type == order_type).order_by(cls.createtime, cls.id)
+        )
 
     @classmethod
     def for_update(cls, order_id: int) -> Order:
@@ -135,8 +147,8 @@ class Order(Table):
         yet.
         """
         mine = (Order.id == self.id) & (Order.status == self.status) & (Order.due_at == self.due_at)
-        passed = [column.is_null() | (column <= now) for column in (Order.left_alone_until, Order.expires_at)]
-        facts = {"due_at": until, "expires_at": shown_from, "left_alone_until": None}
+        passed = [column.is_null() | (column <= now) for column in (Order.left_alone_until, Order.shown_from)]
+        facts = {"due_at": until, "shown_from": shown_from, "left_alone_until": None}
         renewed = Order.update(facts).where(mine, Order.asks == self.asks, *passed).execute()
         if renewed:
             self.due_at = until  # type: ignore[assignment]
@@ -204,6 +216,8 @@ REVERSED = "reversed"
 UNKNOWN_OUTCOME = "unknown_outcome"
 # Money that the channel received and that the rules did not credit.
 MONEY_IN = (WRONG_AMOUNT, LATE_PAYMENT, PAID_TWICE, AMOUNT_CORRECTED, SHARED_REFERENCE)
+# Exceptions after which nothing happens until they are closed. Status checks continue during all others.
+HOLDING = (*MONEY_IN, REVERSED, PAYOUT_CONFLICT)
 # Payouts that the channel has, or had, and that do not match the ledger.
 AT_CHANNEL = (PAYOUT_CONFLICT, PAYOUT_IN_PROGRESS, PAYOUT_MISSING)
 

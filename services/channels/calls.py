@@ -26,6 +26,7 @@ log = logging.getLogger(__name__)
 FIRST_ASK = 60  # seconds after which the status of an unpaid deposit is first checked
 LATE = (600, 3_600, 86_400)  # seconds after which a cancelled order that may still be paid is checked
 ACCOUNT_FIELDS = ("bank", "sub_bank", "card_number", "real_name")
+LONGEST_PAUSE = 300  # seconds between two status checks of an order that is open
 LEASE = 45  # seconds that one act on an order, with at most three calls, may take before another worker tries
 
 
@@ -53,6 +54,11 @@ def lock_account(channel_id: int) -> str:
     and is refused, or the act sees the change.
     """
     return _config.run(channel=channel_id).fetchone()[0]
+
+
+def pause(asks: int, first: int = 1) -> int:
+    """Return the seconds until the next status check: growing, with an upper limit."""
+    return min(first * 2 ** min(asks, 20), LONGEST_PAUSE)
 
 
 def call_driver(call: Callable[[Any], Any], about: Payment | Payout) -> Any:

@@ -9,6 +9,7 @@ from peewee import SQL
 
 from models.db.base import database
 from models.tables.order import Order, PaymentException
+from services.errors import N_, OperatorError
 
 LONGEST_ID = 64  # characters
 _SHORTENED = re.compile(r"[0-9](\.[0-9]+)?e\+?[0-9]+", re.ASCII | re.IGNORECASE)
@@ -16,6 +17,9 @@ _NO_ID = {
     *("无", "空", "暂无", "none", "null", "nan", "n/a", "nil", "undefined"),
     *("#n/a", "#ref!", "#value!", "#name?", "#num!", "#div/0!", "#null!", "#spill!", "#calc!"),  # of a spreadsheet
 }
+NOTHING_RECORDED = N_(
+    "An amount of 0 means that the bank took a deposit's payment back. Enter its recorded transaction ID."
+)
 _NONE = SQL("''")  # written out, so that both databases can use the partial indexes
 
 
@@ -56,3 +60,13 @@ def first_with(order: Order, reference: str) -> Order | None:
     )
     oldest = (paid.order_by(Order.id).first(), reported.order_by(PaymentException.order).first())
     return min((order for order in oldest if order), key=lambda order: int(order.id), default=None)
+
+
+def refuse_second(order: Order, reference: str) -> None:
+    """Refuse an operator's number of a transfer that is recorded for another order. Raises OperatorError."""
+    if first := first_with(order, reference):
+        text = N_(
+            "Transaction ID %(reference)s is already recorded for order %(order_no)s. Check it. If the "
+            "transfer pays for both orders, confirm that (--shared-reference)."
+        )
+        raise OperatorError(text, reference=reference, order_no=first.order_no)

@@ -26,15 +26,15 @@ from models.tables.order import (
 )
 from models.tables.order_counts import OrderCount
 from models.tables.payout_account import PayoutAccount
-from models.tables.payout_batch import PayoutBatchLine
 from services.console.lists import Browse, capped, mark_open_exceptions, merchants, name_owners
-from services.console.to_do import MOST
 from services.ledger import accounts
 from services.orders.next_step import by_hand
+from services.withdrawals import bank_files
 
 # States of payouts: to approve, to send manually, both, in progress.
 APPROVE, SEND, WAITING, UNDER_WAY = "approve", "send", "waiting", "under_way"
 
+MOST = 10_000  # orders of a queue that are read
 COUNTED_BY = {"merchant", "type", "since", "until"}  # the filters with which orders are counted without reading them
 MOST_SPANS = 10  # merchants whose orders are counted by status in a time range; each costs several queries
 
@@ -278,19 +278,13 @@ class Payouts(Orders):
         rows = super().rows(ids)
         wanted = PayoutAccount.id.in_([row.account_id for row in rows if row.account_id])
         accounts = {account.id: account for account in PayoutAccount.select().where(wanted)}
-        listed = open_batches(ids)
+        listed = bank_files.open_batches(ids)
         for row in rows:
             sends = row.status == CONFIRMED and DRIVERS[row.channel.driver].by_hand
             row.waits = APPROVE if row.status == PENDING else SEND if sends else ""
             row.account = accounts.get(row.account_id)
             row.batch = listed.get(row.id)
         return rows
-
-
-def open_batches(order_ids: list[int]) -> dict[int, int]:
-    """Return the number of the open batch of each order that is in one, by the order's id."""
-    lines = PayoutBatchLine.select(PayoutBatchLine.order, PayoutBatchLine.batch)
-    return dict(lines.where(PayoutBatchLine.order.in_(order_ids), PayoutBatchLine.result.is_null()).tuples())
 
 
 class Claims(Orders):

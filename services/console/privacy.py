@@ -16,11 +16,11 @@ from models.tables.order import CANCELLED, COMPLETED, Attempt, Order, OrderNote,
 from models.tables.outbox import WAITING, Callback
 from models.tables.payout_account import PayoutAccount
 from runtime import clock
+from services import kinds
 from services.callbacks import epay_notices
 from services.channels.order_numbers import in_china
 from services.console import timeline
 from services.errors import OperatorError
-from services.orders import positions
 from services.security import audit, vault
 
 log = logging.getLogger(__name__)
@@ -47,7 +47,7 @@ def needed_for(orders: list[Order]) -> dict[int, str]:
             return "it has an open exception"
         if order.id in untold:
             return "a callback is not delivered yet"
-        is_checked = order.due_at is not None or positions.is_held_again(order)
+        is_checked = order.due_at is not None or kinds.of(order).is_in_progress(order)
         return "its channel is still being checked" if is_checked else ""
 
     return {order.id: reason for order in orders if (reason := why(order))}

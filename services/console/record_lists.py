@@ -13,12 +13,14 @@ from models.tables.ledger import AVAILABLE, CLEARING, HELD, Entry, LedgerAccount
 from models.tables.merchant import Merchant
 from models.tables.order import Order, PaymentException
 from models.tables.outbox import CALLBACK_STATES, DEAD, Callback, CallbackAttempt
+from models.tables.payout_batch import PayoutBatch, PayoutBatchLine
 from models.tables.reconciliation import Reconciliation
 from runtime import clock
-from services.console import to_do
 from services.console.lists import Browse, capped, merchants, name_owners
+from services.withdrawals.bank_files import IS_OPEN
 
 OPEN, SETTLED = "open", "settled"
+RECENT = 7 * 86_400  # seconds for which a failed callback is reported
 EXCEPTION = "exception"  # the beginning of the purpose of a posting that resolved one
 
 
@@ -222,7 +224,7 @@ class Callbacks(Browse):
 
 def callbacks_failing() -> int:
     """Return the number of recently failed callbacks, counted up to 100."""
-    recent = Callback.createtime >= clock.now() - to_do.RECENT
+    recent = Callback.createtime >= clock.now() - RECENT
     dead = (Callback.state == DEAD) & Callback.merchant.in_(merchants({}))
     return capped(Callback.select(Callback.createtime).where(dead, recent))
 
@@ -240,3 +242,23 @@ class Reconciliations(Browse):
     def rows(self, ids: list[int]) -> list[Any]:
         """The rows with their channels."""
         return name_owners(super().rows(ids))
+
+
+class Batches(Browse):
+    """Batches, by `since` and `until`."""
+
+    table = PayoutBatch
+
+    def lines(self, above: Key | None, below: Key | None) -> list[Line]:
+        """The batches of the wanted time."""
+        return [self.line([], *self.in_time(above, below))]
+
+    def rows(self, ids: list[int]) -> list[Any]:
+        """The rows with their channel, each with `open`: the number of its payouts without a result."""
+        rows = name_owners(super().rows(ids))
+        wanted = PayoutBatchLine.batch.in_(ids), IS_OPEN
+        found = PayoutBatchLine.select(PayoutBatchLine.batch, fn.COUNT(PayoutBatchLine.id)).join(Order)
+        counts = dict(found.where(*wanted).group_by(PayoutBatchLine.batch).tuples()) if ids else {}
+        for row in rows:
+            row.open = counts.get(row.id, 0)
+        return rows

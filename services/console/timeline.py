@@ -25,12 +25,14 @@ from models.tables.order import (
     PaymentException,
 )
 from models.tables.outbox import Callback, CallbackAttempt
+from services import kinds
 from services.callbacks import delivery, epay_notices, http
+from services.deposits import claims
 from services.errors import OperatorError
-from services.orders import claims, create, next_step
+from services.orders import next_step
 from services.orders.lifecycle import settled
-from services.orders.positions import CREDIT, REFUND
 from services.orders.reasons import Reason, Why, reason_of
+from services.orders.verdict import CREDIT, REFUND
 from services.security import audit, masking
 
 # The next automatic step of a due order, in a few words.
@@ -67,7 +69,7 @@ class Event:
 EVENT, POSTING, CALLBACK, AUDIT = "event", "posting", "callback", "audit"
 # Audit entries whose actions the order's history has, too.
 IN_HISTORY = {
-    *("accept order", "reject order", "mark paid", "report payout returned"),
+    *("approve order", "accept order", "reject order", "mark paid", "report payout returned"),
     *("report not received", "settle exception", "approve payout"),
 }
 
@@ -112,7 +114,7 @@ class OrderTimeline:
         order = self.order
         if order.due_at is None or (order.status == CONFIRMED and next_step.is_held(order)):
             return None
-        if order.is_buy and order.status == PENDING and order.due_at == order.expires_at:
+        if order.is_buy and order.status == PENDING and order.due_at >= (order.expires_at or 0):
             return "expire"
         if order.due_at == claims.ends_at(order):
             return "end claim"
@@ -252,7 +254,7 @@ def _headers_of(callback: Callback) -> dict[str, str]:
 
 def personal_values(order: Order) -> dict[str, Any]:
     """Return the personal data of an order by field, decrypted; empty if there is none, or it was erased."""
-    opened = create.personal_data(order)
+    opened = kinds.of(order).personal_data(order)
     values: dict[str, Any] = opened.get("account", opened)
     return {name: value for name, value in values.items() if value}
 

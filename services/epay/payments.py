@@ -14,14 +14,17 @@ from models.tables.epay import EpayOrder
 from models.tables.order import BUY, CANCELLED, COMPLETED, CONFIRMED, PENDING, History, Order, PaymentException
 from runtime import clock
 from runtime.state import current
+from services import kinds
 from services.channels.calls import driver_of
 from services.channels.order_numbers import in_china, new_order_no
+from services.deposits import place as deposits
+from services.deposits import shop_payments
 from services.epay.refusals import Refusal, Refused
 from services.errors import ApiError, Code
 from services.merchants import cache, epay_accounts
 from services.merchants.cache import Known
-from services.orders import create, due, lifecycle, shop_payments
-from services.orders.create import Source
+from services.orders import lifecycle
+from services.orders.new import Source
 from services.orders.reasons import Why, because
 from services.security.replay import Call
 
@@ -214,7 +217,7 @@ def order(payment: EpayOrder, known: Known, channel: Channel, method: str, kind:
     }
     source = Source(order_no=payment.trade_no if before is None else new_order_no(), bind=bind)
     try:
-        payment.order = create.place_buy(Call(known.merchant, "", {}), channel, wanted, source).order
+        payment.order = deposits.place(Call(known.merchant, "", {}), channel, wanted, source).order
         payment.order.channel = channel  # its page is read next
     except IntegrityError:
         if Order.get_or_none(Order.order_no == source.order_no) is None:
@@ -280,7 +283,7 @@ def close(payment: EpayOrder) -> None:
     if payment.order is None or not driver_of(payment.order.channel).checks_status:
         raise Refused(Refusal.NOT_CLOSED)
     _request_close(payment.order)
-    due.expire(payment.order)
+    kinds.expire(payment.order)
     last = EpayOrder.get_by_id(payment.id).order
     if last.status in (CONFIRMED, COMPLETED):
         raise Refused(Refusal.PAID_ALREADY)

@@ -16,9 +16,9 @@ from runtime import clock
 from runtime.clock import CHINA
 from services.callbacks import epay_notices
 from services.channels.calls import driver_of
+from services.deposits import attempts
 from services.epay.refusals import Refusal, Refused
 from services.merchants.cache import Known
-from services.orders import attempts
 from services.orders.reasons import reason_of
 
 DAY = 86_400

@@ -15,11 +15,11 @@ from typing import Any
 from models.db.writer import transaction
 from models.tables.notification import Destination, KnownFinding, Notification
 from runtime.clock import CHINA
-from services.console import alerts
-from services.console.alerts import SOON, URGENT
-from services.console.finding_texts import sentence
 from services.notifications.destinations import china_day
 from services.notifications.messages import DIGEST, EASED, FINDINGS, NEW, OPEN, RESOLVED, WORSE
+from services.operations import alerts
+from services.operations.alert_texts import sentence
+from services.operations.alerts import SOON, URGENT
 from services.platform.language import language_of
 
 GONE = ""

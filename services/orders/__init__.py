@@ -1,6 +1,4 @@
-"""The life of an order: create, settle by channel reports, pay out, expire, and resolve exceptions.
+"""What all kinds of orders share: their insertion, the steps of their life, the words of reasons and verdicts.
 
-Other packages call `create`, `settle`, `payouts`, `due`, `attempts`, `progress`, `claims` and `exceptions`.
-`lifecycle` is the only writer of an order's status. Imports: ledger, channels, callbacks (the outbox), merchants,
-security, platform.
+`lifecycle` is the only writer of an order's status. It knows no kind: `services/kinds.py` does.
 """

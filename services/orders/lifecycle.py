@@ -5,16 +5,44 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+from gateways.base import Report, State
 from models.db.base import database
 from models.db.writer import transaction
 from models.tables.order import PENDING, UNKNOWN_OUTCOME, History, Order, PaymentException
 from runtime import clock
 from services.callbacks import outbox
+from services.channels import payment_numbers
 from services.orders.reasons import Reason, Why, because
+from services.orders.verdict import RETURNED
 
 log = logging.getLogger(__name__)
 
 ANSWERED = "answered"  # the resolution of an exception about a channel's silence
+MOST_REFUSED = 10  # lines about refused notices in an order's history, because anybody can send notices
+
+
+def locked_for(order: Order, report: Report) -> Order | None:
+    """Lock the order to apply a report on it; None if it has changed since its status was checked.
+
+    Then a report without a result is outdated. Call it in a transaction.
+    """
+    now = Order.for_update(order.id)
+    if report.proven:
+        outcome_known(now)
+    is_outdated = report.state in (State.OPEN, State.ABSENT, State.ENDED) and now.status != order.status
+    return None if is_outdated else now
+
+
+def exceptions_of(order: Order) -> list[PaymentException]:
+    """Return all exceptions of an order, oldest first."""
+    return list(PaymentException.select().where(PaymentException.order == order).order_by(PaymentException.id))
+
+
+def open_exceptions(order: Order) -> list[PaymentException]:
+    """Return the order's open exceptions that an operator can resolve, oldest first, without `unknown_outcome`."""
+    is_open = (PaymentException.resolution.is_null(), PaymentException.kind != UNKNOWN_OUTCOME)
+    mine = PaymentException.select().where(PaymentException.order == order, *is_open)
+    return list(mine.order_by(PaymentException.id))
 
 
 def begin(orders: list[Order], who: list[str], why: Reason) -> None:
@@ -66,6 +94,18 @@ def note_once(order: Order, who: str, why: Reason, most: int = 1) -> bool:
     return new
 
 
+def note_refused_notice(order: Order, reason: str) -> None:
+    """Record that a notice was not genuine; each reason once, and a limited number."""
+    why = because(Why.NOTICE_REFUSED, text=reason)
+    if is_new(order, why, MOST_REFUSED):  # otherwise anybody could keep the writer busy
+        _note_refused(order, why)
+
+
+@transaction
+def _note_refused(order: Order, why: Reason) -> None:
+    note_once(order, "channel", why, MOST_REFUSED)
+
+
 def raise_exception(
     order: Order, kind: str, cause: Reason, amount: int = 0, reference: str = "", returned: int | None = None
 ) -> bool:
@@ -95,6 +135,30 @@ def close_exception(exception: PaymentException, resolution: str, who: str) -> b
         return False
     note(exception.order, who, settled(exception, resolution))
     return True
+
+
+def change_exception(exception: PaymentException, amount: int, report: Report, who: str) -> bool:
+    """Change an open exception's amount, in the caller's transaction; it closes if nothing is left."""
+    before, unsized = exception.amount, report.is_unsized
+    if amount == before:
+        return False
+    if not amount and not unsized:
+        outbox.enqueue(exception.order, "order.refunded", exception.id)
+        return close_exception(exception, RETURNED, who)
+    facts: dict[str, object] = dict(because(Why.RETURNED_UNKNOWN).columns) if unsized else {}
+    if report.returned:
+        facts["returned"] = report.returned
+    exception.change(amount=amount, **facts)
+    about: dict[str, str | int] = {"kind": exception.kind, "exception": str(exception.id), "before": before}
+    code = Why.EXCEPTION_UNSIZED if unsized else Why.EXCEPTION_CORRECTED
+    note(exception.order, who, Reason(code, {**about, "amount": amount}))
+    return True
+
+
+def shared_by(order: Order, reference: str) -> Reason:
+    """Return the reason that the channel's number is recorded for another order."""
+    first = payment_numbers.first_with(order, reference)
+    return because(Why.SHARED_REFERENCE, reference=reference, order_no=first.order_no if first else "")
 
 
 def settled(exception: PaymentException, resolution: str) -> Reason:

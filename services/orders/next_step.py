@@ -14,20 +14,16 @@ from models.tables.channel import Channel
 from models.tables.order import (
     BUY,
     CONFIRMED,
+    HOLDING,
     IS_OPEN,
-    MONEY_IN,
     PAID,
-    PAYOUT_CONFLICT,
     PENDING,
-    REVERSED,
     SELL,
     Order,
     PaymentException,
 )
 from runtime import clock
 
-# Exceptions after which nothing happens until they are closed. Status checks continue during all others.
-HOLDING = (*MONEY_IN, REVERSED, PAYOUT_CONFLICT)
 RESUMED = {BUY: (PENDING, PAID, CONFIRMED), SELL: (CONFIRMED,)}  # a pending withdrawal waits for its approval
 
 

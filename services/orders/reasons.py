@@ -138,3 +138,11 @@ def own_words(text: str) -> Reason:
 def reason_of(row: History | PaymentException) -> Reason:
     """Return the reason that a line of history or an exception stores."""
     return Reason(Why(row.code), json.loads(row.args or "{}"))
+
+
+ASKED = because(Why.CHANNEL_ASKED)
+
+
+def reported(detail: str, why: Reason) -> Reason:
+    """Return the reason for the lines of a report: the channel's message, or `why` without one."""
+    return own_words(detail) if detail else why

@@ -15,9 +15,10 @@ from services.errors import ApiError, OperatorError
 from services.ledger import accounts, postings
 from services.ledger.postings import OPERATOR, RELEASE_AGAIN, Lines
 from services.merchants import cache
-from services.orders import lifecycle, positions, settle
+from services.orders import lifecycle
 from services.orders.reasons import Why, because
 from services.security import audit, sandbox_guard
+from services.withdrawals import money, settle
 
 WHO = "operator"
 WHY = because(Why.SANDBOX_REMOVED)
@@ -127,11 +128,11 @@ def _end(merchant: Merchant, ids: list[int]) -> int:
         if order.is_buy:
             lifecycle.transition(order, CANCELLED, WHO, WHY)
         else:
-            settle.cancel_withdrawal(order, WHO, WHY)
+            settle.cancel(order, WHO, WHY)
     exceptions = PaymentException.select().join(Order).where(*own, PaymentException.resolution.is_null())
     for exception in list(exceptions):
         order = exception.order
-        if positions.is_held_again(order):
+        if not order.is_buy and money.is_held_again(order):
             accounts.post(accounts.numbered(order, RELEASE_AGAIN), postings.release(order), who=WHO, order=order)
         lifecycle.close_exception(exception, "sandbox_removed", WHO)
     return len(open_orders)

@@ -10,8 +10,8 @@ from models.tables.channel import Channel
 from models.tables.merchant import Merchant
 from models.tables.order import CONFIRMED, PAID, PENDING, Order
 from runtime import clock
+from services import kinds
 from services.channels.calls import driver_of
-from services.orders import due, settle
 
 log = logging.getLogger(__name__)
 
@@ -25,11 +25,11 @@ def play(order: Order, driver: SandboxDriver, outcome: str) -> None:
     if outcome not in OUTCOMES:
         raise ValueError(outcome)
     if order.is_buy and outcome == "late":
-        due.expire(order)
+        kinds.expire(order)
     books().set_outcome(order.order_no, order.amount, outcome)
     if order.is_buy:
         for incoming in driver.notices(order.order_no):
-            settle.take_notice(order, incoming)
+            kinds.take_notice(order, incoming)
 
 
 def channels() -> list[Channel]:

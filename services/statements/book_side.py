@@ -27,7 +27,7 @@ from models.tables.order import (
 )
 from runtime.state import current
 from services.ledger.fees import apply_rate
-from services.orders.positions import COMPLETE, CREDIT, PAID_OUT
+from services.orders.verdict import COMPLETE, CREDIT, PAID_OUT
 from services.statements.line_orders import COLUMNS, chunks, orders_of
 from services.statements.parse import Line
 

@@ -6,12 +6,13 @@ from dataclasses import replace
 
 from gateways.base import Report, State
 from models.tables.order import CANCELLED, MONEY_IN, PAYOUT_CONFLICT, REVERSED
-from services.orders import positions
-from services.orders.positions import COMPLETE, CREDIT, Position
-from services.orders.positions import FAILED as BOUNCED
-from services.orders.verdicts import CLOSE, NONE, TABLE, Books, Verdict
+from services import kinds
+from services.deposits.money import DepositMoney
+from services.orders.verdict import CLOSE, COMPLETE, CREDIT, NONE, Position, Verdict
+from services.orders.verdict import FAILED as BOUNCED
 from services.statements.matching import Payment
 from services.statements.parse import FAILED
+from services.withdrawals.money import WithdrawalMoney
 
 
 def agrees(payment: Payment) -> bool:
@@ -37,25 +38,23 @@ def _verdict(payment: Payment, position: Position, gross: int, back: int) -> Ver
         back = gross  # the return is in another statement
     left = gross - back
     report = Report(State.PAID, left, payment.reference) if left > 0 else Report(State.FAILED)
-    if not order.is_buy:
-        return TABLE[position.books][positions.proof_of_withdrawal(order, report, position)]
-    if any(not each.amount and each.kind in MONEY_IN for each in position.exceptions):
+    if order.is_buy and any(not each.amount and each.kind in MONEY_IN for each in position.exceptions):
         return NONE  # the amount is unknown
-    return TABLE[position.books][positions.proof_of_deposit(order, report, position)]
+    return kinds.of(order).verdict_on(order, report, position)
 
 
 def _calls_for_nothing(position: Position, verdict: Verdict) -> bool:
     """Return whether the verdict moves no money; cancelling an order without a payment moves none."""
     if verdict.exception == CLOSE and not position.open:
         verdict = verdict._replace(exception="")
-    return verdict == NONE or (position.books is Books.AWAITED and verdict == Verdict(CANCELLED))
+    return verdict == NONE or (position.money is DepositMoney.AWAITED and verdict == Verdict(CANCELLED))
 
 
 def is_booked(payment: Payment) -> bool:
     """Return whether the ledger has the order's money."""
     if payment.record.order.is_buy:
         return payment.record.is_booked
-    return payment.position.books in (Books.SPENT, Books.SPENT_TWICE)
+    return payment.position.money in (WithdrawalMoney.SPENT, WithdrawalMoney.SPENT_TWICE)
 
 
 def _bounced(payment: Payment) -> bool:
@@ -72,9 +71,9 @@ def _of_statement(payment: Payment, gross: int) -> Position:
     """
     position = payment.position
     if not payment.record.order.is_buy:
-        others = position.books is Books.SPENT and not payment.is_own
+        others = position.money is WithdrawalMoney.SPENT and not payment.is_own
         settled = any(each.resolution == COMPLETE for each in position.exceptions)
-        return replace(position, books=Books.FREE) if others and not settled else position
+        return replace(position, money=WithdrawalMoney.FREE) if others and not settled else position
     if gross == payment.received:
         return replace(position, least=payment.least, most=payment.received)
     if not payment.back:

@@ -8,10 +8,11 @@ from datetime import date, datetime
 
 from models.tables.order import MONEY_IN, PAYOUT_CONFLICT, PaymentException
 from runtime.clock import CHINA
-from services.orders import positions
-from services.orders.positions import CANCEL, COMPLETE, CREDIT, PAID_OUT, Position
+from services.deposits import money as deposit_money
+from services.orders.verdict import CANCEL, COMPLETE, CREDIT, PAID_OUT, Position
 from services.statements.book_side import EDGE, Record
 from services.statements.parse import FAILED, PAID, REFUNDED, Line
+from services.withdrawals import money as withdrawal_money
 
 NEW = "\0"  # the number of a payment that is not recorded: no payment has it
 
@@ -89,8 +90,8 @@ def _known(record: Record) -> Iterator[Payment]:
     own = [order.channel_reference] if record.is_booked or record.was_taken_back else []
     others = [each.reference for each in record.exceptions if each.kind in MONEY_IN]
     for reference in dict.fromkeys(own + others):
-        position = positions.of_deposit(order, reference, record.exceptions)
-        received = positions.received(order, reference, record.exceptions)
+        position = deposit_money.position_of(order, reference, record.exceptions)
+        received = deposit_money.received(order, reference, record.exceptions)
         if record.was_taken_back and reference in own:
             received += order.amount
         yield Payment(record, reference, received, position, reference in own)
@@ -112,9 +113,9 @@ def _payouts(record: Record) -> Iterator[Payment]:
 def _position(record: Record, reference: str) -> Position:
     """Return the position in the ledger of the payment with this number."""
     if record.order.is_buy:
-        return positions.of_deposit(record.order, reference, record.exceptions)
+        return deposit_money.position_of(record.order, reference, record.exceptions)
     kept = [each for each in record.exceptions if (each.kind, each.resolution) != (PAYOUT_CONFLICT, CANCEL)]
-    return positions.of_payout(record.order, reference, kept, record.left_on)
+    return withdrawal_money.position_of(record.order, reference, kept, record.left_on)
 
 
 def _new(record: Record, line: Line) -> Payment:

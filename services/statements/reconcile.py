@@ -6,32 +6,35 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import chain
+from typing import Any
 
 from models.tables.channel import Channel
 from models.tables.order import MONEY_IN, PAYOUT_CONFLICT, REVERSED
 from schemas.views import hundredths
+from services.deposits.money import DepositMoney
 from services.orders.lifecycle import ANSWERED
-from services.orders.positions import COMPLETE, CREDIT
-from services.orders.verdicts import Books
+from services.orders.verdict import COMPLETE, CREDIT
 from services.statements.book_side import Days, Record, Recorded, fee_of, recorded
 from services.statements.line_verdicts import agrees, gross_of, is_booked
 from services.statements.matching import Payment, day_of, is_of_another_day, meaning_of, payments_of
 from services.statements.notes import Note, Remark, note, time_of
 from services.statements.parse import FAILED, PAID, REFUNDED, Line
+from services.withdrawals.money import WithdrawalMoney
 
 MISSING_HERE, MISSING_THERE, AMOUNT, STATUS, FEE = ("missing_here", "missing_there", "amount", "status", "fee")
 OPEN = "open"
 MONEY = (*MONEY_IN, PAYOUT_CONFLICT)
-# Positions in which the ledger counts the money, for an order of any status.
-BOOKED = (Books.TO_CREDIT, Books.CREDITED, Books.SENT_BACK, Books.SPENT, Books.SPENT_TWICE)
+# States in which the ledger counts the money, for an order of any status.
+PAID_OUT = (WithdrawalMoney.SPENT, WithdrawalMoney.SPENT_TWICE)
+BOOKED = (DepositMoney.TO_CREDIT, DepositMoney.CREDITED, DepositMoney.SENT_BACK, *PAID_OUT)
 # Money that went back at the channel, or did not move there, by its state here. Otherwise it is booked here.
-WENT_BACK = {
-    **dict.fromkeys((Books.QUESTIONED, Books.OPEN), Remark.BACK_OPEN),
-    **dict.fromkeys((Books.IN_FLIGHT, Books.HELD_AGAIN), Remark.BACK_HELD),
+WENT_BACK: dict[Any, Remark] = {
+    **dict.fromkeys((DepositMoney.QUESTIONED, DepositMoney.OPEN), Remark.BACK_OPEN),
+    **dict.fromkeys((WithdrawalMoney.IN_FLIGHT, WithdrawalMoney.HELD_AGAIN), Remark.BACK_HELD),
 }
-DID_NOT_MOVE = {
-    **dict.fromkeys((Books.QUESTIONED, Books.OPEN), Remark.FAILED_OPEN),
-    **dict.fromkeys((Books.IN_FLIGHT, Books.HELD_AGAIN), Remark.FAILED_HELD),
+DID_NOT_MOVE: dict[Any, Remark] = {
+    **dict.fromkeys((DepositMoney.QUESTIONED, DepositMoney.OPEN), Remark.FAILED_OPEN),
+    **dict.fromkeys((WithdrawalMoney.IN_FLIGHT, WithdrawalMoney.HELD_AGAIN), Remark.FAILED_HELD),
 }
 
 
@@ -156,8 +159,8 @@ def _moved(payment: Payment) -> tuple[Note | None, int]:
     for each in payment.position.open:
         if each.kind == REVERSED:
             return note(Remark.REVERSED, time=time_of(each.createtime)), int(each.createtime)
-    books, exception = payment.position.books, payment.exception
-    if not (payment.least if payment.record.order.is_buy else books in (Books.SPENT, Books.SPENT_TWICE)):
+    exception = payment.exception
+    if not (payment.least if payment.record.order.is_buy else payment.position.money in PAID_OUT):
         return None, 0
     if exception is not None and (not payment.is_own or exception.resolution == COMPLETE):
         code = Remark.CREDITED_AS if exception.resolution == CREDIT else Remark.COMPLETED_WITH
@@ -195,11 +198,11 @@ def _difference_of_sums(payment: Payment) -> Iterator[Difference]:
             yield _difference(STATUS, payment, last, note(code))
     elif payment.back and (not paid or gross_of(payment) == payment.received):
         if last.state == FAILED:
-            code = DID_NOT_MOVE.get(position.books, Remark.FAILED_BOOKED)
+            code = DID_NOT_MOVE.get(position.money, Remark.FAILED_BOOKED)
         else:
-            code = WENT_BACK.get(position.books, Remark.BACK_BOOKED)
+            code = WENT_BACK.get(position.money, Remark.BACK_BOOKED)
         yield _difference(STATUS, payment, last, note(code))
-    elif position.books not in BOOKED and not record.is_booked:
+    elif position.money not in BOOKED and not record.is_booked:
         yield _difference(STATUS, payment, paid[0], note(Remark.NOT_BOOKED))
     elif not payment.received:
         yield _difference(AMOUNT, payment, paid[0], note(Remark.PAID_TWICE))

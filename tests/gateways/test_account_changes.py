@@ -6,7 +6,7 @@ import pytest
 
 from gateways.epay import EpayV1, EpayV2
 from models.tables.order import Order
-from services.orders import payouts
+from services.withdrawals import approve
 from tests import postgres
 from tests.databases import orders_held_up, raw
 from tests.support import until
@@ -105,7 +105,7 @@ def test_a_withdrawal_approved_while_the_account_is_replaced_is_paid_out_at_the_
         other.execute("UPDATE revision SET number = number")  # a change of a channel updates this last
         moved = pool.submit(move)
         waits(1)
-        accepted = pool.submit(payouts.accept, Order.get(Order.order_no == order_no))
+        accepted = pool.submit(approve.approve, Order.get(Order.order_no == order_no))
         waits(2)
         later(1)
         other.execute("ROLLBACK")

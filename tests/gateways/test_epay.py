@@ -12,7 +12,7 @@ from werkzeug import Response
 from gateways.base import Payment, State
 from gateways.epay_protocol import md5_signature, signed_text
 from gateways.registry import build
-from services.orders import due as reconciliation
+from services.jobs import sweep as reconciliation
 from tests.pages import Seen
 from tests.support import heard, through_http
 from tests.upstreams.epay import KEY, PID, EpayPlatform

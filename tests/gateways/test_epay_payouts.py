@@ -8,7 +8,8 @@ from werkzeug import Response
 
 from gateways.base import State
 from models.tables.order import Order
-from services.orders import due, payouts
+from services.jobs import sweep
+from services.withdrawals import send
 from tests.upstreams.epay import EpayPlatform
 
 START = 1_000_000
@@ -93,10 +94,10 @@ def test_an_overtaken_worker_sends_nothing(placed, platform, later, flask, monke
     order_no = placed()
     later(1)
     order = Order.get(Order.order_no == order_no)
-    order.claim(int(time.time()) + due.LEASE)
+    order.claim(int(time.time()) + sweep.LEASE)
     # Another worker has claimed it by now.
     Order.update(due_at=int(time.time()) - 1).where(Order.id == order.id).execute()
-    assert payouts.hand_over(order)[0].state is State.OPEN
+    assert send.hand_over(order)[0].state is State.OPEN
     assert platform.payouts == {}
 
 
@@ -338,7 +339,7 @@ def test_a_payout_that_the_platform_has_can_not_be_rejected(placed, api, platfor
     assert "has it in progress" in refuses("order", "reject", order_no, "--reason", "changed my mind")
     assert (api.status(order_no), balances()) == ("confirmed", HELD)
     platform.transfers_end = "1"
-    later(2 * due.LEASE)
+    later(2 * sweep.LEASE)
     assert (api.status(order_no), balances()) == ("completed", SPENT)
 
 
@@ -355,7 +356,7 @@ def test_a_payout_claimed_by_the_service_can_not_be_rejected(placed, platform, l
     order_no = placed()
     later(1)
     order = Order.get(Order.order_no == order_no)
-    assert order.claim(int(time.time()) + due.LEASE)  # as the sweep does
+    assert order.claim(int(time.time()) + sweep.LEASE)  # as the sweep does
     assert "Try again in a minute" in refuses("order", "reject", order_no, "--reason", "changed my mind")
     assert balances() == HELD
 

@@ -9,8 +9,8 @@ import pytest
 from models.tables.order import Order
 from runtime import clock
 from runtime.state import current
-from services import job_table
-from services.orders import due, payouts
+from services.jobs import job_table, sweep
+from services.withdrawals import send
 from tests.support import until
 from tests.upstreams.epay import EpayPlatform
 
@@ -48,7 +48,7 @@ def stuck(api, add_channel, platform, later):
 @pytest.fixture
 def promised(stuck, refuses, later, handed_over, ahead):
     """The same, after an operator got the promise that it is left alone."""
-    ahead(due.LEASE)
+    ahead(sweep.LEASE)
     assert "recently" in refuses("order", "reject", stuck, *REASON)
     assert handed_over() == 2
     return stuck
@@ -56,7 +56,7 @@ def promised(stuck, refuses, later, handed_over, ahead):
 
 def restart():
     """Do what a service does when it starts, or when the clock was set back."""
-    due.release()
+    sweep.release()
 
 
 def wake(order_no):
@@ -79,7 +79,7 @@ def test_a_promise_survives_restarts(promised, api, later, handed_over, balances
 def test_the_operator_can_reject_after_a_restart(promised, api, later, flask, balances, platform):
     later(SHOWN)
     restart()
-    later(due.LEASE)
+    later(sweep.LEASE)
     flask("order", "reject", promised, *REASON)
     assert (api.status(promised), balances()) == ("cancelled", BACK)
     later(OVER)
@@ -89,10 +89,10 @@ def test_the_operator_can_reject_after_a_restart(promised, api, later, flask, ba
 def test_sending_the_payout_checks_the_promised_time_itself(promised, handed_over, ahead):
     order = Order.get(Order.order_no == promised)
     assert order.claim(int(time.time()))
-    payouts.hand_over(order)
+    send.hand_over(order)
     assert handed_over() == 2
     ahead(OVER + 60)
-    payouts.hand_over(order)
+    send.hand_over(order)
     assert handed_over() == 3
 
 
@@ -101,7 +101,7 @@ def test_a_worker_that_read_the_order_before_the_promise_sends_nothing(stuck, ha
     order = Order.get(Order.order_no == stuck)
     assert order.claim(int(time.time()))
     Order.update(left_alone_until=int(time.time()) + 60).where(Order.id == order.id).execute()
-    payouts.hand_over(order)
+    send.hand_over(order)
     assert handed_over() == 2
 
 
@@ -112,9 +112,9 @@ def test_a_clock_that_was_set_back_neither_ends_nor_extends_the_promise(
     later(HOUR)  # ten minutes are left
     ahead(-back)
     restart()
-    later(due.LEASE + 1)
+    later(sweep.LEASE + 1)
     assert (handed_over(), balances()) == (2, HELD)
-    later(OVER - due.LEASE)
+    later(OVER - sweep.LEASE)
     later(30, times=3)
     assert (handed_over(), api.status(promised), balances()) == (3, "completed", SPENT)
 
@@ -125,7 +125,7 @@ def test_after_the_clock_was_set_back_the_operator_can_reject_in_that_hour(
 ):
     ahead(-back)
     restart()
-    later(due.LEASE + 1)
+    later(sweep.LEASE + 1)
     later(SHOWN)
     flask("order", "reject", promised, *REASON)
     assert (api.status(promised), balances()) == ("cancelled", BACK)
@@ -137,7 +137,7 @@ def test_a_payout_that_may_not_be_shown_yet_waits_no_longer_after_the_clock_was_
 ):
     ahead(-back)
     restart()
-    later(due.LEASE + 1)
+    later(sweep.LEASE + 1)
     assert handed_over() == 2  # it may be in progress
     later(SHOWN)
     later(30, times=3)
@@ -150,7 +150,7 @@ def test_a_promise_keeps_its_real_length_when_the_clock_is_set_ahead(
 ):
     later(HOUR)  # ten minutes are left
     ahead(jump)
-    due.release(jump)
+    sweep.release(jump)
     wake(promised)
     later(0)
     later(500)
@@ -162,7 +162,7 @@ def test_a_promise_keeps_its_real_length_when_the_clock_is_set_ahead(
 
 def test_the_time_until_a_payout_is_shown_keeps_its_real_length_too(stuck, later, ahead, handed_over):
     ahead(HOUR)
-    due.release(HOUR)
+    sweep.release(HOUR)
     later(500)
     assert handed_over() == 2
     later(301)
@@ -172,7 +172,7 @@ def test_the_time_until_a_payout_is_shown_keeps_its_real_length_too(stuck, later
 def test_an_expired_promise_is_not_renewed_when_the_clock_is_set(promised, ahead, handed_over, later):
     ahead(OVER + 1)
     ahead(DAY)
-    due.release(DAY)
+    sweep.release(DAY)
     later(0)
     assert handed_over() == 3
 
@@ -200,9 +200,9 @@ def test_nothing_is_sent_between_a_jump_and_its_handling(promised, ahead, handed
         if len(noticed) == 2:
             order = Order.get(Order.order_no == promised)
             assert order.claim(int(time.time()))
-            payouts.hand_over(order)
+            send.hand_over(order)
             raise RuntimeError("this once")
-        due.release(round(max(by, 0)))
+        sweep.release(round(max(by, 0)))
 
     with _watched(fails_at_first):
         ahead(DAY)

@@ -18,7 +18,7 @@ from gateways import registry
 from gateways.base import Payer, Payment
 from runtime.settings import Settings
 from runtime.state import Runtime
-from services.orders import attempts
+from services.deposits import attempts
 from tests.gateways.test_attempts import AGENTS
 from tests.pages import CASHIER, FORM, GO, OPEN, SIGNED_IN, STATUS
 from tests.support import through_flask

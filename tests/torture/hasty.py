@@ -3,10 +3,10 @@
 import runpy
 
 from services.callbacks import delivery
-from services.orders import due
+from services.jobs import sweep
 
 # Shorter than a lease may be in production: a longer act is done twice, which must change nothing.
-delivery.LEASE = due.LEASE = 2
+delivery.LEASE = sweep.LEASE = 2
 delivery.RETRY_SECONDS = (1, *delivery.RETRY_SECONDS[1:])
 
 if __name__ == "__main__":

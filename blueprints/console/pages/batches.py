@@ -20,14 +20,15 @@ from models.db.base import LARGEST_ID
 from models.tables.maintenance import paused_since
 from models.tables.payout_batch import DISCARDED, FAILED, SENT, PayoutBatch
 from runtime.state import current
-from services.console import bulk
+from services.console import record_lists
 from services.errors import OperatorError
-from services.payouts import batch_results, batches, decisions
-from services.payouts.batch_results import Effect
-from services.payouts.batch_templates import TEMPLATES
+from services.operations import bank_results, bulk, payouts
+from services.operations.bank_results import Effect
 from services.platform.safe_text import cells
 from services.statements import kept_layouts, tables
 from services.statements.layouts import Role, UnknownLayout
+from services.withdrawals import bank_files
+from services.withdrawals.bank_templates import TEMPLATES
 
 
 def _title(batch: PayoutBatch) -> str:
@@ -37,7 +38,7 @@ def _title(batch: PayoutBatch) -> str:
 BATCHES = ListPage(
     "batches",
     lazy_gettext("Bank files"),
-    browse=batches.Batches,
+    browse=record_lists.Batches,
     empty=lazy_gettext("No bank files yet."),
     filters=(SINCE, UNTIL),
     columns=(
@@ -92,7 +93,7 @@ RESULTS = {
 
 
 def _find(number: int) -> PayoutBatch:
-    return find_or_404(batches.find, number)
+    return find_or_404(bank_files.find, number)
 
 
 def new() -> Any:
@@ -101,30 +102,30 @@ def new() -> Any:
     if request.method == "POST":
         numbers = request.form.getlist("order_no")[: bulk.MOST]
         try:
-            batch = batches.create(request.form.get("template", ""), numbers, access.actor())
+            batch = bank_files.create(request.form.get("template", ""), numbers, access.actor())
         except OperatorError as refusal:
             flash(message_of(refusal), "bad")
             return redirect(url_for("payouts.batch", order_no=numbers), 303)
         return redirect(url_for("batch.show", number=batch.id), 303)
-    orders = decisions.find(list(dict.fromkeys(request.args.getlist("order_no")))[: bulk.MOST])
-    refused = batches.why_not(orders)
+    orders = payouts.find(list(dict.fromkeys(request.args.getlist("order_no")))[: bulk.MOST])
+    refused = bank_files.why_not(orders)
     chosen = [order for order in orders if order.id not in refused]
     return render_template(
         "console/payouts/batch_new.html",
         **{"orders": chosen, "refused": [(order, refused[order.id]) for order in orders if order.id in refused]},
-        **{"channels": decisions.subtotals(chosen, "channel"), "total": bulk.total(chosen), "message_of": message_of},
+        **{"channels": payouts.subtotals(chosen, "channel"), "total": bulk.total(chosen), "message_of": message_of},
         templates={name: translate(template.title) for name, template in TEMPLATES.items()},
     )
 
 
 def _page(batch: PayoutBatch, **facts: Any) -> str:
-    lines = batches.lines_of(batch)
+    lines = bank_files.lines_of(batch)
     return render_template(
         "console/payouts/batch.html",
-        **{"batch": batch, "lines": lines, "open": [line for line in lines if batches.is_open(line)]},
+        **{"batch": batch, "lines": lines, "open": [line for line in lines if bank_files.is_open(line)]},
         **{"title": _title(batch), "results": RESULTS, "message_of": message_of},
-        is_out=any(batches.is_open(line) and line.filetime for line in lines),
-        lacking=batches.unreadable(batch) if current_user.may_act else {},
+        is_out=any(bank_files.is_open(line) and line.filetime for line in lines),
+        lacking=bank_files.unreadable(batch) if current_user.may_act else {},
         paused=paused_since() is not None,
         **facts,
     )
@@ -141,7 +142,7 @@ def file(number: int) -> Any:
     """Send the file with the open payouts of a batch."""
     batch = _find(number)
     try:
-        rows = batches.contents(batch, access.actor())
+        rows = bank_files.contents(batch, access.actor())
     except OperatorError as refusal:
         flash(message_of(refusal), "bad")
         return redirect(url_for(".show", number=number), 303)
@@ -158,7 +159,7 @@ def discard(number: int) -> Any:
     """Take the open payouts out of a batch."""
     batch = _find(number)
     try:
-        count = batches.discard(batch, access.actor(), bool(request.form.get("not_given")))
+        count = bank_files.discard(batch, access.actor(), bool(request.form.get("not_given")))
     except OperatorError as refusal:
         flash(message_of(refusal), "bad")
         return redirect(url_for(".show", number=number), 303)
@@ -179,28 +180,28 @@ def result(number: int) -> Any:
     except OperatorError as refusal:
         flash(message_of(refusal), "bad")
         return redirect(url_for(".show", number=number), 303)
-    matches = batch_results.compare(batch, reported, access.actor())
+    matches = bank_results.compare(batch, reported, access.actor())
     sign = _serializer(batch).dumps
     return render_template(
         "console/payouts/batch_result.html",
-        **{"batch": batch, "effects": EFFECTS, "message_of": message_of, "changes": batch_results.CHANGES},
+        **{"batch": batch, "effects": EFFECTS, "message_of": message_of, "changes": bank_results.CHANGES},
         has_accounts=any(each.said[Role.ACCOUNT] for each in reported),
         found={effect: [each for each in matches if each.effect is effect] for effect in Effect},
         rows=[sign([*astuple(each.row), each.judgement.seal]) for each in matches if each.row and each.is_change],
     )
 
 
-def _read(batch: PayoutBatch, content: bytes) -> list[batch_results.Reported]:
+def _read(batch: PayoutBatch, content: bytes) -> list[bank_results.Reported]:
     """Read the bank's file by known columns, or by the roles that the form has for them, which are then kept.
 
     Raises:
         UnknownLayout: its columns are not known, or the form is about other columns.
     """
-    names, kept = batch_results.names_of(batch), kept_layouts.of_results(batch.channel)
-    chosen = column_roles.confirmed(content, batch_results.head_of, batch_results.check)
+    names, kept = bank_results.names_of(batch), kept_layouts.of_results(batch.channel)
+    chosen = column_roles.confirmed(content, bank_results.head_of, bank_results.check)
     if chosen is None:
-        return batch_results.read(content, names, kept)
-    reported = batch_results.read(content, names, [chosen, *kept])
+        return bank_results.read(content, names, kept)
+    reported = bank_results.read(content, names, [chosen, *kept])
     kept_layouts.keep(batch.channel, chosen, access.actor())
     return reported
 
@@ -211,7 +212,7 @@ def _columns_page(batch: PayoutBatch, unknown: UnknownLayout) -> tuple[str, int]
         unknown,
         batch.channel,
         ROLES,
-        partial(batch_results.suggested, batch_results.names_of(batch)),
+        partial(bank_results.suggested, bank_results.names_of(batch)),
         title=gettext("Columns of the bank's result"),
         back=(url_for(".show", number=batch.id), gettext("Batch %(batch)s", batch=batch.id)),
         send_to=url_for(".result", number=batch.id),
@@ -224,27 +225,27 @@ def _serializer(batch: PayoutBatch) -> URLSafeSerializer:
     return URLSafeSerializer(str(current_app.secret_key), salt=f"result of batch {batch.id}")
 
 
-def _confirmed(batch: PayoutBatch) -> list[tuple[batch_results.Row, str]]:
+def _confirmed(batch: PayoutBatch) -> list[tuple[bank_results.Row, str]]:
     """Return the rows in the form with their seals. Raises BadRequest if the page of this batch did not show them."""
     try:
         signed = [_serializer(batch).loads(each) for each in request.form.getlist("row")[: batch.count]]
     except BadSignature:
         abort(400)
-    return [(batch_results.Row(*row), seal) for *row, seal in signed]
+    return [(bank_results.Row(*row), seal) for *row, seal in signed]
 
 
 def is_large(number: int) -> bool:
     """Return whether the confirmed results pay out more than `confirm_above` in total. Raises NotFound."""
     limit, batch = current().settings.confirm_above, _find(number)
     paid = {row.line for row, _ in _confirmed(batch) if row.is_paid} if limit else set()
-    return bool(paid) and bulk.total(line.order for line in batches.lines_of(batch) if line.line in paid) > limit
+    return bool(paid) and bulk.total(line.order for line in bank_files.lines_of(batch) if line.line in paid) > limit
 
 
 @pages.post(f"{BATCH}/result/upload")
 def apply(number: int) -> Any:
     """Record the confirmed results of a bank's file."""
     batch = _find(number)
-    outcomes = batch_results.record(batch, _confirmed(batch), access.actor())
+    outcomes = bank_results.record(batch, _confirmed(batch), access.actor())
     refused = [each for each in outcomes if each.state == bulk.REFUSED]
     requested = [each for each in outcomes if each.state == bulk.REQUESTED]
     done = len(outcomes) - len(refused) - len(requested)

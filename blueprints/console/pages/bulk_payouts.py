@@ -10,10 +10,9 @@ from flask_babel import gettext
 from blueprints.console import access
 from blueprints.console.forms import message_of
 from runtime.state import current
-from services.console import bulk
-from services.console.perform import Given
 from services.errors import OperatorError
-from services.payouts import decisions
+from services.operations import bulk, payouts
+from services.operations.actions import Given
 
 
 def _numbers() -> list[str]:
@@ -40,7 +39,7 @@ def is_large(endpoint: str) -> bool:
     limit = current().settings.confirm_above
     if not limit or endpoint not in ("payouts.approve", "payouts.sent"):
         return False
-    return bulk.total(decisions.find(_shown())) > limit
+    return bulk.total(payouts.find(_shown())) > limit
 
 
 def _confirmation(kind: str) -> Any:
@@ -50,14 +49,14 @@ def _confirmation(kind: str) -> Any:
     if not numbers:
         flash(gettext("Select at least one payout."), "bad")
         return redirect(url_for("payouts.index"))
-    rows = decisions.preview(kind, numbers, access.actor().name)
+    rows = payouts.preview(kind, numbers, access.actor().name)
     possible = [row for row in rows if row.action is not None]
     orders = [row.order for row in possible]
     return render_template(
         "console/payouts/confirm.html",
         **{"kind": kind, "rows": possible, "others": [row for row in rows if row.action is None]},
         **{"total": bulk.total(orders), "message_of": message_of},
-        **{"merchants": decisions.subtotals(orders, "merchant"), "channels": decisions.subtotals(orders, "channel")},
+        **{"merchants": payouts.subtotals(orders, "merchant"), "channels": payouts.subtotals(orders, "channel")},
         **{"requests": [row for row in possible if row.is_requested]},
         **{"in_files": [row for row in possible if row.action and "in_file" in row.action.fields]},
         is_cut=len(set(request.args.getlist("order_no"))) > bulk.MOST,
@@ -68,10 +67,10 @@ def _do(kind: str) -> Any:
     """Perform a bulk action that was confirmed, and show the outcome of each payout."""
     shown, actor = _shown(), access.actor()
     try:
-        if kind == decisions.APPROVE:
-            outcomes = decisions.approve(shown, actor)
+        if kind == payouts.APPROVE:
+            outcomes = payouts.approve(shown, actor)
         else:
-            outcomes = decisions.each(kind, shown, {order_no: _given(order_no) for order_no in shown}, actor)
+            outcomes = payouts.each(kind, shown, {order_no: _given(order_no) for order_no in shown}, actor)
     except OperatorError as refusal:
         flash(message_of(refusal), "bad")
         return redirect(url_for(f"payouts.{kind}", order_no=list(shown)), 303)
@@ -88,7 +87,7 @@ def _do(kind: str) -> Any:
 
 def add_to(pages: Blueprint) -> None:
     """Add the pages of the bulk actions to the blueprint of the list."""
-    for kind in decisions.KINDS:
+    for kind in payouts.KINDS:
         pages.add_url_rule(f"/{kind}", kind, _page, defaults={"kind": kind}, methods=["GET", "POST"])
 
 

@@ -17,8 +17,9 @@ from blueprints.console.list_page import ListPage, pages_of_one
 from blueprints.console.pages.order import act_on, find_order
 from models.tables.outbox import Callback
 from services.callbacks import delivery, epay_notices, redirects
-from services.console import available_actions, record_lists, timeline
+from services.console import record_lists, timeline
 from services.merchants import merchant_setup
+from services.operations import actions
 from services.security import masking
 
 EVENTS = {name: name for name in (*(f"order.{event}" for event in merchant_setup.EVENTS), epay_notices.TYPE)}
@@ -92,7 +93,7 @@ def show(webhook_id: str) -> str:
     return render_template(
         "console/callback.html",
         **{"timeline": shown, "callback": shown.callback, "order": find_order(shown.callback.order.order_no)},
-        **{"actions": available_actions.of_callback(shown.callback)},
+        **{"actions": actions.of_callback(shown.callback)},
         **{"pretty": _pretty(shown.callback), "error": masking.error},
         is_notice=shown.callback.type == epay_notices.TYPE,
         is_good=partial(delivery.is_delivered, shown.callback),

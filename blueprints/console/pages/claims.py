@@ -15,15 +15,17 @@ from blueprints.console.forms import message_of
 from blueprints.console.list_page import BulkAction, ListPage
 from blueprints.console.pages.orders import ORDER_COLUMNS
 from models.tables.channel import Channel
-from services.claims import decisions, matching
-from services.claims.decisions import NOT_RECEIVED, RECEIVED
-from services.claims.matching import Outcome
-from services.console import bulk, order_list
-from services.console.perform import Given
+from services.console import order_list
 from services.errors import N_, OperatorError
+from services.operations import bulk
+from services.operations import claims as decisions
+from services.operations.actions import Act, Given
+from services.operations.claims import NOT_RECEIVED, RECEIVED
 from services.orders import next_step
 from services.security import audit
+from services.statements import claims as matching
 from services.statements import kept_layouts, layouts, received, tables
+from services.statements.claims import Outcome
 from services.statements.layouts import Layout, Role, UnknownLayout
 
 MOST_SHOWN = 5  # refusals that a message names
@@ -111,7 +113,7 @@ def dismiss_all() -> Any:
     return _decide(NOT_RECEIVED)
 
 
-def _confirmation(kind: str, endpoint: str) -> Any:
+def _confirmation(kind: Act, endpoint: str) -> Any:
     access.must_act()
     numbers = list(dict.fromkeys(request.args.getlist("order_no")))
     if not 0 < len(numbers) <= bulk.MOST:
@@ -136,7 +138,7 @@ def _sums(rows: list[bulk.Row]) -> dict[str, Any]:
     return {"count": len(actions), "total": decisions.total(rows), "lines": lines, "events": sorted(events)}
 
 
-def _decide(kind: str) -> Any:
+def _decide(kind: Act) -> Any:
     shown = dict(each.split(":", 1) for each in request.form.getlist("row") if ":" in each)
     if not 0 < len(shown) <= bulk.MOST:
         flash(gettext("Select 1 to %(most)s deposits.", most=str(bulk.MOST)), "bad")

@@ -17,10 +17,11 @@ from models.tables.channel import Channel
 from models.tables.order import BUY, CANCELLED, COMPLETED, SELL
 from runtime.state import current
 from schemas.views import PAY_METHOD_TEXTS
-from services.console import alerts, statistics, to_do
+from services.console import statistics
 from services.console.statistics import Statistics, Sum, summed
 from services.ledger import accounts as books
 from services.ledger import scheduled_checks
+from services.operations import alerts, to_do
 
 MOST_ROWS = 6  # success rates shown; the page folds the others
 EVERY = {1: 6, 7: 2, 30: 7, 90: 15}  # by days of a range: its labels are so many bars apart

@@ -30,13 +30,14 @@ from schemas.gateway_a import CardInfo, PersonalData
 from schemas.messages import flat
 from schemas.new_order import load_new_order
 from schemas.views import hundredths
+from services import kinds
 from services.channels.calls import driver_of, pay_url
 from services.channels.order_numbers import new_order_no
 from services.errors import ERRORS, ApiError, Code
 from services.merchants import cache, merchant_setup
 from services.merchants.cache import Known
-from services.orders import create
-from services.orders.create import Placed, Source
+from services.orders import new
+from services.orders.new import Placed, Source
 from services.security.replay import KEY_KEPT, Call
 
 TEST_AMOUNT = "100.00"
@@ -187,7 +188,7 @@ def _created(form: NewOrderForm, known: Known) -> Any:
     chosen = {"note": (form.note.data or "").strip(), "expires_after": form.expiry.data}
     call = Call(known.merchant, secrets.token_hex(16), payload | chosen, f"console {form.token.data}")
     try:
-        placed = create.placed_before(call) or _place(call, channel, wanted)
+        placed = new.placed_before(call) or _place(call, channel, wanted)
     except ApiError as refusal:
         return _refused(form, refusal)
     return redirect(url_for(".show", order_no=placed.order.order_no), 303)
@@ -233,7 +234,7 @@ def _place(call: Call, channel: Channel, wanted: dict[str, Any]) -> Placed:
         note=call.payload["note"] if is_buy else "",
     )
     facts = {"merchant": call.merchant.key, "amount": hundredths(wanted["cny_amount"]), "channel": channel.name}
-    place = create.place_buy if is_buy else create.place_sell
+    place = kinds.KINDS[wanted["order_type"]].place
     placed = access.act(
         "create test order" if current().settings.demo else "create payment link",
         "order",
@@ -262,7 +263,7 @@ def show(order_no: str) -> str:
         order=order,
         url=url,
         picture=code.svg_data_uri(scale=5, border=2, dark="#000", light="#fff", omitsize=True),
-        note=create.note_of(order),
+        note=new.note_of(order),
         method=labels.name_of(labels.METHODS, order.payment_method),
         simulator=f"{current().settings.public_url}/sandbox" if driver_of(order.channel).simulated else "",
         title=_title(),

@@ -21,12 +21,12 @@ from models.tables.notification import KINDS, Destination
 from schemas.fields import Sum
 from schemas.views import hundredths
 from services.channels import channel_setup
-from services.console.alerts import FAILURES, SOON, URGENT
 from services.errors import OperatorError
 from services.ledger import accounts
 from services.notifications import destinations
 from services.notifications.kinds import SCHEMAS
 from services.notifications.messages import FORMS
+from services.operations.alerts import FAILURES, SOON, URGENT
 from services.security import audit
 
 DESTINATION = f"/<int(max={LARGEST_ID}):destination_id>"

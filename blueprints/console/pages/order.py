@@ -16,11 +16,12 @@ from models.tables.order import CANCELLED, COMPLETED, CONFIRMED, PENDING, Order
 from runtime.state import current
 from schemas.views import hundredths
 from services.channels.calls import driver_of, pay_url
-from services.console import available_actions, perform, timeline
-from services.console.available_actions import Action
+from services.console import timeline
 from services.epay import queries
 from services.errors import OperatorError
-from services.orders.positions import COMPLETE
+from services.operations import actions, perform
+from services.operations.actions import Act, Action, Effect, Given
+from services.orders.verdict import COMPLETE
 from services.security import masking, sandbox_guard, second_operator
 
 pages = pages_of_one("order", "orders")
@@ -31,9 +32,9 @@ def find_order(order_no: str) -> Order:
     return find_or_404(timeline.find, order_no)
 
 
-def _given() -> perform.Given:
+def _given() -> Given:
     names = ("reason", "amount", "reference", "shared", "in_file")
-    return perform.Given(**{name: request.form.get(name, "") for name in names})
+    return Given(**{name: request.form.get(name, "") for name in names})
 
 
 def is_large_payout(order_no: str) -> bool:
@@ -96,29 +97,29 @@ def send(order_no: str) -> Any:
     return _page(order, timeline.reveal(order, access.actor()), revealed=True)
 
 
-# Actions that lead an order on, the first of which is the next one, with the cases in which they do.
-NEXT: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("approve", ("accept", "paid")),
-    ("accept", ("manual", "at the channel", "request")),
-    ("paid", ("credit", "credit later", "spend", "request")),
-    ("ask", ("deposit", "withdrawal")),
+# Acts that lead an order on, the first of which is the next one, unless they have one of these effects.
+NEXT = (Act.SECOND_APPROVAL, Act.APPROVE, Act.MARK_PAID, Act.CHECK)
+LEADS_NOWHERE = (Effect.PAID_AGAIN, Effect.PAID_LATE, Effect.SENT_AGAIN, Effect.SENT_AFTER_END)
+# The other acts on the whole order, in the order of their buttons.
+OTHERS = (
+    Act.SECOND_APPROVAL,
+    Act.APPROVE,
+    Act.MARK_PAID,
+    Act.WITHDRAW_REQUEST,
+    Act.CHECK,
+    Act.REJECT,
+    Act.REPORT_RETURNED,
+    Act.NOT_RECEIVED,
+    Act.REDELIVER_ALL,
 )
 
 
-# The other actions on the whole order, in the order of their buttons.
-OTHERS = ("approve", "accept", "paid", "withdraw-request", "ask", "reject", "returned", "not-received", "redeliver-all")
-
-
-def _place(action: Action) -> int:
-    return OTHERS.index(action.name)
-
-
-def _next(order: Order, possible: list[Action], own_request: bool) -> Action | None:
+def _next(order: Order, possible: list[Action]) -> Action | None:
     """Return the action that leads the order on; None if there is none, or an exception must be decided on first."""
     if order.status in (COMPLETED, CANCELLED) or any(action.exception for action in possible):
         return None
-    fitting = (action for name, cases in NEXT for action in possible if action.name == name and action.case in cases)
-    return next((action for action in fitting if not (own_request and action.name == "approve")), None)
+    leads = [each for each in possible if each.act in NEXT and each.effect not in LEADS_NOWHERE]
+    return min(leads, key=lambda each: NEXT.index(each.act), default=None)
 
 
 def _decisions(possible: list[Action]) -> list[Action]:
@@ -145,12 +146,13 @@ def _epay(order: Order) -> dict[str, Any]:
 
 
 def _page(order: Order, sensitive: dict[str, str], revealed: bool = False) -> str:
-    possible, driver = available_actions.possible(order), driver_of(order.channel)
+    every, driver = actions.possible(order), driver_of(order.channel)
     request_of = second_operator.waiting(order)
     is_own = request_of is not None and request_of.who == current_user.name
-    following = _next(order, possible, is_own)
-    rest = sorted((each for each in possible if each.name in OTHERS and each != following), key=_place)
-    folded = [each for each in rest if not (is_own and each.name == "approve")]
+    possible = [each for each in every if not (is_own and each.act is Act.SECOND_APPROVAL)]
+    following = _next(order, possible)
+    rest = [each for each in possible if each.act in OTHERS and each != following]
+    folded = sorted(rest, key=lambda each: OTHERS.index(each.act))
     return render_template(
         "console/order.html",
         **{"order": order, "timeline": timeline.order_timeline(order)},

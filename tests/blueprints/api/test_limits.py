@@ -1,6 +1,7 @@
 """Limits on callers: disabled merchants, allow lists, rate limits."""
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime
 from threading import BoundedSemaphore
 
@@ -9,7 +10,8 @@ import segno
 
 from blueprints.api import view_share
 from models.queries import search
-from services.orders import create
+from models.tables.order import BUY
+from services import kinds
 from services.platform import cpu_affinity, rate_limits
 from tests.support import Api, through_flask
 
@@ -286,13 +288,13 @@ def test_no_view_waits_long_for_its_turn_or_for_orders(app, payer, monkeypatch):
 
 
 def test_views_yield_to_orders_until_these_have_their_response(api, monkeypatch):
-    found, place = [], create.place_buy
+    found, place = [], kinds.DEPOSIT.place
 
     def placing(*given):
         found.append(view_share._share().orders)
         return place(*given)
 
-    monkeypatch.setattr(create, "place_buy", placing)
+    monkeypatch.setitem(kinds.KINDS, BUY, replace(kinds.DEPOSIT, place=placing))
     assert api.buy().code == 1
     assert api.buy("0").code == 42200
     assert (found, view_share._share().orders) == ([1], 0)

@@ -563,7 +563,7 @@ class TestOfTwo:
         numbers, path = out("50.01")
         rows = [HEADER, paid("P1-1", amount="50.01", reference="BANK-1")]
         record(path, result(path, rows))
-        second.act(numbers[0], "approve")
+        second.act(numbers[0], "second-approval")
         assert (statuses(numbers), results()) == (["completed"], ["sent"])
         assert order_details(numbers[0])["channel_reference"] == "BANK-1"
         assert effects(result(path, rows)) == {"recorded": 1}

@@ -12,7 +12,7 @@ from models.tables.operator import AuditEntry
 from models.tables.order import Order
 from models.tables.statement_layout import StatementLayout
 from runtime.clock import CHINA
-from services.console import bulk
+from services.operations import bulk
 from tests.blueprints.console import acting
 from tests.blueprints.console.acting import Forms, main_form
 from tests.services import walks

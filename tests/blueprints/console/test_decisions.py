@@ -7,7 +7,7 @@ import pytest
 
 from models.tables.order import Order
 from models.tables.outbox import Callback
-from services.console import available_actions
+from services.operations import actions
 from tests.blueprints.console.reading import Shown
 from tests.services import walks
 
@@ -33,7 +33,7 @@ def all_events(flask):
 
 
 def decisions(order_no):
-    found = available_actions.possible(Order.get(Order.order_no == order_no))
+    found = actions.possible(Order.get(Order.order_no == order_no))
     return {action.key: action for action in found if action.decides or action.sends}
 
 
@@ -58,7 +58,7 @@ def test_the_shown_callbacks_are_those_that_follow(world, desk, all_events, walk
         key, action = list(decisions(order_no).items())[number]
         shown = dialog(desk, order_no, key)
         before = Callback.select().count()
-        desk.act(order_no, key, **({"reference": f"NEW-{order_no}"} if action.name == "paid" else {}))
+        desk.act(order_no, key, **({"reference": f"NEW-{order_no}"} if action.act == "paid" else {}))
         sent = list(Callback.select().order_by(Callback.id).offset(before))
         assert [told(each.body) for each in sent] == [told(each.body) for each in action.sends]
         assert all(f'"type":"{each.type}"' in shown for each in sent)

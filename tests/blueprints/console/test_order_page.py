@@ -102,7 +102,7 @@ def test_an_unknown_order_is_not_found(console):
 
 def test_a_withdrawal_is_approved_revealed_and_marked_paid(desk, api, balances, audited):
     order_no = api.sell("50.00", MANUAL).data["order_no"]
-    assert desk.act(order_no, "accept") == ("good", "Done. Order status: Payout in progress.")
+    assert desk.act(order_no, "approve") == ("good", "Done. Order status: Payout in progress.")
     assert last_step(order_no) == ("operator demo", "pending", "confirmed")
     (reveal,) = [form for form in desk.order(order_no).forms if "/reveal" in form.url]
     shown = desk.client.post(reveal.url, data=reveal).text
@@ -112,7 +112,7 @@ def test_a_withdrawal_is_approved_revealed_and_marked_paid(desk, api, balances, 
     assert desk.act(order_no, "paid", reference="BANK-1") == ("good", "Done. Order status: Completed.")
     assert (api.status(order_no), balances()) == ("completed", (1_000_000 - 5_015, 0))
     assert audited() == [
-        ("demo", "accept order", "order", order_no, ""),
+        ("demo", "approve order", "order", order_no, ""),
         ("demo", "reveal", "order", order_no, ""),
         ("demo", "mark paid", "order", order_no, "50.00 BANK-1"),
     ]
@@ -167,12 +167,12 @@ def test_a_reference_of_another_order_needs_a_confirmation(desk, api, balances, 
 def test_the_status_is_checked_and_the_response_applied(desk, api, order_details):
     order_no = api.buy().data["order_no"]
     api.play(order_no, "silent")
-    category, text = desk.act(order_no, "ask")
+    category, text = desk.act(order_no, "check")
     assert (category, text) == ("good", "Channel result: paid. Order status: Completed.")
     assert {line["why"] for line in order_details(order_no)["history"]} >= {"Status check by operator demo"}
 
 
-@pytest.mark.parametrize("action", ["ask", "reject"])
+@pytest.mark.parametrize("action", ["check", "reject"])
 def test_no_channel_is_called_inside_a_transaction(desk, world, monkeypatch, action):
     asked = []
 
@@ -192,7 +192,7 @@ def test_no_channel_is_called_inside_a_transaction(desk, world, monkeypatch, act
 def test_a_channel_without_a_response_is_reported(desk, api, audited):
     order_no = api.buy().data["order_no"]
     api.play(order_no, "timeout")
-    assert desk.act(order_no, "ask") == ("bad", "No valid response: the sandbox did not answer")
+    assert desk.act(order_no, "check") == ("bad", "No valid response: the sandbox did not answer")
     assert audited()[-1][4] == "not done: No valid response: the sandbox did not answer"
 
 
@@ -222,7 +222,7 @@ def test_of_two_operators_one_succeeds_and_the_other_gets_a_message(desk, sign_i
     order_no = api.sell("50.00", MANUAL).data["order_no"]
     other = Desk(sign_in)
     stale = other.order(order_no).actions["reject"]
-    desk.act(order_no, "accept")
+    desk.act(order_no, "approve")
     before = balances()
     category, text = other.send(stale, reason="no")
     assert (category, api.status(order_no), balances()) == ("bad", "confirmed", before)
@@ -246,13 +246,13 @@ def test_money_corrected_while_it_is_credited_is_not_credited_at_an_unconfirmed_
 
 def test_an_outdated_action_is_refused_and_recorded(desk, api, audited, rows):
     order_no = api.sell("50.00", MANUAL).data["order_no"]
-    stale = desk.order(order_no).actions["accept"]
+    stale = desk.order(order_no).actions["approve"]
     desk.act(order_no, "reject", reason="no")
     before = {name: found for name, found in rows().items() if name != "AuditEntry"}
     assert desk.send(stale) == ("bad", "Not possible in the current order status: Cancelled.")
     assert {name: found for name, found in rows().items() if name != "AuditEntry"} == before
     assert audited()[-1][1:] == (
-        *("accept order", "order", order_no),
+        *("approve order", "order", order_no),
         "not done: Not possible in the current order status: Cancelled.",
     )
 
@@ -267,7 +267,7 @@ def test_a_viewer_sees_the_page_without_buttons(looking, world, personal):
 @pytest.mark.parametrize("path", ["act", "reveal"])
 def test_a_viewer_is_refused_and_nothing_changes(looking, desk, api, rows, path):
     order_no = api.sell("50.00", MANUAL).data["order_no"]
-    form = desk.order(order_no).actions["accept"]
+    form = desk.order(order_no).actions["approve"]
     token = looking.order(order_no).fields["csrf_token"]
     before = rows()
     answer = looking.client.post(f"/console/order/{order_no}/{path}", data={**form, "csrf_token": token})
@@ -280,7 +280,7 @@ def test_a_viewer_is_refused_and_nothing_changes(looking, desk, api, rows, path)
 @pytest.mark.parametrize("path", ["act", "reveal"])
 def test_a_form_without_its_token_is_refused(desk, api, rows, path, token):
     order_no = api.sell("50.00", MANUAL).data["order_no"]
-    form = desk.order(order_no).actions["accept"] | ({"csrf_token": token} if token else {})
+    form = desk.order(order_no).actions["approve"] | ({"csrf_token": token} if token else {})
     if token is None:
         del form["csrf_token"]
     before = rows()
@@ -292,7 +292,7 @@ def test_a_form_without_its_token_is_refused(desk, api, rows, path, token):
 def test_no_action_works_without_a_session(app, api, rows, path):
     order_no = api.sell("50.00", MANUAL).data["order_no"]
     before = rows()
-    answer = app.test_client().post(f"/console/order/{order_no}/{path}", data={"action": "accept"})
+    answer = app.test_client().post(f"/console/order/{order_no}/{path}", data={"action": "approve"})
     assert answer.status_code in (302, 400)
     assert rows() == before
 

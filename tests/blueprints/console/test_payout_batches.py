@@ -262,7 +262,7 @@ class TestWithASecondOperator:
         assert desk.act(order_no, "paid", reference="HAND-1")[0] == "bad"
         assert desk.act(order_no, "paid", reference="HAND-1", in_file="1")[0] == "good"
         assert "in bank file 1" in second.order(order_no).text
-        assert second.act(order_no, "approve")[0] == "good"
+        assert second.act(order_no, "second-approval")[0] == "good"
         assert api.status(order_no) == "completed"
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from models.tables.ledger import Entry, LedgerAccount, Posting
 from models.tables.order import Order, PaymentException
-from services.console import available_actions
-from services.orders.exceptions import RESOLUTIONS
+from services.operations import actions
+from services.orders.verdict import RESOLUTIONS
 from tests.services import walks
 
 NO_WALKS = (walks.claim, walks.played)
@@ -62,20 +62,20 @@ def w(world, ahead):
 
 
 def offered(order_no):
-    return {action.key: action for action in available_actions.possible(Order.get(Order.order_no == order_no))}
+    return {action.key: action for action in actions.possible(Order.get(Order.order_no == order_no))}
 
 
 def commands(order_no):
     """All actions on an order, as commands, by key."""
-    yield "accept", ("accept", order_no)
+    yield "approve", ("approve", order_no)
     yield "reject", ("reject", order_no, "--reason", "no")
     yield "paid", ("paid", order_no, "--reference", "BANK-NEW")
     yield "returned", ("returned", order_no, "--yes")
     yield "not-received", ("not-received", order_no)
-    yield "ask", ("ask", order_no)
+    yield "check", ("check", order_no)
     for exception in PaymentException.select().join(Order).where(Order.order_no == order_no):
         for way in RESOLUTIONS:
-            yield f"settle-{exception.id}-{way}", ("settle", order_no, f"--{way}", "--exception", exception.id)
+            yield f"resolve-{exception.id}-{way}", ("resolve", order_no, f"--{way}", "--exception", exception.id)
 
 
 def moved_since(last):
@@ -109,7 +109,7 @@ def test_an_offered_action_works_and_moves_the_shown_amounts(w, desk, walk):
         # Exceptions and callbacks of a new order have new numbers.
         key = list(offered(order_no))[number]
         action, before = offered(order_no)[key], last_entry()
-        category, text = desk.act(order_no, key, **GIVEN.get(action.name, {}))
+        category, text = desk.act(order_no, key, **GIVEN.get(action.act, {}))
         if category == "bad":
             assert action.asks
             assert any(words in text.replace("&#39;", "'") for words in CHANNEL_S_WORD), text
@@ -135,7 +135,7 @@ def test_an_action_is_done_once_however_often_its_form_is_sent(w, desk, rows, wa
     def kept():
         return {name: found for name, found in rows().items() if name != "AuditEntry"}
 
-    keys = [key for key, action in offered(walk(w)).items() if not action.asks and action.name != "redeliver"]
+    keys = [key for key, action in offered(walk(w)).items() if not action.asks and action.act != "redeliver"]
     assert keys
     for number in range(len(keys)):
         order_no = walk(w)
@@ -151,5 +151,5 @@ def test_an_action_is_done_once_however_often_its_form_is_sent(w, desk, rows, wa
 def test_every_posting_of_an_operator_names_the_operator(w, desk):
     order_no = walks.deposit_too_small(w)
     exception = PaymentException.get()
-    desk.act(order_no, f"settle-{exception.id}-credit")
+    desk.act(order_no, f"resolve-{exception.id}-credit")
     assert Posting.select().order_by(Posting.id.desc()).get().who == "operator demo"

@@ -28,16 +28,16 @@ def large(api):
 
 
 def offered(desk, order_no):
-    return set(desk.order(order_no).actions) & {"accept", "paid", "approve", "withdraw-request", "reject"}
+    return set(desk.order(order_no).actions) & {"approve", "paid", "second-approval", "withdraw-request", "reject"}
 
 
 def test_it_takes_effect_only_once_another_operator_approves(desk, second, large, api, order_details):
-    assert desk.act(large, "accept") == ("good", "Approval requested. Another operator must approve it.")
+    assert desk.act(large, "approve") == ("good", "Approval requested. Another operator must approve it.")
     assert api.status(large) == "pending"
     assert offered(desk, large) == {"withdraw-request", "reject"}
-    assert offered(second, large) == {"approve", "withdraw-request", "reject"}
+    assert offered(second, large) == {"second-approval", "withdraw-request", "reject"}
     assert "demo requested this payout" in second.order(large).text
-    assert second.act(large, "approve")[0] == "good"
+    assert second.act(large, "second-approval")[0] == "good"
     assert api.status(large) == "confirmed"
     assert [(each["who"], each["action"]) for each in order_details(large)["audit"]][-2:] == [
         ("demo", "request payout"),
@@ -46,19 +46,19 @@ def test_it_takes_effect_only_once_another_operator_approves(desk, second, large
 
 
 def test_marking_as_paid_needs_two_as_well_and_keeps_what_was_given(desk, second, large, api, order_details):
-    desk.act(large, "accept")
-    second.act(large, "approve")
+    desk.act(large, "approve")
+    second.act(large, "second-approval")
     second.act(large, "paid", reference="BANK-7")
     assert api.status(large) == "confirmed"
     assert "BANK-7" in desk.order(large).text
-    desk.act(large, "approve")
+    desk.act(large, "second-approval")
     assert (api.status(large), order_details(large)["channel_reference"]) == ("completed", "BANK-7")
 
 
 def test_the_same_account_cannot_approve_from_another_session_either(desk, second, sign_in, large, api):
-    form = desk.order(large).actions["accept"]
+    form = desk.order(large).actions["approve"]
     desk.send(form)
-    approval = second.order(large).actions["approve"]
+    approval = second.order(large).actions["second-approval"]
     again = Desk(sign_in, "demo")
     approval["csrf_token"] = again.order(large).actions["withdraw-request"]["csrf_token"]
     assert again.send(approval) == ("bad", "You requested this payout, so another operator must approve it.")
@@ -69,17 +69,17 @@ def test_the_same_account_cannot_approve_from_another_session_either(desk, secon
 
 @pytest.mark.parametrize("who", ["desk", "second"])
 def test_either_may_withdraw_the_request(request, desk, second, large, api, who):
-    desk.act(large, "accept")
-    stale = second.order(large).actions["approve"]
+    desk.act(large, "approve")
+    stale = second.order(large).actions["second-approval"]
     request.getfixturevalue(who).act(large, "withdraw-request")
     assert second.send(stale)[0] == "bad"
     assert api.status(large) == "pending"
-    assert "accept" in offered(second, large)
+    assert "approve" in offered(second, large)
 
 
 def test_a_request_is_void_once_the_order_is_rejected(desk, second, large, api):
-    desk.act(large, "accept")
-    stale = second.order(large).actions["approve"]
+    desk.act(large, "approve")
+    stale = second.order(large).actions["second-approval"]
     desk.act(large, "reject", reason="no")
     assert second.send(stale)[0] == "bad"
     assert api.status(large) == "cancelled"
@@ -89,31 +89,31 @@ def test_a_request_is_void_once_the_order_is_rejected(desk, second, large, api):
 def test_an_approval_that_fails_leaves_the_request_and_the_order(desk, second, large, api, flask):
     other = api.sell("1.00", channel=3).data["order_no"]
     for order_no, first, last in ((large, desk, second), (other, desk, None)):
-        first.act(order_no, "accept")
+        first.act(order_no, "approve")
         if last:
-            last.act(order_no, "approve")
+            last.act(order_no, "second-approval")
     desk.act(large, "paid", reference="BANK-7")
     flask("order", "paid", other, "--reference", "BANK-7")
-    assert second.act(large, "approve")[0] == "bad"
+    assert second.act(large, "second-approval")[0] == "bad"
     assert api.status(large) == "confirmed"
-    assert "approve" in offered(second, large)
+    assert "second-approval" in offered(second, large)
 
 
 def test_it_is_shown_in_the_to_do_list(desk, second, large):
     assert queue(second.see(""), "requests") is None
-    desk.act(large, "accept")
+    desk.act(large, "approve")
     assert queue(second.see(""), "requests").startswith("Payouts for a second operator 1 ")
 
 
 def test_up_to_the_amount_one_operator_is_enough(desk, api):
     order_no = api.sell("50.00", channel=3).data["order_no"]
-    desk.act(order_no, "accept")
+    desk.act(order_no, "approve")
     assert api.status(order_no) == "confirmed"
 
 
 def test_a_larger_amount_than_the_orders_needs_two(desk, api, exceptions):
     order_no = api.sell("50.00", channel=3).data["order_no"]
-    desk.act(order_no, "accept")
+    desk.act(order_no, "approve")
     assert desk.act(order_no, "paid", amount="50.01")[1] == "Approval requested. Another operator must approve it."
     assert exceptions() == {}
 
@@ -126,9 +126,9 @@ def test_it_is_never_auto_approved(api, flask, due):
 
 
 def test_the_command_line_needs_no_second_operator_and_it_is_recorded(desk, large, api, flask, order_details):
-    desk.act(large, "accept")
-    flask("order", "accept", large)
+    desk.act(large, "approve")
+    flask("order", "approve", large)
     assert api.status(large) == "confirmed"
     entry = order_details(large)["audit"][-1]
-    assert (entry["who"], entry["action"]) == ("command line", "accept order")
+    assert (entry["who"], entry["action"]) == ("command line", "approve order")
     assert "without a second operator" in entry["detail"]

@@ -8,14 +8,13 @@ from models.tables.channel import Channel
 from models.tables.order import Order
 from runtime import clock, money
 from runtime.clock import CHINA
-from services.claims import matching
-from services.claims.matching import Outcome
 from services.errors import OperatorError
-from services.payouts import batches
 from services.security.audit import Actor
-from services.statements import layouts, received
+from services.statements import claims, layouts, received
+from services.statements.claims import Outcome
 from services.statements.layouts import Role
 from services.statements.received import Kind, Movement
+from services.withdrawals import bank_files
 from tests.services import walks
 
 MANUAL, DAY = 3, 86_400
@@ -47,7 +46,7 @@ def matched(app):
 
 
 def of(lines):
-    found = matching.match(Channel.get_by_id(MANUAL), lines)
+    found = claims.match(Channel.get_by_id(MANUAL), lines)
     assert [row.line for row in found.rows] == lines  # each exactly once
     assert found.sums().rows == len(lines)
     return found
@@ -95,12 +94,12 @@ def test_a_number_for_one_order_does_not_match_the_other_one_of_its_amount(claim
     _, second = claimed("100.00"), claimed("100.00")
     found = matched(payment("B1", "100.00"), payment("B2", "100.00", second))
     assert pairs(found) == {"B2": second}
-    assert reasons(found) == {"B1": matching.SEVERAL}
+    assert reasons(found) == {"B1": claims.SEVERAL}
 
 
 def test_an_unclaimed_deposit_matches_by_its_number_only(world, matched):
     order_no = world.api.buy("77.00", MANUAL).data["order_no"]
-    assert reasons(matched(payment("B1", "77.00"))) == {"B1": matching.NOT_CLAIMED}
+    assert reasons(matched(payment("B1", "77.00"))) == {"B1": claims.NOT_CLAIMED}
     assert pairs(matched(payment("B1", "77.00", order_no))) == {"B1": order_no}
 
 
@@ -108,7 +107,7 @@ def test_another_amount_for_a_named_order_needs_a_person(claimed, matched):
     order_no = claimed("88.00")
     claimed("80.00")
     found = matched(payment("B1", "80.00", order_no))
-    assert reasons(found) == {"B1": matching.OTHER_AMOUNT}
+    assert reasons(found) == {"B1": claims.OTHER_AMOUNT}
     assert named(found) == {"B1": [order_no]}
 
 
@@ -116,14 +115,14 @@ def test_a_second_payment_for_an_order_is_not_confirmed_with_the_first(claimed, 
     order_no = claimed("88.00")
     found = matched(payment("B1", "88.00", order_no), payment("B2", "88.00", order_no))
     assert pairs(found) == {"B1": order_no}
-    assert reasons(found) == {"B2": matching.PAID_BEFORE}
+    assert reasons(found) == {"B2": claims.PAID_BEFORE}
 
 
 def test_a_payment_for_a_cancelled_order_is_not_another_orders(world, claimed, matched):
     order_no = walks.buy_claimed_and_dismissed(world)
     claimed("100.00")
     found = matched(payment("B1", "100.00", order_no))
-    assert reasons(found) == {"B1": matching.ENDED}
+    assert reasons(found) == {"B1": claims.ENDED}
     assert named(found) == {"B1": [order_no]}
 
 
@@ -131,14 +130,14 @@ def test_a_payment_for_an_order_of_another_channel_is_not_another_orders(world, 
     order_no = walks.buy_pending(world)
     claimed("100.00")
     found = matched(payment("B1", "100.00", order_no))
-    assert reasons(found) == {"B1": matching.ELSEWHERE}
+    assert reasons(found) == {"B1": claims.ELSEWHERE}
     assert named(found) == {"B1": [order_no]}
 
 
 def test_a_payment_that_names_a_withdrawal_is_a_returned_payout(world, claimed, matched):
     claimed("100.00")
     order_no = walks.sell_paid_by_hand(world)
-    assert reasons(matched(payment("B1", "100.00", f"退回 {order_no}"))) == {"B1": matching.A_PAYOUT}
+    assert reasons(matched(payment("B1", "100.00", f"退回 {order_no}"))) == {"B1": claims.A_PAYOUT}
 
 
 def test_an_order_number_wins_over_a_merchants_number(claimed, matched):
@@ -150,18 +149,18 @@ def test_an_order_number_wins_over_a_merchants_number(claimed, matched):
 def test_a_note_with_two_order_numbers_is_not_certain(claimed, matched):
     first, second = claimed("100.00"), claimed("100.00")
     found = matched(payment("B1", "100.00", f"{first} {second}"))
-    assert reasons(found) == {"B1": matching.NAMES_SEVERAL}
+    assert reasons(found) == {"B1": claims.NAMES_SEVERAL}
     assert named(found) == {"B1": [first, second]}
 
 
 def test_an_order_with_an_open_exception_is_not_matched(world, matched):
     order_no = walks.deposit_claimed_and_wrong(world)
-    assert reasons(matched(payment("B9", "100.00", order_no))) == {"B9": matching.IN_QUESTION}
+    assert reasons(matched(payment("B9", "100.00", order_no))) == {"B9": claims.IN_QUESTION}
 
 
 def test_a_payment_older_than_the_order_it_names_is_not_its_payment(claimed, matched):
     order_no = claimed("88.00")
-    assert reasons(matched(payment("B1", "88.00", order_no, clock.now() - DAY))) == {"B1": matching.TOO_EARLY}
+    assert reasons(matched(payment("B1", "88.00", order_no, clock.now() - DAY))) == {"B1": claims.TOO_EARLY}
 
 
 # By a merchant's number
@@ -170,7 +169,7 @@ def test_a_payment_older_than_the_order_it_names_is_not_its_payment(claimed, mat
 def test_one_merchant_number_of_several_orders_identifies_none(claimed, matched):
     claimed("100.00", merchant_order_no="SAME-NUMBER")
     claimed("60.00", merchant_order_no="SAME-NUMBER")
-    assert reasons(matched(payment("B1", "100.00", "SAME-NUMBER"))) == {"B1": matching.NOT_UNIQUE}
+    assert reasons(matched(payment("B1", "100.00", "SAME-NUMBER"))) == {"B1": claims.NOT_UNIQUE}
 
 
 @pytest.mark.parametrize("copy", ["SHOP-1001", "shop-1001", "Shop-1001", "ＳＨＯＰ-1001"])
@@ -201,7 +200,7 @@ def test_a_longer_number_is_not_taken_for_the_shorter_one_in_it(claimed, matched
 def test_a_number_that_may_be_cut_off_identifies_none_of_its_amount(claimed, matched):
     numbers = [claimed("100.00", merchant_order_no=number) for number in ("SHOP-1001", "SHOP-10012")]
     found = matched(payment("B1", "100.00", "SHOP-1001"))
-    assert reasons(found) == {"B1": matching.MAY_NAME}
+    assert reasons(found) == {"B1": claims.MAY_NAME}
     assert named(found) == {"B1": numbers}
 
 
@@ -247,14 +246,14 @@ def test_a_part_of_an_order_number_is_not_matched_by_the_amount(claimed, matched
     order_no = claimed("60.00")
     claimed("100.00")
     found = matched(payment("B1", "100.00", f"转账{order_no[part]}"))
-    assert reasons(found) == {"B1": matching.MAY_NAME}
+    assert reasons(found) == {"B1": claims.MAY_NAME}
     assert order_no in named(found)["B1"]
 
 
 def test_the_code_of_a_payout_file_is_not_matched_by_the_amount(world, claimed, matched):
     claimed("100.00")
-    batch = batches.create("alipay", [walks.sell_accepted(world, MANUAL)], Actor("anna"))
-    (line,) = batches.lines_of(batch)
+    batch = bank_files.create("alipay", [walks.sell_accepted(world, MANUAL)], Actor("anna"))
+    (line,) = bank_files.lines_of(batch)
     found = matched(payment("B1", "100.00", f"退汇 P{line.batch_id}-{line.line}"))
     assert named(found) == {"B1": [line.order.order_no]}
     assert found.matched == []
@@ -263,7 +262,7 @@ def test_the_code_of_a_payout_file_is_not_matched_by_the_amount(world, claimed, 
 def test_a_number_that_too_many_orders_may_have_is_not_matched_by_the_amount(claimed, matched, monkeypatch):
     monkeypatch.setattr("models.queries.search.RARE", -1)
     claimed("100.00")
-    assert reasons(matched(payment("B1", "100.00", "流水12345678"))) == {"B1": matching.MAY_NAME}
+    assert reasons(matched(payment("B1", "100.00", "流水12345678"))) == {"B1": claims.MAY_NAME}
 
 
 # By the amount
@@ -280,14 +279,14 @@ def test_the_only_claim_of_an_amount_matches_without_a_number(claimed, matched):
 def test_several_claims_of_one_amount_are_never_matched_by_amount(claimed, matched):
     numbers = [claimed("100.00"), claimed("100.00")]
     found = matched(payment("B1", "100.00"), payment("B2", "100.00"))
-    assert reasons(found) == {"B1": matching.SEVERAL, "B2": matching.SEVERAL}
+    assert reasons(found) == {"B1": claims.SEVERAL, "B2": claims.SEVERAL}
     assert named(found)["B1"] == numbers
 
 
 def test_an_unclaimed_deposit_of_the_same_amount_makes_a_claim_ambiguous(claimed, world, matched):
     claimed("88.00")
     world.api.buy("88.00", MANUAL)
-    assert reasons(matched(payment("B1", "88.00"))) == {"B1": matching.SEVERAL}
+    assert reasons(matched(payment("B1", "88.00"))) == {"B1": claims.SEVERAL}
 
 
 @pytest.mark.parametrize(
@@ -304,27 +303,27 @@ def test_several_rows_of_one_amount_are_not_matched_by_amount(claimed, matched, 
     claimed("88.00")
     found = matched(payment("B1", "88.00"), second)
     assert found.matched == []
-    assert found.rows[0].why == matching.SAME_AMOUNT
+    assert found.rows[0].why == claims.SAME_AMOUNT
 
 
 def test_a_payment_older_than_the_claim_is_not_its_payment(claimed, matched):
     claimed("88.00")
     early = payment("B1", "88.00", since=clock.now() - 120)
-    assert reasons(matched(early)) == {"B1": matching.TOO_EARLY}
+    assert reasons(matched(early)) == {"B1": claims.TOO_EARLY}
 
 
 def test_a_payment_of_the_orders_day_without_its_time_is_not_matched_by_amount(claimed, matched):
     order_no = claimed("88.00")
     today = clock.now() - 40_000
     of_today = payment("B1", "88.00", since=today, seconds=86_400)
-    assert reasons(matched(of_today)) == {"B1": matching.ONLY_DAY}
+    assert reasons(matched(of_today)) == {"B1": claims.ONLY_DAY}
     named = payment("B1", "88.00", order_no, since=today, seconds=86_400)
     assert pairs(matched(named)) == {"B1": order_no}
 
 
 def test_a_payment_without_a_readable_time_is_not_matched_by_amount(claimed, matched):
     order_no = claimed("88.00")
-    assert reasons(matched(payment("B1", "88.00", since=None))) == {"B1": matching.NO_TIME}
+    assert reasons(matched(payment("B1", "88.00", since=None))) == {"B1": claims.NO_TIME}
     assert pairs(matched(payment("B1", "88.00", order_no, since=None))) == {"B1": order_no}
 
 
@@ -332,7 +331,7 @@ def test_a_payment_with_a_damaged_note_is_to_decide(claimed, matched):
     order_no = claimed("88.00", merchant_order_no="SHOP-1001")
     for note in ("订\ufffd", "SHOP-1001\ufffd", f"\ufffd {order_no}"):
         found = matched(payment("B1", "88.00", note))
-        assert reasons(found) == {"B1": matching.DAMAGED_NOTE}
+        assert reasons(found) == {"B1": claims.DAMAGED_NOTE}
         assert named(found) == {"B1": [order_no]}
 
 
@@ -340,7 +339,7 @@ def test_a_payment_of_the_future_is_to_decide(claimed, matched):
     order_no = claimed("88.00")
     for note in ("", order_no):
         late = payment("B1", "88.00", note, since=clock.now() + 2 * DAY)
-        assert reasons(matched(late)) == {"B1": matching.IN_THE_FUTURE}
+        assert reasons(matched(late)) == {"B1": claims.IN_THE_FUTURE}
 
 
 @pytest.fixture(params=["claim", "late payment", "late payment that was credited", "another amount"])
@@ -358,7 +357,7 @@ def without_id(request, claimed, flask):
 def test_one_transfer_does_not_credit_a_second_deposit(without_id, claimed, matched):
     second = claimed("88.00")
     found = matched(payment("B1", "88.00"))
-    assert reasons(found) == {"B1": matching.UNNUMBERED}
+    assert reasons(found) == {"B1": claims.UNNUMBERED}
     assert named(found) == {"B1": [without_id]}
     assert pairs(matched(payment("B1", "88.00", second))) == {"B1": second}
 
@@ -368,7 +367,7 @@ def test_what_an_operator_typed_in_place_of_an_id_is_none(claimed, flask, matche
     flask("order", "paid", first, "--reference", "B9")
     Order.update(channel_reference="-").where(Order.order_no == first).execute()  # recorded before 0.5.0
     claimed("88.00")
-    assert reasons(matched(payment("B1", "88.00"))) == {"B1": matching.UNNUMBERED}
+    assert reasons(matched(payment("B1", "88.00"))) == {"B1": claims.UNNUMBERED}
 
 
 def test_a_confirmation_without_an_id_long_before_the_file_is_not_its_payment(claimed, matched, flask, ahead):
@@ -380,11 +379,11 @@ def test_a_confirmation_without_an_id_long_before_the_file_is_not_its_payment(cl
 
 def test_a_note_that_was_not_read_to_its_end_is_not_matched_by_amount(claimed, matched):
     claimed("88.00")
-    assert reasons(matched(payment("B1", "88.00", "好" * received.LONGEST_NOTE))) == {"B1": matching.MAY_NAME}
+    assert reasons(matched(payment("B1", "88.00", "好" * received.LONGEST_NOTE))) == {"B1": claims.MAY_NAME}
 
 
 def test_nothing_is_found_for_an_unknown_amount(matched):
-    assert reasons(matched(payment("B1", "5.00", "x"))) == {"B1": matching.NOTHING}
+    assert reasons(matched(payment("B1", "5.00", "x"))) == {"B1": claims.NOTHING}
 
 
 # Recorded before
@@ -404,7 +403,7 @@ def test_a_recorded_id_with_another_amount_is_to_decide(claimed, flask, matched)
     flask("order", "paid", order_no, "--reference", "B1")
     claimed("89.00")
     found = matched(payment("B1", "89.00"))
-    assert reasons(found) == {"B1": matching.OTHER_RECORD}
+    assert reasons(found) == {"B1": claims.OTHER_RECORD}
     assert named(found) == {"B1": [order_no]}
 
 
@@ -430,7 +429,7 @@ def test_a_payouts_id_is_not_a_recorded_payment(world, flask, matched):
     order_no = walks.sell_accepted(world, MANUAL)
     flask("order", "paid", order_no, "--reference", "B1")
     found = matched(payment("B1", "100.00"))
-    assert reasons(found) == {"B1": matching.OTHER_RECORD}
+    assert reasons(found) == {"B1": claims.OTHER_RECORD}
     assert named(found) == {"B1": [order_no]}
 
 
@@ -438,13 +437,13 @@ def test_a_repeated_line_counts_once(claimed, matched):
     order_no = claimed("88.00")
     found = matched(payment("B1", "88.00", order_no), payment("B1", "88.00", order_no))
     assert pairs(found) == {"B1": order_no}
-    assert [row.why for row in found.of(Outcome.TO_DECIDE)] == [matching.REPEATED]
+    assert [row.why for row in found.of(Outcome.TO_DECIDE)] == [claims.REPEATED]
 
 
 def test_one_id_of_two_amounts_identifies_neither(claimed, matched):
     order_no = claimed("88.00")
     found = matched(payment("B1", "88.00", order_no), payment("B1", "80.00"))
-    assert [row.why for row in found.rows] == [matching.REPEATED] * 2
+    assert [row.why for row in found.rows] == [claims.REPEATED] * 2
 
 
 # Reversals
@@ -507,7 +506,7 @@ def test_a_reversal_without_its_payment_stops_all_payments_of_its_amount(claimed
 def test_an_amount_that_was_taken_back_once_does_not_identify_a_claim(claimed, read):
     claimed("88.00")
     found = read("B1,88.00", "R1,-88.00,,B1", "B2,88.00")
-    assert reasons(found) == {"B1": received.TAKEN_BACK, "B2": matching.AMOUNT_TAKEN_BACK}
+    assert reasons(found) == {"B1": received.TAKEN_BACK, "B2": claims.AMOUNT_TAKEN_BACK}
 
 
 @pytest.fixture
@@ -531,7 +530,7 @@ def confirmed(claimed, flask):
 )
 def test_a_reversal_of_a_confirmed_payment_names_its_order(confirmed, read, rows, first):
     found = read(*rows)
-    assert outcomes(found)[-1] == (TO_DECIDE, matching.TAKES_BACK_RECORDED)
+    assert outcomes(found)[-1] == (TO_DECIDE, claims.TAKES_BACK_RECORDED)
     assert [order.order_no for order in found.rows[-1].orders] == [confirmed]
     assert [row.outcome for row in found.rows[:-1]] == ([first] if first else [])
 
@@ -552,7 +551,7 @@ def test_a_reversal_is_recorded_before_once_all_of_the_payment_is_recorded_as_ta
 def test_a_second_part_that_is_taken_back_is_to_decide_again(confirmed, flask, read):
     flask("order", "paid", confirmed, "--reference", "B1", "--amount", "80.00")
     found = read("B1,88.00", "R2,-8.00,,B1")
-    assert outcomes(found) == [(RECORDED, ""), (TO_DECIDE, matching.TAKES_BACK_RECORDED)]
+    assert outcomes(found) == [(RECORDED, ""), (TO_DECIDE, claims.TAKES_BACK_RECORDED)]
 
 
 def test_a_reversal_without_an_id_names_the_recorded_payments_of_its_amount(confirmed, read):
@@ -564,7 +563,7 @@ def test_a_reversal_without_an_id_names_the_recorded_payments_of_its_amount(conf
 @pytest.mark.parametrize("kind", [Kind.NOT_MONEY_IN, Kind.UNCLEAR])
 def test_a_file_that_contradicts_a_recorded_payment_names_its_order(confirmed, matched, kind):
     found = matched(payment("B1", "88.00", kind=kind, why=OperatorError("The money was not received.")))
-    assert reasons(found) == {"B1": matching.CONTRADICTED}
+    assert reasons(found) == {"B1": claims.CONTRADICTED}
     assert named(found) == {"B1": [confirmed]}
 
 
@@ -591,11 +590,11 @@ def test_each_row_is_counted_once_and_the_sums_are_those_of_the_file(confirmed, 
 
 
 def test_more_matches_than_one_confirmation_takes_wait_for_the_next_upload(claimed, matched, monkeypatch):
-    monkeypatch.setattr(matching, "MOST", 1)
+    monkeypatch.setattr(claims, "MOST_AT_ONCE", 1)
     first, second = claimed("10.00"), claimed("11.00")
     found = matched(payment("B1", "10.00"), payment("B2", "11.00"))
     assert pairs(found) == {"B1": first}
-    assert reasons(found) == {"B2": matching.TOO_MANY}
+    assert reasons(found) == {"B2": claims.TOO_MANY}
     assert named(found)["B2"] == [second]
 
 
@@ -606,7 +605,7 @@ def test_more_matches_than_one_confirmation_takes_wait_for_the_next_upload(claim
 def test_a_word_that_anybody_may_write_is_no_number_of_a_merchant(claimed, matched, word):
     numbers = [claimed("100.00", merchant_order_no=word), claimed("100.00")]
     found = matched(payment("B1", "100.00", f"{word} 货款"))
-    assert reasons(found) == {"B1": matching.MAY_NAME}
+    assert reasons(found) == {"B1": claims.MAY_NAME}
     assert named(found)["B1"] == numbers[:1]
 
 
@@ -614,7 +613,7 @@ def test_a_word_that_anybody_may_write_is_no_number_of_a_merchant(claimed, match
 def test_a_mistyped_order_number_is_not_matched_by_the_amount(claimed, matched, change):
     order_no = claimed("60.00")
     claimed("100.00")
-    assert reasons(matched(payment("B1", "100.00", f"订单{change(order_no)}"))) == {"B1": matching.MAY_NAME}
+    assert reasons(matched(payment("B1", "100.00", f"订单{change(order_no)}"))) == {"B1": claims.MAY_NAME}
 
 
 def test_a_recorded_id_of_a_payment_that_names_another_open_order_is_to_decide(claimed, flask, matched):
@@ -622,7 +621,7 @@ def test_a_recorded_id_of_a_payment_that_names_another_open_order_is_to_decide(c
     flask("order", "paid", first, "--reference", "7001")
     second = claimed("88.00")
     found = matched(payment("7001", "88.00", second))
-    assert reasons(found) == {"7001": matching.OTHER_ORDER}
+    assert reasons(found) == {"7001": claims.OTHER_ORDER}
     assert named(found) == {"7001": [first, second]}
 
 
@@ -632,7 +631,7 @@ def test_a_recorded_id_that_the_bank_uses_again_later_is_to_decide(claimed, flas
     at = clock.now()
     ahead(10 * DAY)
     found = matched(payment("7001", "88.00"))
-    assert reasons(found) == {"7001": matching.LATER}
+    assert reasons(found) == {"7001": claims.LATER}
     assert named(found) == {"7001": [order_no]}
     assert len(matched(payment("7001", "88.00", since=at)).of(Outcome.RECORDED)) == 1
 
@@ -643,7 +642,7 @@ def test_a_similar_id_of_a_recorded_payment_is_not_matched_by_the_amount(claimed
     flask("order", "paid", first, "--reference", typed)
     claimed("88.00")
     found = matched(payment("B00012345678", "88.00"))
-    assert reasons(found) == {"B00012345678": matching.SIMILAR}
+    assert reasons(found) == {"B00012345678": claims.SIMILAR}
     assert named(found) == {"B00012345678": [first]}
 
 
@@ -656,6 +655,6 @@ def test_a_payment_that_another_channel_has_is_not_matched_again(claimed, world,
     second = claimed("88.00")
     for note in ("", second):
         found = matched(payment("B1", "88.00", note))
-        assert reasons(found) == {"B1": matching.OTHER_CHANNEL}
+        assert reasons(found) == {"B1": claims.OTHER_CHANNEL}
         assert named(found) == {"B1": [first]}
     assert pairs(matched(payment("B2", "88.00"))) == {"B2": second}

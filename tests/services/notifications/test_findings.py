@@ -8,9 +8,9 @@ import pytest
 from runtime.clock import CHINA
 from runtime.state import current
 from services.backups import scheduled
-from services.console import alerts
+from services.jobs import sweep as reconciliation
 from services.notifications import destinations
-from services.orders import due as reconciliation
+from services.operations import alerts
 from tests.support import InlinePool
 
 

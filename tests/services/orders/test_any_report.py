@@ -9,7 +9,7 @@ from gateways.base import Report, State
 from gateways.sandbox.driver import SandboxDriver
 from models.tables.order import BUY
 from services.orders import next_step
-from services.orders.positions import RESOLUTIONS
+from services.orders.verdict import RESOLUTIONS
 from tests.services.walks import SANDBOX, sell_accepted, sell_rejected
 
 LIVES = int(os.environ.get("REPORT_LIVES", "8"))

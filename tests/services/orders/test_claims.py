@@ -5,7 +5,7 @@ import pytest
 from gateways.base import ChannelUnknown
 from gateways.sandbox.driver import SandboxDriver
 from models.tables.order import Order
-from services.orders import claims
+from services.deposits import claims
 from tests.services.walks import buy_claimed, claim, deposit_claimed_and_wrong
 from tests.turns import together
 

@@ -6,7 +6,7 @@ import pytest
 
 from gateways.base import ChannelUnknown
 from gateways.sandbox.driver import SandboxDriver
-from services.orders import due as reconciliation
+from services.jobs import sweep as reconciliation
 from tests.support import InlinePool
 
 START = 1_000_000

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from services.orders import due, payouts
+from services.jobs import sweep
+from services.withdrawals import send
 from tests.services.walks import sell_accepted
 from tests.support import InlinePool, until
 
@@ -22,7 +23,7 @@ class CrashesAfter(InlinePool):
     """A worker that dies when the channel has the payout, before the service stores that."""
 
     def submit(self, tenant, work, item):
-        payouts.hand_over(item)
+        send.hand_over(item)
 
 
 @pytest.mark.parametrize("pool", [CrashesBefore, CrashesAfter])
@@ -32,9 +33,9 @@ def test_a_crash_while_sending_a_payout_loses_nothing_and_pays_once(
 ):
     order_no = sell_accepted(world)
     for _ in range(crashes):
-        assert due.sweep(pool()) == 1
-        assert due.sweep(pool()) == 0  # the dead worker has it until its lease ends
-        ahead(due.LEASE + 1)
+        assert sweep.sweep(pool()) == 1
+        assert sweep.sweep(pool()) == 0  # the dead worker has it until its lease ends
+        ahead(sweep.LEASE + 1)
     world.later(10, times=3)
     assert (api.status(order_no), balances(), exceptions()) == ("completed", SPENT, {})
 

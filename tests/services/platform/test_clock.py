@@ -12,9 +12,9 @@ from models.tables.outbox import Callback
 from models.tables.replay import IdempotencyKey
 from runtime import clock as service_clock
 from runtime.state import current
-from services import job_table
 from services.callbacks import delivery
-from services.orders import due as reconciliation
+from services.jobs import job_table
+from services.jobs import sweep as reconciliation
 from services.security import replay
 from tests.services.walks import buy_confirmed, sell_accepted
 from tests.support import NOON, CrashedPool, completed, signed, until

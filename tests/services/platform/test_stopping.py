@@ -7,8 +7,8 @@ import pytest
 from models.db import writer
 from models.db.writer import after_commit, transaction
 from runtime.state import current
-from services import job_table
 from services.callbacks import outbox
+from services.jobs import job_table
 from tests.support import until
 
 

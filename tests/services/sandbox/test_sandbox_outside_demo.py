@@ -10,9 +10,9 @@ from app import create_app
 from gateways.sandbox.simulator import books
 from models.tables.channel import Channel
 from models.tables.ledger import Posting
-from services.console import alerts
 from services.ledger import accounts
 from services.merchants import cache
+from services.operations import alerts
 from services.security import operators, sandbox_guard
 from tests import applications, databases
 from tests.blueprints.console.acting import Forms

@@ -8,8 +8,8 @@ import pytest
 
 from models.db.base import database
 from runtime.state import current
-from services import job_table
 from services.console import order_sums, statistics
+from services.jobs import job_table
 from tests.blueprints.console.overview.parts import (
     alerts,
     assert_links_agree,

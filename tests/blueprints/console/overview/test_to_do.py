@@ -5,8 +5,8 @@ import pytest
 from gateways.base import Report, State
 from gateways.sandbox.driver import SandboxDriver
 from models.tables.order import Order
-from services.console import to_do
 from services.ledger import scheduled_checks
+from services.operations import to_do
 from tests.blueprints.console.overview.parts import alerts, card, queue, quiet
 from tests.databases import unguarded
 from tests.pages import CLAIM, FORM

@@ -1,0 +1,77 @@
+"""What is due for a deposit: check its status while it is unpaid, expire it, credit it after the settlement delay."""
+
+from __future__ import annotations
+
+from gateways.base import ChannelRefused, State
+from models.db.writer import transaction
+from models.tables.maintenance import paused_since
+from models.tables.order import CONFIRMED, PAID, PENDING, Order
+from runtime import clock
+from services.channels.calls import FIRST_ASK, LATE, LONGEST_PAUSE, driver_of, pause
+from services.deposits import attempts, claims, place, settle
+from services.orders import next_step
+from services.orders.reasons import Why, because
+
+
+def advance(order: Order) -> int | None:
+    """Do what is due for a claimed deposit that has not ended.
+
+    Returns: when to act again if its status stays the same; None for never.
+
+    Raises:
+        ChannelUnknown: no usable response.
+    """
+    if order.status == CONFIRMED:
+        _credit(order)
+        return None
+    driver = driver_of(order.channel)
+    claim_is_over = claims.is_over(order, clock.now())
+    if order.status == PAID and driver.by_hand and not claim_is_over:
+        return claims.ends_at(order)
+    if not driver.checks_status and paused_since() is not None:
+        return clock.now() + LONGEST_PAUSE  # it may have been paid after the backup
+    reports = attempts.reports_of(order) if driver.checks_status else []
+    now = clock.now()
+    expired = order.status == PENDING and now >= (order.expires_at or 0)
+    unpaid = all(report.state in (State.OPEN, State.ABSENT, State.ENDED) for report in reports)
+    next_pause = pause(order.asks, FIRST_ASK)
+    if (expired or claim_is_over) and unpaid:
+        _expire(order, now)
+    else:
+        if unpaid and place.open_again(order):
+            next_pause = FIRST_ASK
+        for report in reports:
+            settle.apply_report(order, report)
+    if order.status == PENDING and not (expired or driver.checks_status):
+        return order.expires_at
+    last_ask: int = now + next_pause if order.status != PENDING or expired else order.expires_at
+    return min(now + next_pause, last_ask)
+
+
+def _expire(order: Order, now: int) -> None:
+    """Close an expired deposit upstream, and then here; do nothing if it was paid just now."""
+    driver = driver_of(order.channel)
+    try:
+        closed = attempts.close(order)
+    except ChannelRefused:
+        return
+    code = Why.EXPIRED if order.status == PENDING else Why.NOT_RECEIVED
+    if not (driver.checks_status or driver.by_hand):
+        code = Why.EXPIRED_UNCHECKED
+    settle.cancel_unpaid(order, now + LATE[0] if driver.checks_status and not closed else None, because(code))
+
+
+@transaction
+def _credit(order: Order) -> None:
+    now = Order.for_update(order.id)
+    is_unchanged = now.due_at == order.due_at  # since it was claimed
+    if is_unchanged and not next_step.is_held(now):
+        settle.complete(order, because(Why.SETTLEMENT_DELAY_OVER))
+    # Otherwise it is due again once its last exception is closed.
+
+
+@transaction
+def end_now(order: Order) -> bool:
+    """Make a pending deposit expire now, at its next step; False if it is no longer pending."""
+    pending = (Order.id == order.id) & (Order.status == PENDING)
+    return Order.update(expires_at=clock.now()).where(pending).execute() == 1

@@ -1,0 +1,247 @@
+"""Settle a deposit by its channel's reports: `money.py` decides what each does, and here it is done in one commit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import Enum, auto
+from itertools import chain
+
+from gateways.base import BadNotice, ChannelUnknown, Driver, Notice, Report, State
+from models.db.writer import transaction
+from models.tables.order import (
+    AMOUNT_CORRECTED,
+    CANCELLED,
+    COMPLETED,
+    CONFIRMED,
+    LATE_PAYMENT,
+    MONEY_IN,
+    PAID,
+    PAID_TWICE,
+    PENDING,
+    REVERSED,
+    SHARED_REFERENCE,
+    WRONG_AMOUNT,
+    Order,
+    PaymentException,
+)
+from runtime import clock
+from services.callbacks import outbox
+from services.channels.bulkhead import channel_slot
+from services.channels.calls import driver_of
+from services.channels.order_numbers import attempt_of
+from services.deposits import attempts, money
+from services.deposits.money import DepositMoney
+from services.ledger import accounts, postings
+from services.orders import lifecycle, next_step
+from services.orders.lifecycle import change_exception, close_exception, exceptions_of, raise_exception, transition
+from services.orders.reasons import ASKED, Reason, Why, because, reported
+from services.orders.verdict import ADJUST, CLOSE, CORRECTED, NONE, RETURNED, Judged, Position, Proof
+
+DAY = 86_400
+
+
+class OnNotice(Enum):
+    """What a genuine notice does."""
+
+    APPLY = auto()
+    CHECK = auto()  # the status is checked, and that report counts
+    IGNORE = auto()
+
+
+def on_notice(
+    order: Order, driver: Driver, report: Report, judged: Judged, exceptions: list[PaymentException]
+) -> OnNotice:
+    """Decide what a genuine notice does, given the verdict on its report.
+
+    A notice stays valid forever. With some channels the payer's return address contains the signed parts of a notice,
+    so every payer can send it again. So a notice of money that was returned since may be an old one.
+    """
+    reports_money = (
+        judged.verdict.status == CONFIRMED or judged.verdict.exception in MONEY_IN or judged.proof is Proof.MORE
+    )
+    may_be_old = report.state is State.PAID and reports_money and money.is_gone(order, report, exceptions)
+    if driver.checks_status and (driver.asks_again or may_be_old or attempts.are_several(order)):
+        return OnNotice.CHECK
+    if may_be_old or report.state is State.OPEN:
+        return OnNotice.IGNORE  # it contains nothing new, and may be older than the recorded state
+    return OnNotice.APPLY
+
+
+def take_notice(order: Order, notice: Notice) -> bool:
+    """Apply a genuine notice about a deposit; return True if anything changed.
+
+    Raises:
+        BadNotice: the channel, which must confirm it, does not respond.
+    """
+    does, changed = _take_notice(order, notice, driver_of(order.channel))
+    if does is OnNotice.CHECK and order.status not in (PENDING, CANCELLED):
+        # No sweep checks this order any more.
+        try:
+            with channel_slot(order.channel_id):
+                reports = attempts.reports_of(order)
+        except ChannelUnknown:
+            raise BadNotice("the channel, asked about it, gave no answer") from None
+        for report in reports:
+            changed |= apply_report(order, report)
+    return changed
+
+
+@transaction
+def _take_notice(order: Order, notice: Notice, driver: Driver) -> tuple[OnNotice, bool]:
+    report, now = notice.report, Order.for_update(order.id)
+    exceptions = exceptions_of(now)
+    payments = money.judge(now, report, exceptions)
+    first = next(payments)
+    does = on_notice(now, driver, report, first, exceptions)
+    if does is OnNotice.CHECK:
+        attempts.check_again(now, attempt_of(notice.order_no))
+        if order.status in (PENDING, CANCELLED):
+            now.put_off(clock.now())  # for the next sweep
+            return does, lifecycle.note_once(now, "channel", because(Why.ASK_AFTER_NOTICE))
+    if does is not OnNotice.APPLY or lifecycle.locked_for(order, report) is None:
+        return does, False
+    return does, _apply(now, report, chain([first], payments), "channel", because(Why.NOTICE))
+
+
+@transaction
+def apply_report(order: Order, report: Report, who: str = "channel", why: Reason = ASKED) -> bool:
+    """Apply a channel's or an operator's report on a deposit.
+
+    A repeated report, or one that agrees with the ledger, changes nothing.
+
+    Args:
+        report: `amount` in fen.
+        who: channel, payer or operator; it is in the history with `why`.
+
+    Returns: True if anything changed.
+    """
+    now = lifecycle.locked_for(order, report)
+    return now is not None and _apply(now, report, money.judge(now, report, exceptions_of(now)), who, why)
+
+
+def _apply(order: Order, report: Report, payments: Iterable[Judged], who: str, why: Reason) -> bool:
+    """Carry out the verdict on each payment of a report, in the caller's transaction."""
+    changed, why = False, reported(report.detail, why)
+    for payment in payments:
+        position, verdict = payment.position, payment.verdict
+        came_and_went = report.state is State.FAILED and report.returned
+        if came_and_went and position.money in (DepositMoney.AWAITED, DepositMoney.LATE):
+            # Its notice may arrive later.
+            Order.update(channel_reference=payment.reference).where(Order.id == order.id).execute()
+        if verdict == NONE:
+            continue
+        if verdict.exception:
+            changed |= _record(order, verdict.exception, report, payment.reference, position, who)
+        if verdict.status == PAID:
+            changed |= transition(order, PAID, who, why, due_at=clock.now())
+        elif verdict.status == CANCELLED:
+            went_back = position.money is DepositMoney.TO_CREDIT and not report.detail
+            changed |= transition(order, CANCELLED, who, because(Why.RETURNED_BEFORE_CREDIT) if went_back else why)
+        elif verdict.status == CONFIRMED:
+            changed |= _confirm(order, payment.reference, who, why)
+    next_step.hold_or_resume(order)
+    return changed
+
+
+def _confirm(order: Order, reference: str, who: str, why: Reason) -> bool:
+    """Record that the money was received; credit it, unless that follows after the channel's settlement delay."""
+    days = order.channel.settlement_days
+    if order.status == PENDING:
+        transition(order, PAID, who, why)
+    due_at = clock.now() + days * DAY if days else None
+    if not transition(order, CONFIRMED, who, why, channel_reference=reference, due_at=due_at):
+        return False
+    return complete(order, because(Why.SETTLED)) if not days else True
+
+
+@transaction
+def complete(order: Order, why: Reason, who: str = "service", **facts: object) -> bool:
+    """Credit a deposit whose money is proven. `facts` are stored with the step."""
+    if not transition(order, COMPLETED, who, why, due_at=attempts.checked_again_at(order), **facts):
+        return False
+    accounts.post("credit", postings.credit(order), who=who, order=order)
+    return True
+
+
+@transaction
+def cancel_unpaid(order: Order, ask_again: int | None, why: Reason, who: str = "service") -> bool:
+    """Cancel a deposit that is unpaid at its channel; False if it changed meanwhile, or has an open exception about
+    money.
+
+    Args:
+        ask_again: when to check for late money, if the channel may still accept it.
+    """
+    status, order = order.status, Order.for_update(order.id)
+    lifecycle.outcome_known(order)
+    if order.status != status or status not in (PENDING, PAID):
+        return False
+    if any(each.kind in MONEY_IN and each.is_open for each in exceptions_of(order)):
+        order.put_off(None)
+        return False
+    return transition(order, CANCELLED, who, why, due_at=ask_again)
+
+
+# --- exceptions: a report opens, changes or closes them by its difference to the ledger
+
+
+def _record(order: Order, what: str, report: Report, reference: str, position: Position, who: str) -> bool:
+    """Open, change or close the exception about one payment; True if anything changed.
+
+    Args:
+        what: the kind to open, ADJUST or CLOSE.
+        reference: the channel's number for the payment.
+    """
+    if what == CLOSE:
+        end = CORRECTED if report.state is State.PAID else RETURNED
+        # If money was credited, `reversed` stays open until an operator has deducted it.
+        ended = [each for each in position.open if each.kind in MONEY_IN or position.money is DepositMoney.TO_CREDIT]
+        closed = [each for each in ended if close_exception(each, end, who)]
+        for each in closed:
+            if end == RETURNED and each.kind in MONEY_IN:
+                outbox.enqueue(order, "order.refunded", each.id)
+        return bool(closed)
+    received = [each for each in position.open if each.kind in MONEY_IN]
+    if report.is_unsized:
+        # A repeated report of unknown size does not undo the amount that such an exception got since.
+        sized = [each for each in position.open if each.kind == what and each.code != Why.RETURNED_UNKNOWN]
+        if same := received if what == ADJUST else sized:
+            return change_exception(same[0], 0, report, who)
+        return raise_exception(order, what, because(Why.RETURNED_UNKNOWN), 0, reference)
+    there = report.amount if report.state is State.PAID else 0
+    if there < position.least:
+        return _record_less(order, position.least - there, report, reference, position, who)
+    more = max(there - position.most, 0)
+    same = [each for each in received if what in (ADJUST, each.kind)]
+    if same:
+        return change_exception(same[0], same[0].amount + more, report, who)
+    if what == PAID_TWICE:
+        paid_again = order.status != PENDING and order.channel_reference
+        cause = because(Why.PAID_AGAIN if paid_again else Why.PAID_AFTER_CREDIT)
+    elif what == AMOUNT_CORRECTED:
+        cause = because(Why.MORE_RECEIVED, reported=position.most + more, booked=position.most)
+    elif what == SHARED_REFERENCE:
+        cause = lifecycle.shared_by(order, reference)
+    else:
+        cause = because({WRONG_AMOUNT: Why.PAID_OTHER_AMOUNT, LATE_PAYMENT: Why.PAID_AFTER_END}[what])
+    returned = report.returned if report.returned and not position.most else None  # the refund of this payment
+    return raise_exception(order, what, cause, more, reference, returned)
+
+
+def _record_less(order: Order, fen: int, report: Report, reference: str, position: Position, who: str) -> bool:
+    """Record that the channel has `fen` less than the ledger: reduce open exceptions first, and reverse the rest."""
+    changed = False
+    for each in position.open:
+        if each.kind in MONEY_IN:
+            taken = min(int(each.amount), fen)
+            changed |= change_exception(each, each.amount - taken, report, who)
+            fen -= taken
+    if not fen:
+        return changed
+    earlier = [each for each in position.open if each.kind == REVERSED]
+    if earlier:
+        return change_exception(earlier[0], earlier[0].amount + fen, report, who) or changed
+    if report.state in (State.OPEN, State.ABSENT):
+        cause = because(Why.NOT_PAID_THERE, status=order.status)
+    else:
+        cause = because(Why.RETURNED_AFTER_CREDIT, amount=fen, booked=position.least)
+    return raise_exception(order, REVERSED, cause, fen, reference) or changed

@@ -1,0 +1,1 @@
+"""What runs by time: the table of jobs, and the sweep of due orders."""

@@ -1,0 +1,84 @@
+"""The sweep of due orders, which starts the act of each, and their times after a change of the clock."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from peewee import SQL, fn
+
+from models.db.base import Statement
+from models.db.writer import transaction
+from models.tables.channel import Channel
+from models.tables.order import BUY, CANCELLED, COMPLETED, CONFIRMED, PAID, SELL, Order
+from runtime import clock
+from services import kinds
+from services.channels.calls import LATE, LEASE, LONGEST_PAUSE
+from services.platform.worker_pool import WorkerPool, claim
+from services.withdrawals.send import adjust_to_clock
+
+_channels_due = Statement(
+    lambda v: Channel.select().where(
+        fn.EXISTS(
+            Order.select(SQL("1")).where(
+                Order.channel == Channel.id, Order.order_type.in_((SELL, BUY)), Order.due_at <= v.now
+            )
+        )
+    )
+)
+_due_of = Statement(
+    lambda v: (
+        Order.select()
+        .where(Order.channel == v.channel, Order.order_type == v.order_type, Order.due_at <= v.now)
+        .order_by(Order.due_at)
+        .limit(v.limit)
+    )
+)
+
+
+def sweep(pool: WorkerPool) -> int:
+    """Start the act of each due order that the pool has a worker for; return the number of started acts."""
+    with pool.sweeping:
+        pool.take_announced()  # channels are few, so each sweep checks all of them
+        now = clock.now()
+        channels = {channel.id: channel for channel in _channels_due.models(Channel, now=now)}
+        due = pool.choose(channels, partial(_due_orders, now))
+        for order in (claimed := claim(due, now + LEASE)):
+            order.channel = channels[order.channel_id]
+            pool.submit(order.channel_id, kinds.advance, order)
+    return len(claimed)
+
+
+def _due_orders(now: int, channel_id: int, limit: int) -> list[Order]:
+    """Return a channel's due orders, longest due first; a withdrawal never waits behind deposits."""
+    orders: list[Order] = []
+    for order_type in (SELL, BUY):
+        orders += _due_of.models(Order, channel=channel_id, order_type=order_type, now=now, limit=limit - len(orders))
+    return orders
+
+
+@transaction
+def release(ahead: int = 0) -> int:
+    """Make orders due soon whose pause is longer than any can be, because the clock was set back; return their number.
+
+    Not immediately, because a worker may have claimed them. Dates of expiry are not changed, but the status of
+    deposits that were created while the clock was ahead is checked before. If an order took its last step while the
+    clock was ahead, its settlement delay or its checks begin now, at its new `updatetime`.
+
+    Args:
+        ahead: seconds by which the clock was set ahead instead.
+    """
+    adjust_to_clock(ahead)
+    now = clock.now()
+    # By channel, so that an index finds them.
+    due = (Order.channel.in_(Channel.select(Channel.id)), Order.order_type.in_((SELL, BUY)))
+    ended = Order.status.in_((CANCELLED, COMPLETED))
+    began = ended | ((Order.order_type == BUY) & Order.status.in_((PAID, CONFIRMED)))
+    begun_again = {"due_at": now + (Order.due_at - Order.updatetime), "updatetime": now}
+    Order.update(begun_again).where(*due, Order.due_at > now, Order.updatetime > now, began).execute()
+    Order.update(due_at=now + LATE[-1]).where(*due, Order.due_at > now + LATE[-1], ended).execute()
+    expires = (Order.due_at == Order.expires_at) & (Order.createtime <= now)
+    deposits = (Order.order_type == BUY) & ((Order.status == CONFIRMED) | expires)
+    dated = deposits | Order.status.in_((CANCELLED, COMPLETED))
+    stuck = Order.update(due_at=now + LEASE).where(*due, Order.due_at > now + LONGEST_PAUSE, ~dated)
+    count: int = stuck.execute()
+    return count

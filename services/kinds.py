@@ -1,0 +1,212 @@
+"""The kinds of orders, and what can be done with an order whatever its kind.
+
+Who does not care which kind an order is asks `of(order)`, as callers of channels ask `driver_of(channel)`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from gateways.base import BadNotice, ChannelUnknown, Incoming, Notice, Report
+from models.db.writer import transaction
+from models.tables.order import BUY, CANCELLED, COMPLETED, SELL, Order, PaymentException
+from runtime import clock
+from services.channels.bulkhead import channel_slot
+from services.channels.calls import LATE, driver_of, pause
+from services.channels.order_numbers import order_no_of
+from services.deposits import attempts, claims
+from services.deposits import expire as expire_deposit
+from services.deposits import money as deposit_money
+from services.deposits import place as place_deposit
+from services.deposits import resolve as resolve_deposit
+from services.deposits import settle as settle_deposit
+from services.errors import N_, OperatorError, refuse
+from services.orders import lifecycle
+from services.orders.new import Placed
+from services.orders.reasons import ASKED, Reason, Why, because
+from services.orders.resolution import ResolutionRule
+from services.orders.verdict import Position, Verdict
+from services.security import sandbox_guard
+from services.withdrawals import approve, send
+from services.withdrawals import money as withdrawal_money
+from services.withdrawals import place as place_withdrawal
+from services.withdrawals import resolve as resolve_withdrawal
+from services.withdrawals import settle as settle_withdrawal
+
+log = logging.getLogger(__name__)
+
+SILENT_FOR = 7 * 86_400  # seconds for which an ended order's status check is repeated if the channel does not respond
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kind:
+    """What a kind of order does; its own modules say how.
+
+    - `place` creates one.
+    - `advance` does what is due for a claimed order that has not ended, and returns when to act again if its status
+    stays the same.
+    - `ask` returns the channel's reports on it. Both raise ChannelUnknown.
+    - `apply` applies a report, and `take_notice` a genuine notice: True if anything changed.
+    - `mark_paid` records an operator's confirmation that its money was received or sent, and `why_not_mark_paid`
+    returns a reason against that, or "".
+    - `rules` resolve its exceptions, in a state that `state_of` returns; `unfit` has the reasons why none fits.
+    `asks_first`: whether the channel must be asked about this exception before; then `check` does, and
+    `is_as_checked` compares the order with the one that was checked.
+    - `verdict_on` judges a report for reconciliation, and changes nothing.
+    - `is_in_progress`: an ended one is still in progress at its channel, so it is checked until that ends.
+    """
+
+    place: Callable[..., Placed]
+    advance: Callable[[Order], int | None]
+    ask: Callable[[Order], list[Report]]
+    apply: Callable[[Order, Report, str, Reason], bool]
+    take_notice: Callable[[Order, Notice], bool]
+    why_not_mark_paid: Callable[[Order], str]
+    mark_paid: Callable[..., bool]
+    rules: tuple[ResolutionRule, ...]
+    unfit: dict[str, str]
+    state_of: Callable[[Order], Any]
+    asks_first: Callable[[Order, PaymentException], bool]
+    check: Callable[[Order, str, PaymentException], None]
+    is_as_checked: Callable[[Order, Order], bool]
+    verdict_on: Callable[[Order, Report, Position], Verdict]
+    is_in_progress: Callable[[Order], bool]
+    personal_data: Callable[[Order], dict[str, Any]]
+
+
+def _confirm(order: Order, *, in_file: bool = False, **given: Any) -> bool:
+    """Confirm a deposit; no bank file has any."""
+    return claims.confirm(order, **given)
+
+
+DEPOSIT = Kind(
+    place=place_deposit.place,
+    advance=expire_deposit.advance,
+    ask=attempts.reports_of,
+    apply=settle_deposit.apply_report,
+    take_notice=settle_deposit.take_notice,
+    why_not_mark_paid=claims.why_not_confirm,
+    mark_paid=_confirm,
+    rules=resolve_deposit.RULES,
+    unfit=resolve_deposit.UNFIT,
+    state_of=lambda order: order.status,
+    asks_first=lambda order, exception: False,
+    check=lambda order, resolution, exception: None,
+    is_as_checked=lambda now, order: True,
+    verdict_on=deposit_money.verdict_on,
+    is_in_progress=lambda order: False,
+    personal_data=place_deposit.personal_data,
+)
+WITHDRAWAL = Kind(
+    place=place_withdrawal.place,
+    advance=approve.advance,
+    ask=lambda order: [send.ask(order)],
+    apply=settle_withdrawal.apply_report,
+    take_notice=settle_withdrawal.take_notice,
+    why_not_mark_paid=approve.why_not_mark_sent,
+    mark_paid=approve.mark_sent,
+    rules=resolve_withdrawal.RULES,
+    unfit=resolve_withdrawal.UNFIT,
+    state_of=withdrawal_money.state_of,
+    asks_first=send.may_be_at_channel,
+    check=resolve_withdrawal.check,
+    is_as_checked=send.is_as_checked,
+    verdict_on=withdrawal_money.verdict_on,
+    is_in_progress=withdrawal_money.is_in_progress,
+    personal_data=lambda order: {"account": place_withdrawal.payee_of(order)},
+)
+KINDS = {BUY: DEPOSIT, SELL: WITHDRAWAL}
+
+
+def of(order: Order) -> Kind:
+    """Return the order's kind."""
+    return KINDS[order.order_type]
+
+
+def take_notice(order: Order, incoming: Incoming) -> bool:
+    """Verify a notice over its raw bytes and apply its report; return True if anything changed.
+
+    Raises:
+        BadNotice: the order's channel can't have sent it, or does not confirm it.
+    """
+    notice = driver_of(order.channel).read_notice(incoming)
+    if order_no_of(notice.order_no) != order.order_no:
+        raise BadNotice("it is about another order")
+    return of(order).take_notice(order, notice)
+
+
+def advance(order: Order) -> bool:
+    """Do what is due for a claimed order; return False if its channel gave no usable response."""
+    status = order.status
+    if sandbox_guard.is_barred(order.channel):
+        order.put_off(clock.now() + LATE[-1])  # it waits for `ledger remove-sandbox`, or for demo mode
+        return True
+    try:
+        next_act = _check_ended(order) if status in (COMPLETED, CANCELLED) else of(order).advance(order)
+    except ChannelUnknown as silence:
+        lifecycle.outcome_unknown(order, str(silence), ask_again=clock.now() + pause(order.asks))
+        return False
+    if order.status == status:
+        order.put_off(next_act)  # has no effect if the act changed the order
+    return True
+
+
+def _check_ended(order: Order) -> int | None:
+    """Check whether an order that its channel could not close, or did not have, was carried out after all."""
+    if not driver_of(order.channel).checks_status:
+        return None  # a notice, an operator or the bank's file reports what happens
+    kind, now = of(order), clock.now()
+    passed = now - order.updatetime
+    try:
+        reports = kind.ask(order)
+    except ChannelUnknown as silence:
+        log.info("Order %s (%s): status check without a usable response: %s", order.order_no, order.status, silence)
+        if passed < SILENT_FOR or kind.is_in_progress(order):
+            return now + LATE[1]
+        _stop_checking(order, str(silence))
+        return None
+    for report in reports:
+        kind.apply(order, report, "channel", ASKED)
+    if kind.is_in_progress(order):
+        return now + LATE[1]
+    return next((order.updatetime + late for late in LATE if late > passed), None)
+
+
+@transaction
+def _stop_checking(order: Order, detail: str) -> None:
+    """Open an exception: status checks have ended, and the order's outcome is unknown."""
+    lifecycle.raise_silence(Order.for_update(order.id), because(Why.SILENT_AT_END, text=detail))
+
+
+def why_not_ask(order: Order) -> str:
+    """Return the reason not to check its status, or ""."""
+    driver = driver_of(order.channel)
+    if driver.checks_status:
+        return ""
+    return f"channel {order.channel_id} {'is manual and ' if driver.by_hand else ''}has no status check"
+
+
+def ask_now(order: Order, who: str = "an operator") -> list[Report]:
+    """Check an order's status at the channel, whatever its state, and apply the reports; return them.
+
+    Raises:
+        OperatorError: the channel has no status check, or gave no usable response.
+    """
+    refuse(why_not_ask(order))
+    try:
+        with channel_slot(order.channel_id):
+            reports = of(order).ask(order)
+    except ChannelUnknown as silence:
+        raise OperatorError(N_("No valid response: %(why)s"), why=str(silence)) from silence
+    for report in reports:
+        of(order).apply(order, report, "channel", because(Why.CHANNEL_ASKED_BY, who=who))
+    return reports
+
+
+def expire(order: Order) -> None:
+    """Expire an unpaid deposit now: check its status and close it at the channel first."""
+    if expire_deposit.end_now(order):
+        advance(Order.get_by_id(order.id))

@@ -1,0 +1,177 @@
+"""Findings that need an operator, most severe first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import timedelta, tzinfo
+from math import sqrt
+from time import time
+from typing import Any
+
+from models.tables.ledger import CLEARING, LedgerAccount
+from models.tables.maintenance import FAILED, OFF, paused_since
+from models.tables.notification import BalanceWarning, Destination
+from runtime import clock
+from runtime.state import current
+from services.backups import scheduled
+from services.channels import unknown_notices
+from services.console import statistics
+from services.console.statistics import Cell, Statistics, Sum, summed
+from services.ledger import scheduled_checks
+from services.operations import to_do
+from services.operations.to_do import Waiting
+from services.platform import storage_health
+from services.security import sandbox_guard
+
+URGENT, SOON = SEVERITIES = ("urgent", "soon")
+LONG = 86_400  # seconds after which a withdrawal has waited too long
+USUAL_DAYS = 30  # days, with the recent ones, whose success rate is the usual one
+LEAST_RECENT, LEAST_USUAL = 20, 50  # finished orders that make a rate meaningful
+WORSE = 0.2  # the decrease of the success rate that is a finding
+ENOUGH = 10  # finished orders from which a rate is shown
+LATE_BACKUPS = 2  # intervals after which a scheduled backup is missing
+FAILURES = 3  # failed attempts in a row after which a destination of notifications is a finding
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One finding that needs attention: `kind` is its type, `facts` are its values.
+
+    Kinds and their facts: restored (at), stuck (count, oldest, orders: some of their numbers), unknown_notices
+    (count), storage (fault), ledger_off (checks, at), ledger_failed (why), ledger_overdue (at, may be None),
+    exceptions (count, oldest, silent: their number), sandbox_money and sandbox_orders (merchants: their keys),
+    requests (count, oldest), payouts (count, oldest), claims (count, oldest, channels), dead (count, merchants,
+    since), retried (count), silent (channel, count, oldest), failing (channel, order_type, recent and usual: rates
+    from 0 to 1, since: a day), backup (at, may be None, failed: whether the last one did), low_balance (channel,
+    balance and limit in fen), unreachable (destination: its id, name, count).
+    """
+
+    severity: str
+    kind: str
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+def rate(sums: Sum, least: int = ENOUGH) -> float | None:
+    """Return the share of completed orders among finished ones; None if there are too few."""
+    return sums.completed / sums.closed if sums.closed >= least else None
+
+
+def _storage() -> Iterator[Finding]:
+    fault = storage_health.write_fault()
+    if fault is not None:
+        yield Finding(URGENT, "storage", {"fault": fault})
+
+
+def _restored() -> Iterator[Finding]:
+    if (at := paused_since()) is not None:
+        yield Finding(URGENT, "restored", {"at": at})
+    if count := unknown_notices.recent():
+        yield Finding(URGENT, "unknown_notices", {"count": count})
+
+
+def _ledger(every: int) -> Iterator[Finding]:
+    newest = scheduled_checks.last()
+    if newest is not None and newest.outcome == OFF:
+        yield Finding(URGENT, "ledger_off", {"checks": list(newest.off), "at": newest.started})
+    elif scheduled_checks.overdue(every):
+        yield Finding(SOON, "ledger_overdue", {"at": newest and newest.started})
+    for run in scheduled_checks.recent(1):
+        if run.outcome == FAILED:
+            yield Finding(
+                SOON, "ledger_failed", {"why": " ".join(line for lines in run.off.values() for line in lines)}
+            )
+
+
+def _waiting(waiting: Waiting) -> Iterator[Finding]:
+    if waiting.stuck.count:
+        yield Finding(URGENT, "stuck", {**vars(waiting.stuck), "orders": waiting.stuck_orders})
+    silent = sum(queue.count for queue in waiting.silent.values())
+    if waiting.exceptions.count > silent:
+        yield Finding(URGENT, "exceptions", {**vars(waiting.exceptions), "silent": silent})
+    if waiting.payouts.count:
+        late = (waiting.payouts.oldest or 0) < clock.now() - LONG
+        yield Finding(URGENT if late else SOON, "payouts", vars(waiting.payouts))
+    if waiting.requests.count:
+        yield Finding(SOON, "requests", vars(waiting.requests))
+    if waiting.dead:
+        about = {"count": sum(waiting.dead.values()), "merchants": list(waiting.dead), "since": waiting.dead_since}
+        yield Finding(URGENT, "dead", about)
+    if waiting.claims.count:
+        yield Finding(SOON, "claims", {**vars(waiting.claims), "channels": waiting.by_hand})
+    if waiting.retried:
+        yield Finding(SOON, "retried", {"count": waiting.retried})
+    for channel, queue in waiting.silent.items():
+        late = (queue.oldest or 0) < clock.now() - LONG
+        yield Finding(URGENT if late else SOON, "silent", {"channel": channel, **vars(queue)})
+
+
+def _failing(shown: Statistics) -> Iterator[Finding]:
+    since = shown.today - timedelta(1)
+
+    def key(cell: Cell) -> tuple[int, int]:
+        return cell.channel, cell.order_type
+
+    recent = summed(shown.within(2), key)
+    usual = summed((cell for cell in shown.within(USUAL_DAYS) if cell.day < since), key)
+    for (channel, order_type), sums in recent.items():
+        now, before = rate(sums, LEAST_RECENT), rate(usual.get((channel, order_type), Sum()), LEAST_USUAL)
+        if now is None or before is None:
+            continue
+        chance = 3 * sqrt(before * (1 - before) / sums.closed)
+        if now < before - max(WORSE, chance):
+            about = {"channel": channel, "order_type": order_type, "recent": now, "usual": before, "since": since}
+            yield Finding(SOON, "failing", about)
+
+
+def _sandbox_money() -> Iterator[Finding]:
+    blocked = [row.key for row in sandbox_guard.with_money()]
+    if blocked:
+        yield Finding(URGENT, "sandbox_money", {"merchants": blocked})
+    if keys := [row.key for row in sandbox_guard.to_clear() if row.key not in blocked]:
+        yield Finding(URGENT, "sandbox_orders", {"merchants": keys})
+
+
+def _backup() -> Iterator[Finding]:
+    chosen, failed = current().settings, scheduled.has_failed()
+    if not chosen.backup_every:
+        return
+    at = scheduled.newest(chosen)
+    is_late = at is not None and at < time() - LATE_BACKUPS * chosen.backup_every * 3600
+    if failed or is_late:
+        yield Finding(SOON if at and not is_late else URGENT, "backup", {"at": at and int(at), "failed": failed})
+
+
+def _low_balances() -> Iterator[Finding]:
+    """Compare what the channels owe, by the ledger, with the limits that operators set."""
+    clearing = (LedgerAccount.kind == CLEARING) & (LedgerAccount.owner == BalanceWarning.channel)
+    rows = BalanceWarning.select(BalanceWarning.channel, BalanceWarning.amount, LedgerAccount.balance)
+    for channel, limit, balance in rows.join(LedgerAccount, on=clearing).order_by(BalanceWarning.channel).tuples():
+        if -balance < limit:
+            yield Finding(URGENT, "low_balance", {"channel": channel, "balance": -balance, "limit": limit})
+
+
+def _unreachable() -> Iterator[Finding]:
+    for row in Destination.select().where(Destination.enabled, Destination.failures >= FAILURES):
+        yield Finding(SOON, "unreachable", {"destination": row.id, "name": row.name, "count": row.failures})
+
+
+def findings(shown: Statistics, waiting: Waiting, verify_every: int) -> list[Finding]:
+    """Return all findings, the most severe first."""
+    found = [
+        *_storage(),
+        *_restored(),
+        *_ledger(verify_every),
+        *_sandbox_money(),
+        *_waiting(waiting),
+        *_failing(shown),
+        *_backup(),
+        *_low_balances(),
+        *_unreachable(),
+    ]
+    return sorted(found, key=lambda each: SEVERITIES.index(each.severity))
+
+
+def now(zone: tzinfo) -> list[Finding]:
+    """Return all present findings, the most severe first. "Since yesterday" refers to days in this zone."""
+    return findings(statistics.of(zone), to_do.waiting_counts(), current().settings.verify_every)

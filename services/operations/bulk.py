@@ -1,0 +1,55 @@
+"""Bulk actions: an action on several orders after one confirmation, on each order once or not at all."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from models.tables.order import Order
+from services.errors import OperatorError
+from services.operations.actions import Action
+from services.statements.claims import MOST_AT_ONCE
+
+MOST = MOST_AT_ONCE  # orders of one bulk action
+LONGEST = 20  # seconds after which the remaining orders are left as they are
+
+DONE, REQUESTED, REFUSED, LEFT = "done", "requested", "refused", "left"
+
+
+@dataclass(frozen=True)
+class Row:
+    """An order of a bulk action: what would be done, or why nothing can be done."""
+
+    order: Order
+    action: Action | None = None
+    refusal: OperatorError | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The outcome of one order: DONE, REQUESTED (a second operator must approve it), REFUSED with `refusal`, or LEFT
+    because the time was over."""
+
+    order: Order
+    state: str
+    refusal: OperatorError | None = None
+
+
+def total(orders: Iterable[Order]) -> int:
+    """Return the sum of the orders' amounts, in fen."""
+    return sum(order.amount for order in orders)
+
+
+def each(orders: Iterable[Order], act: Callable[[Order], Outcome]) -> list[Outcome]:
+    """Act on the orders one by one; an interruption leaves the remaining ones as they were."""
+    until, outcomes = time.monotonic() + LONGEST, []
+    for order in orders:
+        if time.monotonic() > until:
+            outcomes.append(Outcome(order, LEFT))
+            continue
+        try:
+            outcomes.append(act(order))
+        except OperatorError as refusal:
+            outcomes.append(Outcome(order, REFUSED, refusal))
+    return outcomes

@@ -1,0 +1,101 @@
+"""Create withdrawals. Each holds its amount in the commit that creates it; no channel is called before its approval."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from models.db.keyed_mutex import exclusive
+from models.db.writer import transaction
+from models.tables.channel import Channel
+from models.tables.order import Order
+from models.tables.payout_account import PayoutAccount
+from runtime import clock
+from services.channels.calls import account_details
+from services.errors import ApiError, Code
+from services.ledger import accounts, fees, postings
+from services.merchants import cache
+from services.orders.new import MERCHANT, Placed, Source, insert, prepared
+from services.security import replay, sandbox_guard, second_operator, vault
+from services.security.replay import Call
+
+
+def place(call: Call, channel: Channel, wanted: dict[str, Any], source: Source = MERCHANT) -> Placed:
+    """Create a withdrawal and reserve its amount, fees and deposit (docs/orders.md).
+
+    Args:
+        wanted: the loaded fields; `cny_amount` in fen.
+
+    Raises:
+        ApiError: Code.INSUFFICIENT_BALANCE, Code.NO_PAYOUT_ACCOUNT, or a code of `replay`.
+    """
+    try:
+        if cache.by_id(call.merchant.id).sandbox_money:
+            raise ApiError(Code.INSUFFICIENT_BALANCE, detail=sandbox_guard.WITHHELD)
+        with exclusive(call.merchant.id):
+            return Placed(_hold(call, channel, wanted, source))
+    except ApiError as refusal:
+        if refusal.code in (Code.INSUFFICIENT_BALANCE, Code.NO_PAYOUT_ACCOUNT):
+            # The order was rolled back with its transaction; the nonce and the response for retries are stored.
+            replay.record([(call, None, refusal.code)])
+        raise
+
+
+@transaction
+def _hold(call: Call, channel: Channel, wanted: dict[str, Any], source: Source) -> Order:
+    amount = wanted["cny_amount"]
+    by_rule = amount <= channel.auto_accept_max and not second_operator.is_above(amount)
+    order = insert(
+        prepared(
+            source,
+            call,
+            channel,
+            wanted,
+            fees.quote_sell(amount, call.merchant, channel),
+            outcome=1,  # no channel is called yet, so the response is known already
+            account=_account(call, wanted).id,
+            due_at=clock.now() if by_rule else None,
+        )
+    )
+    accounts.post("hold", postings.hold(order), who=source.who, order=order)
+    return order
+
+
+def _account(call: Call, wanted: dict[str, Any]) -> PayoutAccount:
+    """Return the payout account: the card in the request (gateway_a) or the account on file.
+
+    Raises:
+        ApiError: Code.NO_PAYOUT_ACCOUNT, there is no account on file.
+    """
+    if "gatewaya_card_info" not in wanted:
+        account = PayoutAccount.of(call.merchant)
+        if account is None:
+            raise ApiError(Code.NO_PAYOUT_ACCOUNT)
+        return account
+    card = wanted["gatewaya_card_info"]
+    details = {
+        "bank": "",
+        "sub_bank": "",
+        "card_number": card["card_no"],
+        "real_name": card["card_name"],
+        "gatewaya_card_info": card,
+        "gatewaya_personal_data": wanted["gatewaya_personal_data"],
+    }
+    return PayoutAccount.create(
+        merchant=call.merchant,
+        on_file=False,
+        details=vault.encrypt(json.dumps(details, ensure_ascii=False)),
+        createtime=clock.now(),
+    )
+
+
+def payee_of(order: Order) -> dict[str, Any]:
+    """Return a withdrawal's payout account, decrypted for an operator; nested fields by their path."""
+    details = account_details(order)
+    nested = {
+        f"{outer}.{name}": value
+        for outer, inner in details.items()
+        if isinstance(inner, dict)
+        for name, value in inner.items()
+    }
+    return {name: value for name, value in details.items() if not isinstance(value, dict)} | nested

@@ -1,0 +1,184 @@
+"""Settle a withdrawal by its channel's reports: `money.py` decides what each does, and here it is done, in one
+transaction."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gateways.base import Notice, Report, State
+from models.db.base import database
+from models.db.writer import transaction
+from models.tables.order import (
+    AT_CHANNEL,
+    CANCELLED,
+    COMPLETED,
+    CONFIRMED,
+    PAID,
+    PAYOUT_CONFLICT,
+    PAYOUT_IN_PROGRESS,
+    PAYOUT_MISSING,
+    Order,
+)
+from runtime import clock
+from services.channels.calls import LATE, driver_of
+from services.errors import ApiError
+from services.ledger import accounts, postings
+from services.ledger.postings import HOLD_AGAIN, RELEASE_AGAIN, SPEND_AGAIN
+from services.orders import lifecycle
+from services.orders.lifecycle import change_exception, close_exception, exceptions_of, raise_exception, transition
+from services.orders.reasons import ASKED, Reason, Why, because, reported
+from services.orders.verdict import ADJUST, CLOSE, FAILED, NONE, PAID_OUT, Judged, Proof
+from services.withdrawals import money
+from services.withdrawals.money import WithdrawalMoney
+
+MOST_SHOWN = 5  # lines of history, each with a different message
+OPEN_ENDED = (PAYOUT_IN_PROGRESS, PAYOUT_MISSING)  # the status is checked until there is a final result
+AGAIN = {
+    HOLD_AGAIN: (postings.hold, Why.HELD_AGAIN),
+    SPEND_AGAIN: (postings.spend, Why.HOLD_SPENT),
+    RELEASE_AGAIN: (postings.release, Why.HOLD_RETURNED),
+}
+CAUSES = {
+    Proof.AS_ORDERED: Why.PAYOUT_UNEXPECTED,
+    Proof.MORE: Why.PAYOUT_UNEXPECTED,
+    Proof.LESS: Why.PAYOUT_UNEXPECTED,
+    Proof.UNKNOWN: Why.RETURNED_UNKNOWN,
+    Proof.GONE: Why.PAYOUT_RETURNED,
+    Proof.UNDER_WAY: Why.PAYOUT_IN_PROGRESS,
+    Proof.ABSENT: Why.PAYOUT_NOT_THERE,
+    Proof.MISSING: Why.PAYOUT_MISSING,
+}
+
+
+@transaction
+def apply_report(order: Order, report: Report, who: str = "channel", why: Reason = ASKED) -> bool:
+    """Apply a channel's, a bank's or an operator's report on a withdrawal.
+
+    A repeated report, or one that agrees with the ledger, changes nothing.
+
+    Args:
+        report: `amount` in fen.
+        who: channel or operator; it is in the history with `why`.
+
+    Returns: True if anything changed.
+    """
+    now = lifecycle.locked_for(order, report)
+    if now is None:
+        return False
+    order, why = now, reported(report.detail, why)
+    changed = False
+    if report.state is State.OPEN and who == "channel" and report.proven and not driver_of(order.channel).by_hand:
+        changed = note_shown(order, report.reference, report.detail)
+    if report.state is State.ABSENT:
+        report = replace(report, reference=money.shown_reference(order) or "")
+    if not report.by_operator:
+        changed |= _note_changed(order, report)
+    for judged in money.judge_each(order, report):
+        verdict = judged.verdict
+        if verdict == NONE:
+            continue
+        recorded = _record(order, judged, report, who)
+        changed |= recorded
+        if recorded and judged.position.money is WithdrawalMoney.SPENT_TWICE and verdict.exception == CLOSE:
+            continue  # the second payout is gone; the report may also be about the first one
+        if verdict.status == COMPLETED:
+            changed |= complete(order, who, why, report.reference)
+        elif verdict.status == CANCELLED:
+            changed |= cancel(order, who, why)
+        else:
+            if verdict.posting:
+                changed |= _post_again(order, verdict.posting, report, who)
+            if verdict.exception in OPEN_ENDED:
+                order.put_off(clock.now() + LATE[1])
+            elif order.status != CANCELLED:
+                order.put_off(None)
+    return changed
+
+
+def take_notice(order: Order, notice: Notice) -> bool:
+    """Apply a genuine notice about a withdrawal; return True if anything changed."""
+    return apply_report(order, notice.report, "channel", because(Why.NOTICE))
+
+
+@transaction
+def note_shown(order: Order, reference: str, detail: str) -> bool:
+    """Record that the channel has the payout; return True if this is new.
+
+    Args:
+        reference: the channel's number for it, or "".
+        detail: the channel's message about it, or "".
+    """
+    text = ", ".join(filter(None, (reference, detail))) or "-"
+    return lifecycle.note_once(order, "channel", because(Why.PAYOUT_SHOWN, text=text, reference=reference), MOST_SHOWN)
+
+
+def _note_changed(order: Order, report: Report) -> bool:
+    """Record which resolved exceptions no longer count, because the channel's report about the payout has changed."""
+    changed = [each for each in exceptions_of(order) if money.is_changed(each, report)]
+    causes = [because(Why.REPORT_CHANGED, kind=each.kind, exception=str(each.id)) for each in changed]
+    noted = [lifecycle.note_once(order, "channel", cause) for cause in causes]
+    return any(noted)
+
+
+def _record(order: Order, judged: Judged, report: Report, who: str) -> bool:
+    """Open, change or close exceptions about a withdrawal's payout; True if anything changed."""
+    _, position, proof, (_, _, what) = judged
+    every = [each for each in exceptions_of(order) if each.is_open]
+    if what == CLOSE:
+        end = PAID_OUT if proof is Proof.AS_ORDERED else FAILED
+        # No payout remains at the channel. A bank reports about each transfer on its own.
+        is_second = position.money is WithdrawalMoney.SPENT_TWICE
+        whole = proof is Proof.GONE and not is_second and not driver_of(order.channel).by_hand
+        about = [each for each in every if whole or each in position.open or each.kind in OPEN_ENDED]
+        closed = [close_exception(each, end, who) for each in about if each.kind in AT_CHANNEL]
+        return any(closed)
+    if what == PAYOUT_CONFLICT:
+        for each in [each for each in every if each.kind in OPEN_ENDED]:
+            close_exception(each, PAID_OUT, who)
+    kind = PAYOUT_CONFLICT if what == ADJUST else what
+    same = [each for each in position.open if each.kind == kind]
+    amount = 0 if report.is_unsized else report.amount if report.state is State.PAID else order.amount
+    if same:
+        return change_exception(same[0], amount, report, who)
+    if proof is Proof.AS_ORDERED and position.money in (WithdrawalMoney.SPENT, WithdrawalMoney.SPENT_TWICE):
+        cause = because(Why.PAYOUT_AGAIN)
+    elif proof is Proof.SHARED:
+        cause = lifecycle.shared_by(order, report.reference)
+    elif proof in (Proof.MORE, Proof.LESS) and order.status == CONFIRMED:
+        cause = because(Why.PAYOUT_OTHER_AMOUNT)
+    else:
+        cause = because(CAUSES[proof], status=order.status)
+    return raise_exception(order, kind, cause, amount, report.reference)
+
+
+def _post_again(order: Order, posting: str, report: Report, who: str) -> bool:
+    """Reserve, spend or release the money of a cancelled withdrawal that its channel has after all."""
+    lines, note = AGAIN[posting]
+    try:
+        with database.atomic():
+            accounts.post(accounts.numbered(order, posting), lines(order), who=who, order=order)
+    except ApiError:
+        return lifecycle.note_once(order, "service", because(Why.NOT_HELD_AGAIN))
+    if posting == SPEND_AGAIN:
+        Order.update(channel_reference=report.reference).where(Order.id == order.id).execute()
+    lifecycle.note(order, who, because(note, amount=order.merchant_actual_amount + order.deposit_amount))
+    return True
+
+
+def complete(order: Order, who: str, why: Reason, reference: str) -> bool:
+    """Complete a paid-out withdrawal: spend the reserve and return the deposit, in the caller's transaction."""
+    if not (
+        transition(order, PAID, who, why, channel_reference=reference)
+        and transition(order, COMPLETED, "service", because(Why.SETTLED))
+    ):
+        return False
+    accounts.post("spend", postings.spend(order), who=who, order=order)
+    return True
+
+
+def cancel(order: Order, who: str, why: Reason, **facts: object) -> bool:
+    """Cancel a withdrawal and return its whole reserve, in the caller's transaction. `facts` are stored with it."""
+    if not transition(order, CANCELLED, who, why, **facts):
+        return False
+    accounts.post("release", postings.release(order), who=who, order=order)
+    return True

@@ -24,7 +24,6 @@ COMMANDS = {
     "vault": "cli.vault:vault",
     "privacy": "cli.privacy:privacy_commands",
     "reconcile": "cli.reconcile:reconcile",
-    "scenario": "cli.scenario:scenario",
     "sign": "cli.sign:sign",
     "seed": "cli.database:seed",
     "demo-curl": "cli.database:demo_curl",

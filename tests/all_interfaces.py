@@ -111,7 +111,7 @@ def use_the_simulator(api, http):
     event = json.dumps({"type": "order.completed", "data": {"order_no": order_no}}).encode()
     assert http("POST", "/sandbox/inbox", event).status == 200
     number = http("GET", "/sandbox/inbox.json").data["list"][0]["number"]
-    for path in ("", "/clock", f"/orders/{order_no}", "/balances", f"/inbox/{number}", "/return", "/scenario"):
+    for path in ("", "/clock", f"/orders/{order_no}", "/balances", f"/inbox/{number}", "/return"):
         assert http("GET", f"/sandbox{path}").status == 200
     for path, form in (
         ("accept", f"order_no={order_no}"),
@@ -120,7 +120,6 @@ def use_the_simulator(api, http):
         ("clock", "seconds=0"),
         ("inbox/answers", "answer=200"),
         ("inbox/clear", ""),
-        ("scenario/new", ""),
     ):
         assert http("POST", f"/sandbox/{path}", form.encode(), FORM).code == 1, path
     assert http("POST", "/sandbox/inbox/again", b"webhook_id=none", FORM).code == 42200

@@ -69,8 +69,6 @@ DEMO = """
 /sandbox/orders/<order_no> GET
 /sandbox/pay POST
 /sandbox/return GET
-/sandbox/scenario GET
-/sandbox/scenario/new POST
 /sandbox/sign GET POST
 """
 LISTS = (

@@ -1,4 +1,4 @@
-"""Pages and endpoints below /sandbox, in demo mode only: simulator, clock, recording, inbox, shop, signature help."""
+"""Pages and endpoints below /sandbox, in demo mode only: simulator, clock, inbox, shop, signature help."""
 
 from flask import Flask, Response, request
 
@@ -6,7 +6,7 @@ from blueprints.api.auth import EXPLAINS_SIGNATURES
 from blueprints.api.envelope import refuse
 from blueprints.epay.requests import EXPLAINS_EPAY
 from blueprints.openapi.guide_pages import TOUR
-from blueprints.sandbox import inbox, recording, returned, simulator
+from blueprints.sandbox import inbox, returned, simulator
 from blueprints.sandbox.access import sandbox
 from blueprints.sandbox.signature_help import explain_refused, explain_refused_epay
 from runtime.state import current
@@ -14,7 +14,7 @@ from schemas.messages import Message
 from services.errors import N_, ApiError, Code
 from services.sandbox import demo
 
-__all__ = ["inbox", "mount", "recording", "returned", "simulator"]
+__all__ = ["inbox", "mount", "returned", "simulator"]
 
 
 def _refuse(refusal: ApiError) -> Response:
@@ -37,4 +37,3 @@ def mount(app: Flask) -> None:
     app.extensions[EXPLAINS_EPAY] = explain_refused_epay
     app.extensions[TOUR] = lambda: demo.tour(current().settings.public_url, current().settings.api_prefix)
     app.register_error_handler(ApiError, _refuse)
-    recording.listen(app)

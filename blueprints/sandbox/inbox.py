@@ -17,7 +17,7 @@ from runtime.state import current
 from schemas.sandbox.forms import ANSWERS, CallbackForm, FailureForm
 from services.callbacks import manual_redelivery
 from services.errors import N_, ApiError, Code
-from services.sandbox import recording, simulator
+from services.sandbox import simulator
 from services.sandbox.inbox import LONG_HEAD, SLOW, Behaviour, inbox
 from services.sandbox.seeding import INBOX
 
@@ -114,8 +114,6 @@ def answers() -> Any:
     """Choose the response to the next callbacks: `answer`, `times`, `seconds`."""
     behaviour = Behaviour(**form_of(FailureForm()))
     inbox().behave(behaviour)
-    chosen = {name: value for name, value in vars(behaviour).items() if value is not None}
-    recording.note({"do": "inbox", **chosen})
     return done(vars(behaviour), "sandbox.show_inbox")
 
 

@@ -18,10 +18,11 @@ from schemas.sandbox.forms import OPEN, ChannelForm, ClockForm, MerchantForm, Or
 from schemas.views import STATUS_TEXTS, hundredths
 from services.channels import channel_setup
 from services.channels.calls import driver_of
+from services.console.timeline import order_timeline
 from services.errors import N_, ApiError, Code, OperatorError
 from services.ledger import accounts
 from services.merchants import merchant_setup
-from services.sandbox import adjustable_clock, recording, simulator
+from services.sandbox import adjustable_clock, simulator
 from services.sandbox.inbox import inbox
 from services.sandbox.seeding import INBOX
 from services.withdrawals import approve
@@ -67,7 +68,6 @@ def _page(wrong: str = "") -> str:
         wrong=wrong,
         channels=[(channel, channel_setup.config_of(channel)) for channel in simulator.channels()],
         failing=gettext(LABELS[now.answer]) if now.answer != "200" else "",
-        recorded=recording.count(),
         statuses=STATUS_TEXTS,
     )
 
@@ -129,10 +129,8 @@ def pay() -> Any:
     order, driver = _own(form["order_no"])
     if seconds:
         simulator.plan(order, outcome, seconds)
-        recording.note({"do": "pay", "outcome": outcome, "after": seconds}, order.order_no)
     else:
         simulator.play(order, driver, outcome)
-        recording.note({"do": "pay", "outcome": outcome}, order.order_no)
     said = {"order_no": order.order_no, "outcome": outcome, "status": Order.get_by_id(order.id).status}
     if request.form.get("from") == "simulator":
         return done(said)
@@ -144,7 +142,6 @@ def accept() -> Any:
     """Approve a sandbox withdrawal, as an operator would."""
     order, _ = _own(form_of(OrderForm())["order_no"])
     approve.approve(order)
-    recording.note({"do": "accept"}, order.order_no)
     return done({"order_no": order.order_no, "status": Order.get_by_id(order.id).status})
 
 
@@ -157,7 +154,6 @@ def set_channel() -> Any:
         raise ApiError(Code.CHANNEL_NOT_FOUND)
     wanted: dict[str, Any] = {name: form[name] for name in ("open", "payout") if name in form}
     channel_setup.set_channel(channel, wanted)
-    recording.note({"do": "channel", "channel": channel.id, **wanted})
     return done({"channel": channel.id, **wanted})
 
 
@@ -181,8 +177,13 @@ def set_merchant() -> Any:
 
 @sandbox.get("/orders/<order_no>")
 def order_story(order_no: str) -> Response:
-    """Return an order's status, open exceptions and callback results, for tests."""
-    return ok(recording.seen_of(_order(order_no)))
+    """Return an order's status, the kinds of its open exceptions, and its callbacks by type, for tests."""
+    whole = order_timeline(_order(order_no))
+    callbacks = {
+        each.type: {"id": each.webhook_id, "state": each.state, "attempts": each.attempts} for each in whole.callbacks
+    }
+    open_kinds = sorted(each.kind for each in whole.exceptions if each.resolution is None)
+    return ok({"order_no": order_no, "status": whole.order.status, "exceptions": open_kinds, "callbacks": callbacks})
 
 
 @sandbox.get("/balances")

@@ -1,1 +1,1 @@
-"""The sandbox's forms and scenario files."""
+"""The sandbox's forms."""

@@ -93,7 +93,7 @@ Tillbook, demo mode: no real money is moved.
   Tour       {url}/                (begin here: an order from start to finish)
   API        {url}{api_prefix}/merchant/...
   Console    {url}/console         (sign in as {name} with {password})
-  Simulator  {url}/sandbox         (outcomes, clock, failures, scenarios)
+  Simulator  {url}/sandbox         (outcomes, clock, failures)
   Inbox      {url}/sandbox/inbox   (receives the demo merchant's callbacks)
   Signing    {url}/sandbox/sign    (explains a wrong signature line by line)
   Regions    {url}/addons/paychannel/channel.gatewaya/provinceList

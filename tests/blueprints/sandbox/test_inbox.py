@@ -134,7 +134,7 @@ def test_an_unknown_response_is_refused(http, fields, wrong):
     assert (refused.code, list(refused.data)) == (42200, [wrong])
 
 
-@pytest.mark.parametrize("path", ["inbox/answers", "inbox/clear", "clock", "accept", "channel", "pay", "scenario/new"])
+@pytest.mark.parametrize("path", ["inbox/answers", "inbox/clear", "clock", "accept", "channel", "pay"])
 @pytest.mark.parametrize(
     "headers",
     [
@@ -172,8 +172,6 @@ def test_the_pages_own_forms_and_scripts_work(http, headers):
         ("POST", "/merchant"),
         ("GET", "/orders/1"),
         ("GET", "/balances"),
-        ("GET", "/scenario"),
-        ("POST", "/scenario/new"),
     ],
 )
 def test_actions_beyond_one_order_exist_only_in_the_demo(http, method, path):

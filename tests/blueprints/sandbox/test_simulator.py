@@ -131,3 +131,17 @@ def test_a_request_with_a_very_long_number_still_gets_a_response(api):
     number = "9" * 5_000
     text = signed_text("createOrder", f'"order_type": 1, "cny_amount": {number}')
     assert api.post("createOrder", text).code == 42200
+
+
+def test_a_script_reads_an_orders_state_and_the_balances(api, http):
+    late = api.buy("7.00").data["order_no"]
+    paid = completed(api)
+    http("POST", "/sandbox/pay", f"order_no={late}&outcome=late".encode(), FORM)
+    seen = http("GET", f"/sandbox/orders/{late}").data
+    callback = seen["callbacks"].pop("order.cancelled")
+    assert seen == {"order_no": late, "status": "cancelled", "exceptions": ["late_payment"], "callbacks": {}}
+    assert (callback["state"], callback["attempts"]) == ("pending", 0)
+    assert list(http("GET", f"/sandbox/orders/{paid}").data["callbacks"]) == ["order.completed"]
+    balances = http("GET", "/sandbox/balances").data
+    assert {"demo", "other"} <= set(balances)
+    assert set(balances["demo"]) == {"available", "held"}

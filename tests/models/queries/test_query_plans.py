@@ -43,7 +43,6 @@ READS_EVERYTHING = {
 }
 # They run no query, or only one for a merchant by its key.
 NO_QUERY = {("merchant", "test-callback"), ("serve",), ("demo-curl",), ("run",), ("shell",), ("routes",)}
-NO_QUERY |= {("scenario", "run"), ("scenario", "record")}  # they call a demo's HTTP interface
 
 
 @pytest.fixture

@@ -18,7 +18,6 @@ from schemas.views import hundredths
 from services.channels import channel_setup
 from services.errors import OperatorError
 from services.merchants import links, merchant_setup
-from services.security import sandbox_guard
 
 channel = Commands("channel", help="Payment channels: add, change, test, link to merchants.")
 
@@ -188,6 +187,4 @@ def _tell(views: list[dict[str, Any]]) -> None:
 @json_option
 def every(as_json: bool) -> None:
     """List the channels. --json adds their rates. The drivers' config is never shown."""
-    if warning := sandbox_guard.warning():
-        click.echo(f"warning: {warning}", err=True)
     show([_view(row) for row in Channel.select().order_by(Channel.id)], as_json, _tell)

@@ -101,7 +101,7 @@ def adjust(key: str, amount: int, reason: str, channel_id: int | None, again: bo
 
     The same amount with the same reason is refused for 10 minutes, so that a repeated command does not count twice.
     """
-    through: Any = channel_setup.find_channel(channel_id) if channel_id is not None else None
+    through: Any = channel_setup.find_usable(channel_id) if channel_id is not None else None
     books.adjust(merchant_setup.find_merchant(key), amount, reason, channel=through, once=not again)
     click.echo(f"available balance of {key}: {hundredths(books.balances()[key]['available'])}")
 

@@ -20,11 +20,20 @@ from services.operations import resolve as resolution
 from services.orders import lifecycle
 from services.orders.reasons import reason_of
 from services.orders.resolution import Case
+from services.sandbox import removal
 from services.security import second_operator
 from services.withdrawals import approve as payouts
 
+
+def _refuse_sandbox_money() -> None:
+    """Refuse every command that could move money that sandbox channels left; rejecting returns some of it."""
+    if click.get_current_context().invoked_subcommand not in ("list", "show", "unknown", "reject"):
+        removal.refuse_leftovers()
+
+
 order = Commands(
     "order",
+    callback=_refuse_sandbox_money,
     help="Orders: find, confirm, approve, resolve exceptions.",
     aliases={"accept": "approve", "ask": "check", "settle": "resolve"},
 )

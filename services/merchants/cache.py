@@ -17,7 +17,6 @@ from models.tables.merchant import Merchant, PaymentPage
 from models.tables.setup_version import current_version
 from net.ip_addresses import Network, network_of
 from runtime.state import Part
-from services.security import sandbox_guard
 
 FRESH = 0.02  # seconds between checks of the database for changes
 _OF_PAGE = [column for column in PaymentPage._meta.sorted_fields if column is not PaymentPage.logo]
@@ -27,14 +26,13 @@ _OF_PAGE = [column for column in PaymentPage._meta.sorted_fields if column is no
 class Known:
     """A merchant with the data that every request needs. The rows are shared and must not be changed.
 
-    `sandbox_money`: outside demo mode, a sandbox channel credited money that was not reversed. `epay`: its account at
-    the epay gateway, enabled or not. `page`: its settings of the payment page, without the image of the logo.
+    `epay`: its account at the epay gateway, enabled or not. `page`: its settings of the payment page, without the
+    image of the logo.
     """
 
     merchant: Merchant
     networks: list[Network]
     channels: dict[int, Channel] = field(repr=False)
-    sandbox_money: bool
     epay: EpayAccount | None
     page: PaymentPage
 
@@ -78,12 +76,11 @@ def _read(condition: Any) -> Known | None:
     if merchant is None:
         return None
     networks = [network_of(text) for text in merchant.allowed_addresses.split(",") if text]
-    own = Channel.linked_to(merchant).where(Channel.enabled)
-    channels = {row.id: row for row in own if not sandbox_guard.is_barred(row)}
+    channels = {row.id: row for row in Channel.linked_to(merchant).where(Channel.enabled)}
     epay = EpayAccount.get_or_none(EpayAccount.merchant == merchant)
     page = PaymentPage.select(*_OF_PAGE).where(PaymentPage.merchant == merchant).first()
     page = page or PaymentPage(merchant=merchant)
-    return Known(merchant, networks, channels, sandbox_guard.has_money(merchant.id), epay, page)
+    return Known(merchant, networks, channels, epay, page)
 
 
 def _find(name: Any, condition: Callable[[], Any]) -> Known | None:

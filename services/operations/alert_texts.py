@@ -85,15 +85,6 @@ SENTENCES: dict[str, Callable[[Facts, Facts, Language], str]] = {
         "%(count)s verified notices refer to unknown orders. Run `orders order unknown` to list them.",
         **said,
     ),
-    "sandbox_money": lambda facts, said, words: words.gettext(
-        "%(keys)s: withdrawals are blocked because the balance includes sandbox money. "
-        "Run `orders ledger remove-sandbox` to reverse it.",
-        keys=", ".join(facts["merchants"]),
-    ),
-    "sandbox_orders": lambda facts, said, words: words.gettext(
-        "%(keys)s: sandbox orders are open. Run `orders ledger remove-sandbox` to cancel them.",
-        keys=", ".join(facts["merchants"]),
-    ),
     "stuck": lambda facts, said, words: words.gettext(
         "Open orders without a next step: %(count)s (%(orders)s). Check them, and report this error.",
         orders=", ".join(facts["orders"]),

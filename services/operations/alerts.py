@@ -22,7 +22,6 @@ from services.ledger import scheduled_checks
 from services.operations import to_do
 from services.operations.to_do import Waiting
 from services.platform import storage_health
-from services.security import sandbox_guard
 
 URGENT, SOON = SEVERITIES = ("urgent", "soon")
 LONG = 86_400  # seconds after which a withdrawal has waited too long
@@ -38,13 +37,12 @@ FAILURES = 3  # failed attempts in a row after which a destination of notificati
 class Finding:
     """One finding that needs attention: `kind` is its type, `facts` are its values.
 
-    Kinds and their facts: restored (at), stuck (count, oldest, orders: some of their numbers), unknown_notices
-    (count), storage (fault), ledger_off (checks, at), ledger_failed (why), ledger_overdue (at, may be None),
-    exceptions (count, oldest, silent: their number), sandbox_money and sandbox_orders (merchants: their keys),
-    requests (count, oldest), payouts (count, oldest), claims (count, oldest, channels), dead (count, merchants,
-    since), retried (count), silent (channel, count, oldest), failing (channel, order_type, recent and usual: rates
-    from 0 to 1, since: a day), backup (at, may be None, failed: whether the last one did), low_balance (channel,
-    balance and limit in fen), unreachable (destination: its id, name, count).
+    Kinds and their facts: restored (at), stuck (count, oldest, orders: some of their numbers), unknown_notices (count),
+    storage (fault), ledger_off (checks, at), ledger_failed (why), ledger_overdue (at, may be None), exceptions (count,
+    oldest, silent: their number), requests (count, oldest), payouts (count, oldest), claims (count, oldest, channels),
+    dead (count, merchants, since), retried (count), silent (channel, count, oldest), failing (channel, order_type,
+    recent and usual: rates from 0 to 1, since: a day), backup (at, may be None, failed: whether the last one did),
+    low_balance (channel, balance and limit in fen), unreachable (destination: its id, name, count).
     """
 
     severity: str
@@ -124,14 +122,6 @@ def _failing(shown: Statistics) -> Iterator[Finding]:
             yield Finding(SOON, "failing", about)
 
 
-def _sandbox_money() -> Iterator[Finding]:
-    blocked = [row.key for row in sandbox_guard.with_money()]
-    if blocked:
-        yield Finding(URGENT, "sandbox_money", {"merchants": blocked})
-    if keys := [row.key for row in sandbox_guard.to_clear() if row.key not in blocked]:
-        yield Finding(URGENT, "sandbox_orders", {"merchants": keys})
-
-
 def _backup() -> Iterator[Finding]:
     chosen, failed = current().settings, scheduled.has_failed()
     if not chosen.backup_every:
@@ -162,7 +152,6 @@ def findings(shown: Statistics, waiting: Waiting, verify_every: int) -> list[Fin
         *_storage(),
         *_restored(),
         *_ledger(verify_every),
-        *_sandbox_money(),
         *_waiting(waiting),
         *_failing(shown),
         *_backup(),

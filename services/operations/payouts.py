@@ -15,7 +15,7 @@ from services.errors import N_, OperatorError
 from services.operations import bulk, perform
 from services.operations.actions import Act, Effect, Given, possible
 from services.operations.bulk import DONE, REQUESTED, Outcome
-from services.security import audit, sandbox_guard, second_operator
+from services.security import audit, second_operator
 from services.security.audit import Actor
 from services.withdrawals import approve as withdrawals
 
@@ -71,8 +71,6 @@ def _row(kind: str, order: Order, who: str) -> Row:
 def _why_not(kind: str, order: Order) -> OperatorError:
     if text := _WHY_NOT[kind](order):
         return OperatorError(text)
-    if kind != REJECT and sandbox_guard.withholds(order):
-        return OperatorError(sandbox_guard.NOT_REAL, key=order.merchant.key)
     status = STATUS_TEXTS[order.order_type, order.status]
     return OperatorError(N_("Not possible in the current order status: %(status)s."), status=status)
 

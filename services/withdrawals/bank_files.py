@@ -16,7 +16,7 @@ from runtime.clock import CHINA
 from schemas.views import hundredths
 from services.channels.calls import driver_of
 from services.errors import N_, OperatorError
-from services.security import audit, sandbox_guard, second_operator
+from services.security import audit, second_operator
 from services.security.audit import Actor
 from services.withdrawals.bank_templates import GBK, TEMPLATES, FileLine, Sums
 from services.withdrawals.place import payee_of
@@ -55,8 +55,6 @@ def _why_not_send(order: Order) -> OperatorError | None:
         return OperatorError(N_("It was reported as paid out and awaits a second operator."))
     if PaymentException.select().where(PaymentException.order == order, PaymentException.resolution.is_null()).exists():
         return OperatorError(N_("It has an open exception. Resolve it first: the payout may have been sent."))
-    if sandbox_guard.withholds(order):
-        return OperatorError(sandbox_guard.NOT_REAL, key=order.merchant.key)
     return None
 
 

@@ -14,9 +14,8 @@ from runtime import clock
 from services.channels.calls import account_details
 from services.errors import ApiError, Code
 from services.ledger import accounts, fees, postings
-from services.merchants import cache
 from services.orders.new import MERCHANT, Placed, Source, insert, prepared
-from services.security import replay, sandbox_guard, second_operator, vault
+from services.security import replay, second_operator, vault
 from services.security.replay import Call
 
 
@@ -30,8 +29,6 @@ def place(call: Call, channel: Channel, wanted: dict[str, Any], source: Source =
         ApiError: Code.INSUFFICIENT_BALANCE, Code.NO_PAYOUT_ACCOUNT, or a code of `replay`.
     """
     try:
-        if cache.by_id(call.merchant.id).sandbox_money:
-            raise ApiError(Code.INSUFFICIENT_BALANCE, detail=sandbox_guard.WITHHELD)
         with exclusive(call.merchant.id):
             return Placed(_hold(call, channel, wanted, source))
     except ApiError as refusal:

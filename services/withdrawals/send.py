@@ -19,7 +19,6 @@ from runtime import clock
 from services.channels.bulkhead import channel_slot
 from services.channels.calls import LEASE, call_driver, driver_of, pause, payout_of
 from services.errors import N_, OperatorError
-from services.merchants import cache
 from services.orders.reasons import ASKED, Reason, Why, because
 from services.security import masking
 from services.withdrawals import money, settle
@@ -75,7 +74,7 @@ def hand_over(order: Order) -> tuple[Report, Reason]:
     if is_known or report.state is not State.ABSENT:
         # A payout that the channel had before is not sent again: an operator checks it there.
         return report, ASKED
-    if paused or cache.by_id(order.merchant_id).sandbox_money:
+    if paused:
         return Report(State.OPEN, proven=False), ASKED
     if not _extends_claim(order, driver.shows_payouts_after):
         # It is left alone, its last payout request may still be in progress, or another worker has it.

@@ -38,7 +38,7 @@ from services.channels.calls import driver_of
 from services.console import setup_lists
 from services.errors import N_, OperatorError
 from services.merchants import edit_conflicts, links, merchant_setup
-from services.security import audit, sandbox_guard
+from services.security import audit
 
 CHANNEL = f"/<int(max={LARGEST_ID}):channel_id>"
 PICTURE = f"{CHANNEL}/picture/<any({', '.join(PAY_METHODS)}):method>"
@@ -156,7 +156,7 @@ def _drivers() -> list[dict[str, str]]:
     return [
         {"name": name, "title": translate(driver.title) or name, "about": translate(driver.about)}
         for name, driver in registry.DRIVERS.items()
-        if name in channel_setup.drivers()
+        if name in registry.usable()
     ]
 
 
@@ -172,7 +172,7 @@ def new() -> Any:
     """Show the choice of driver; with `?driver=`, show the form for a new channel or add the channel."""
     access.must_act()
     driver = request.args.get("driver", "")
-    if driver not in channel_setup.drivers():
+    if driver not in registry.usable():
         return render_template("console/channels/driver.html", drivers=_drivers())
     form = driver_form.form_class(NewChannelForm, driver, {})(driver)
     if not form.is_submitted():
@@ -224,7 +224,7 @@ def show(channel_id: int) -> Any:
         channel=row,
         rows=driver_form.rows(form, row.driver, present),
         title=labels.name_of(labels.DRIVERS, row.driver),
-        warning=gettext(ONLY_IN_DEMO) if sandbox_guard.is_barred(row) else "",
+        warning="" if row.driver in registry.usable() else gettext(ONLY_IN_DEMO),
         category=labels.name_of(labels.CATEGORIES, row.category),
         category_effect=CATEGORY_EFFECTS[row.category],
         not_checked="" if driver_of(row).checks_status else gettext(NO_STATUS_CHECKS),

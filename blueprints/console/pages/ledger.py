@@ -175,7 +175,7 @@ def adjust(key: str) -> Any:
 
 
 def _adjusted(row: Merchant, form: AdjustForm) -> Any:
-    through = channel_setup.find_channel(int(form.channel.data)) if form.channel.data else None
+    through = channel_setup.find_usable(int(form.channel.data)) if form.channel.data else None
     fen, reason, actor = form.amount.value, form.reason.data.strip(), access.actor()
     audit.act(
         actor,

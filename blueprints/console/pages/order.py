@@ -22,7 +22,7 @@ from services.errors import OperatorError
 from services.operations import actions, perform
 from services.operations.actions import Act, Action, Effect, Given
 from services.orders.verdict import COMPLETE
-from services.security import masking, sandbox_guard, second_operator
+from services.security import masking, second_operator
 
 pages = pages_of_one("order", "orders")
 
@@ -158,7 +158,7 @@ def _page(order: Order, sensitive: dict[str, str], revealed: bool = False) -> st
         **{"order": order, "timeline": timeline.order_timeline(order)},
         **{"sensitive": sensitive, "revealed": revealed, "account": timeline.account_ending(order)},
         **{"actions": possible, "decisions": _decisions(possible)},
-        **{"payout_request": request_of, "withheld": sandbox_guard.withholds(order)},
+        **{"payout_request": request_of},
         **{"next_action": following, "folded": folded, "payment_link": _payment_link(order)},
         **{"epay": _epay(order)},
         **{"by_hand": driver.by_hand, "checks_status": driver.checks_status},

@@ -1,35 +1,32 @@
-"""Sandbox channels in a database that is served outside demo mode."""
+"""Sandbox channels in a database that is not a demo's: their money is removed before any other money moves."""
 
 import json
-from datetime import UTC
 from types import SimpleNamespace
 
 import pytest
 
 from app import create_app
-from gateways.sandbox.simulator import books
 from models.tables.channel import Channel
 from models.tables.ledger import Posting
+from models.tables.merchant import Merchant
+from models.tables.order import Order
 from services.ledger import accounts
 from services.merchants import cache
-from services.operations import alerts
-from services.security import operators, sandbox_guard
+from services.sandbox import removal
 from tests import applications, databases
-from tests.blueprints.console.acting import Forms
 from tests.support import Api, Service, through_flask
-from tests.trial_service import Trial
 
-CLAIM = b"order_no=%s&outcome=success"
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+LEFTOVERS = "the database has money or open orders of sandbox channels (merchants: {}), which work in demo mode only"
 
 
 @pytest.fixture
 def earnest(app, instance):
-    """`earnest()`: the same database, served outside demo mode from now on: `api`, `http`, `run`."""
+    """`earnest()`: the same database, from now on without demo mode and the demo's merchants: `api`, `http`, `run`."""
 
     def begin(**more):
         application = applications.with_settings(databases.settings_of(instance, demo=False, **more))
-        sandbox_guard.disable()
+        Merchant.update(demo=False).execute()
         http = through_flask(application.test_client())
         runner = application.test_cli_runner()
 
@@ -38,7 +35,7 @@ def earnest(app, instance):
             assert (result.exit_code != 0) is fails, f"{result.output}\n{result.exception!r}"
             return result
 
-        return SimpleNamespace(api=Api(http), http=http, run=run, browser=application.test_client)
+        return SimpleNamespace(api=Api(http), http=http, run=run)
 
     return begin
 
@@ -60,131 +57,154 @@ def paid(api, real):
     return order_no
 
 
-def test_its_channels_are_disabled_at_start_and_named_in_the_log(earnest, paid, caplog):
+def in_balance(api, flask, later):
+    api.play(api.buy("500.00", channel=2).data["order_no"], "success")
+
+
+def all_fee(api, flask, later):
+    flask("merchant", "set", "demo", "--buy-rate", "100")
+    in_balance(api, flask, later)
+
+
+def settled_later(api, flask, later):
+    flask("channel", "set", "2", "--settlement-days", "1")
+    in_balance(api, flask, later)
+
+
+def open_deposit(api, flask, later):
+    assert api.buy("500.00", channel=2).code == 1
+
+
+def open_withdrawal(api, flask, later):
+    assert api.sell("20.00", channel=2).code == 1
+
+
+def approved_withdrawal(api, flask, later):
+    flask("order", "approve", api.sell("20.00", channel=2).data["order_no"])
+
+
+def paid_withdrawal(api, flask, later):
+    approved_withdrawal(api, flask, later)
+    later(10, 3)
+    assert [each.status for each in Order.select()] == ["completed"]
+
+
+def late_payment(api, flask, later):
+    """An exception of a cancelled order, with which an operator could credit its money."""
+    order_no = api.buy("500.00", channel=2).data["order_no"]
+    api.play(order_no, "late")
+    assert api.status(order_no) == "cancelled"
+
+
+def adjusted(api, flask, later):
+    flask("ledger", "adjust", "demo", "5.00", "--reason", "a present", "--channel", "2")
+
+
+LEFT = (
+    *(in_balance, all_fee, settled_later, open_deposit, open_withdrawal, approved_withdrawal, paid_withdrawal),
+    *(late_payment, adjusted),
+)
+
+
+@pytest.fixture
+def demo_balance_elsewhere(app):
+    """The demo's opening balance did not come through a sandbox channel."""
+    Channel.update(driver="manual").where(Channel.id == 1).execute()
+    cache.forget()
+
+
+@pytest.mark.usefixtures("demo_balance_elsewhere")
+@pytest.mark.parametrize("left", LEFT, ids=lambda left: left.__name__)
+def test_the_service_refuses_all_that_a_sandbox_channel_left_until_it_is_removed(earnest, api, flask, later, left):
+    left(api, flask, later)
     production = earnest()
+    said = production.run("serve", fails=True).output
+    assert LEFTOVERS.format("demo") in said
+    assert "`orders ledger remove-sandbox`" in said
+    production.run("ledger", "remove-sandbox", "--apply")
+    removal.refuse_leftovers()
+    production.run("ledger", "verify")
+
+
+@pytest.mark.usefixtures("demo_balance_elsewhere")
+def test_orders_that_failed_in_the_sandbox_left_nothing(earnest, api, flask):
+    for outcome in ("fail", "success"):
+        order_no = api.sell("20.00", channel=2).data["order_no"]
+        api.play(order_no, outcome)
+        flask("order", "reject", order_no, "--reason", "no")
+    earnest()
+    removal.refuse_leftovers()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("approve",),
+        ("accept",),
+        ("check",),
+        ("paid", "--reference", "R-1"),
+        ("returned",),
+        ("not-received",),
+        ("resolve", "--complete"),
+    ],
+    ids=lambda command: command[0],
+)
+def test_no_command_moves_money_of_an_order_until_then(earnest, paid, api, kept, command):
+    order_no = api.sell("10.00", channel=3).data["order_no"]
+    production = earnest()
+    before = kept()
+    said = production.run("order", command[0], order_no, *command[1:], fails=True).output
+    assert LEFTOVERS.format("demo") in said
+    assert kept() == before
+
+
+def test_withdrawals_can_be_found_and_rejected_first_and_approved_afterwards(earnest, paid, api, balances):
+    spent, kept = (api.sell("10.00", channel=3).data["order_no"] for _ in range(2))
+    production = earnest()
+    assert spent in production.run("order", "list").output
+    assert spent in production.run("order", "show", spent).output
+    production.run("order", "reject", spent, "--reason", "paid by test money")
+    production.run("ledger", "remove-sandbox", "demo", "--apply")
+    production.run("order", "approve", kept)
+    production.run("order", "paid", kept, "--reference", "R-1")
+    assert (production.api.status(kept), balances()) == ("completed", (REAL - 1_003, 0))
+
+
+def test_a_channel_is_disabled_and_its_orders_are_left_alone(earnest, api, flask, later, caplog):
+    order_no = api.sell("20.00", channel=2).data["order_no"]
+    flask("order", "approve", order_no)
+    flask("order", "reject", order_no, "--reason", "no")  # its status would be checked until the next day
+    production = earnest()
+    removal.disable()
     (line,) = [record.message for record in caplog.records if "demo mode only" in record.message]
     assert "1 (Sandbox A), 2 (Sandbox B), 4 (Sandbox D)" in line
-    assert "Withdrawals of demo are refused until you run `orders ledger remove-sandbox`" in line
     rows = {row["id"]: row["enabled"] for row in json.loads(production.run("channel", "list", "--json").stdout)}
     assert rows == {1: False, 2: False, 3: True, 4: False}
+    assert production.api.buy("500.00", channel=2).code == 40403
+    later(2 * 86_400, 3)
+    shown = json.loads(production.run("order", "show", order_no, "--json").stdout)
+    assert (shown["status"], shown["exceptions"], shown["due_at"]) == ("cancelled", [], None)
 
 
-def test_no_caller_can_create_pay_or_simulate_orders_there(earnest, api, due):
+def test_no_balance_is_adjusted_through_a_channel(earnest):
+    adjust = ("ledger", "adjust", "demo", "5", "--reason", "x", "--channel", "2")
+    assert "demo mode only" in earnest().run(*adjust, fails=True).output
+
+
+def test_a_channel_that_someone_enables_in_the_database_moves_nothing(earnest, api, flask, balances):
+    """Outside demo mode its driver opens, pays out and accepts nothing."""
     waiting = api.buy("500.00", channel=2).data["order_no"]
     production = earnest()
-    Channel.update(enabled=True).where(Channel.id == 2).execute()  # by someone with database access
-    assert production.api.buy("500.00", channel=2).code == 40403
-    for path in ("/sandbox", "/sandbox/pay", "/sandbox/inbox", "/sandbox/sign"):
-        assert production.http("POST", path, CLAIM % waiting.encode(), FORM).code == 40404
-    assert production.http("GET", "/sandbox/inbox").code == 40404
-    page = f"/addons/paychannel/pay/index?order_no={waiting}"
-    assert production.http("GET", page).status == 404
-    body = b"order_no=" + waiting.encode()
-    assert production.http("POST", "/addons/paychannel/pay/paid", body, FORM).code == 40401
-    assert production.http("POST", f"/addons/paychannel/notify/{waiting}", b"{}").code == 40401
-    due()
-    assert production.api.status(waiting) == "pending"
-
-
-def test_open_payouts_there_are_not_run(earnest, api, flask, due):
-    order_no = api.sell("20.00", channel=2).data["order_no"]
-    flask("order", "accept", order_no)
-    production = earnest()
-    due()
-    due()
-    assert production.api.status(order_no) == "confirmed"
-
-
-def test_a_deposit_there_that_matures_later_credits_nothing(earnest, api, flask, later, balances, due):
-    flask("channel", "set", "2", "--settlement-days", "1")
-    order_no = api.buy("500.00", channel=2).data["order_no"]
-    api.play(order_no, "success")
-    assert api.status(order_no) == "confirmed"
-    before, production = balances(), earnest()
-    for command in ("ask", "paid"):
-        production.run("order", command, order_no, fails=True)
-    later(2 * 86_400, 2)
-    assert (production.api.status(order_no), balances()) == ("confirmed", before)
-
-
-def test_a_merchant_with_its_money_cannot_withdraw_until_it_is_removed(earnest, paid):
-    production = earnest()
-    answer = production.api.sell("10.00", channel=3)
-    assert answer.code == 40901
-    assert "test money from a sandbox channel" in answer.text
-    production.run("ledger", "remove-sandbox", "demo", "--apply")
-    assert production.api.sell("10.00", channel=3).code == 1
-
-
-def test_a_waiting_withdrawal_is_not_approved_either(earnest, paid, api):
-    order_no = api.sell("10.00", channel=3).data["order_no"]
-    production = earnest()
-    said = production.run("order", "accept", order_no, fails=True).output
-    assert "orders ledger remove-sandbox demo" in said
-
-
-def test_one_that_was_approved_before_is_not_sent_until_then(earnest, paid, api, flask, later, monkeypatch):
-    Channel.update(driver=Trial.name, config=Channel.get_by_id(1).config).where(Channel.id == 3).execute()
-    cache.forget()
-    order_no = api.sell("10.00", channel=3).data["order_no"]
-    flask("order", "accept", order_no)
-    production = earnest()
-    later(60, 4)
-    assert books().find(order_no) is None
-    assert production.api.status(order_no) == "confirmed"
-    production.run("ledger", "remove-sandbox", "demo", "--apply")
-    later(400, 2)
-    assert production.api.status(order_no) == "completed"
-
-
-@pytest.mark.parametrize("accepted", [True, False])
-def test_no_withdrawal_is_marked_as_paid_until_then(accepted, earnest, paid, api, flask):
-    order_no = api.sell("10.00", channel=3).data["order_no"]
-    flask("order", *(("accept", order_no) if accepted else ("reject", order_no, "--reason", "no")))
-    production = earnest()
-    said = production.run("order", "paid", order_no, "--reference", "R-1", fails=True).output
-    assert "orders ledger remove-sandbox demo" in said
-    production.run("ledger", "remove-sandbox", "demo", "--apply")
-    production.run("order", "paid", order_no, "--reference", "R-1")
-
-
-def test_the_console_offers_no_payout_and_shows_the_reason_until_then(earnest, paid, api, flask):
-    waiting, accepted = (api.sell("10.00", channel=3).data["order_no"] for _ in range(2))
-    flask("order", "accept", accepted)
-    operators.add("anna", "four words not together")
-    production = earnest()
-    client = production.browser()
-    form = Forms(client.get("/console/login").text).forms[-1] | {"name": "anna", "password": "four words not together"}
-    client.post("/console/login", data=form)
-
-    def page(order_no):
-        return Forms(client.get(f"/console/order/{order_no}").text)
-
-    assert [set(page(each).actions) for each in (waiting, accepted)] == [{"reject"}, {"reject"}]
-    assert "orders ledger remove-sandbox demo" in page(accepted).text
-    production.run("ledger", "remove-sandbox", "demo", "--apply")
-    assert [set(page(each).actions) for each in (waiting, accepted)] == [{"reject", "accept"}, {"reject", "paid"}]
-
-
-def test_no_exception_is_resolved_as_paid_out_until_then(earnest, paid, api, flask):
-    order_no = api.sell("10.00", channel=3).data["order_no"]
-    flask("order", "reject", order_no, "--reason", "no")
-    flask("order", "paid", order_no, "--reference", "R-1")
-    production = earnest()
-    said = production.run("order", "settle", order_no, "--complete", fails=True).output
-    assert "orders ledger remove-sandbox demo" in said
-    production.run("ledger", "remove-sandbox", "demo", "--apply")
-    production.run("order", "settle", order_no, "--complete")
-
-
-def test_the_check_needs_no_query_for_each_order(earnest, paid, monkeypatch):
-    production = earnest()
     production.run("ledger", "remove-sandbox", "--apply")
-    production.api.sell("10.00", channel=3)
-    asked = []
-    monkeypatch.setattr(sandbox_guard, "has_money", lambda merchant: asked.append(merchant))
-    assert production.api.sell("10.00", channel=3).code == 1
-    assert asked == []
+    flask("ledger", "adjust", "demo", "100", "--reason", "real money")
+    before = balances()
+    assert Channel.get_by_id(2).enabled
+    assert production.api.buy("500.00", channel=2).code == 50201
+    assert production.api.sell("20.00", channel=2).code == 42200
+    for path in ("/sandbox", "/sandbox/pay", "/sandbox/inbox", "/sandbox/sign"):
+        assert production.http("POST", path, f"order_no={waiting}&outcome=success".encode(), FORM).code == 40404
+    assert production.http("POST", f"/addons/paychannel/notify/{waiting}", b"{}").status == 400
+    assert (production.api.status(waiting), balances()) == ("cancelled", before)
 
 
 def test_without_apply_it_shows_what_it_would_post_and_changes_nothing(earnest, paid, rows):
@@ -225,22 +245,12 @@ def test_a_deposit_that_was_all_fee_is_reversed_too(earnest, other, flask, balan
     assert balances("other") == (0, 0)
     assert accounts.operator_balances()["fees"] == before.get("fees", 0) + 50_000
     production = earnest()
-    assert "Withdrawals of demo, other are refused" in production.run("channel", "list").stderr
+    assert LEFTOVERS.format("demo, other") in production.run("serve", fails=True).output
     production.run("ledger", "remove-sandbox", "other", "--apply")
     assert {**before, "fees": 0} == {**accounts.operator_balances(), "fees": 0}
     assert accounts.operator_balances()["fees"] == before.get("fees", 0)
     assert "nothing to remove" in production.run("ledger", "remove-sandbox", "other", "--apply").output
     production.run("ledger", "verify")
-
-
-def test_open_deposits_there_are_a_finding_until_they_are_cancelled(earnest, other, later):
-    order_no = other.buy("500.00", channel=2).data["order_no"]
-    production = earnest()
-    later(1_000, 3)
-    assert [each.facts for each in alerts.now(UTC) if each.kind == "sandbox_orders"] == [{"merchants": ["other"]}]
-    production.run("ledger", "remove-sandbox", "other", "--apply")
-    assert json.loads(production.run("order", "show", order_no, "--json").stdout)["status"] == "cancelled"
-    assert [each for each in alerts.now(UTC) if each.kind == "sandbox_orders"] == []
 
 
 def test_spent_money_is_reversed_only_if_the_operator_takes_the_loss(earnest, paid, flask, balances, kept):
@@ -262,24 +272,16 @@ def test_spent_money_is_reversed_only_if_the_operator_takes_the_loss(earnest, pa
     production.run("ledger", "verify")
 
 
-def test_no_exception_of_its_orders_can_be_resolved_as_money(earnest, api):
-    order_no = api.buy("500.00", channel=2).data["order_no"]
-    api.play(order_no, "wrong_amount")
-    production = earnest()
-    said = production.run("order", "settle", order_no, "--credit", fails=True).output
-    assert "demo mode only" in said
-    assert (
-        "demo mode only"
-        in production.run(*("ledger", "adjust", "demo", "5", "--reason", "x", "--channel", "2"), fails=True).output
-    )
-
-
-def test_an_instance_with_sandbox_channels_starts_and_disables_them(slow, any_database, tmp_path):
+def test_an_instance_with_a_leftover_channel_starts_once_it_is_clear(slow, any_database, tmp_path):
     service = Service(tmp_path / "instance")
     service.flask("channel", "add", "--category", "gateway_b", "--driver", "manual", "--name", "Trial")
+    service.flask("merchant", "add", "shop")
+    service.flask("ledger", "adjust", "shop", "5", "--reason", "test money", "--channel", "1")
     create_app(databases.settings_of(service.instance))
     Channel.update(driver="sandbox").execute()  # releases up to 0.3.0 could add it
     databases.close()
+    assert LEFTOVERS.format("shop") in service.refused()
+    service.flask("ledger", "remove-sandbox", "--apply")
     service.start()
     try:
         assert "demo mode only and are disabled: 1 (Trial)" in service.log.read_text()

@@ -11,11 +11,9 @@ from cli.output import Command, facts, json_option, picked, show, table
 from runtime.state import current
 from services.errors import OperatorError
 from services.merchants import epay_accounts, merchant_setup
-from services.sandbox import signature_help
-from services.sandbox.signature_help import Explanation, epay
-from services.sandbox.signature_help.received import ENDPOINTS
-from services.sandbox.signature_help.recipe import Keys
-from services.sandbox.signature_help.texts import SAME, name_of, visible
+from services.sandbox.signature_help import epay, merchant_api
+from services.sandbox.signature_help.explanation import Explanation, Keys, name_of, visible
+from services.sandbox.signature_help.merchant_api import ENDPOINTS
 
 FILE = click.File("rb")
 
@@ -27,23 +25,6 @@ def _secret(file: Any) -> str:
     return secret
 
 
-def _secrets(merchant: str | None, secret_file: Any) -> Keys:
-    if secret_file:
-        return Keys(api=(_secret(secret_file),))
-    return signature_help.keys_of(merchant_setup.find_merchant(merchant)) if merchant else Keys()
-
-
-def _of_epay(body: Any, query: str, merchant: str | None, secret_file: Any, **given: Any) -> Explanation:
-    """Explain an epay request. A file may have its address instead of its form body."""
-    account = epay_accounts.find(merchant_setup.find_merchant(merchant)) if merchant else None
-    return epay.explain(
-        _decoded(body, "the body") if body else query,
-        (lambda pid: account) if account else None,
-        _secret(secret_file) if secret_file else "",
-        **given,
-    )
-
-
 def _decoded(file: Any, what: str) -> str:
     try:
         return file.read().decode()
@@ -52,15 +33,12 @@ def _decoded(file: Any, what: str) -> str:
 
 
 def _view(told: Explanation) -> dict[str, Any]:
-    def of_mistake(mistake: Any) -> Any:
-        return mistake and picked(mistake, "name", "what", "cure")
-
     return {
         "endpoint": told.endpoint,
         "refused": told.refused,
-        "verdict": str(told.verdict),
+        "verdict": told.verdict.text,
         "holds": told.holds,
-        "mistakes": [of_mistake(mistake) for mistake in told.mistakes],
+        "mistakes": [picked(mistake, "name", "what", "cure") for mistake in told.mistakes],
         "string_to_sign": told.text,
         "lines": [
             {"line": number, "text": text, "from": leaf.place if leaf else "address"}
@@ -70,20 +48,8 @@ def _view(told: Explanation) -> dict[str, Any]:
         "signature": told.signature,
         "their_signature": told.given,
         "their_text": told.their_text,
-        "differences": [
-            {
-                "state": each.state,
-                "line": each.number,
-                "server": each.ours,
-                "their_line": each.their_number,
-                "theirs": each.theirs,
-                "mistake": of_mistake(each.mistake),
-            }
-            for each in told.rows
-            if each.state != SAME
-        ],
         "first_difference": vars(told.first) if told.first else None,
-        "checks": [{"good": check.good, "text": str(check)} for check in told.checks],
+        "checks": [{"good": check.good, "text": check.text} for check in told.checks],
     }
 
 
@@ -101,28 +67,14 @@ def _tell(view: dict[str, Any]) -> None:
     if view["left_out"]:
         click.echo("\nexcluded")
         table(view["left_out"])
-    if view["differences"]:
-        click.echo("\ndifferences")
-        table([_difference(each) for each in view["differences"]])
     if first := view["first_difference"]:
         place = f"line {first['line']}, column {first['column']}"
         click.echo(f"\nfirst difference, {place}: server {name_of(first['ours'])}, theirs {name_of(first['theirs'])}")
+        facts({"server": visible(first["our_line"]), "theirs": visible(first["their_line"])})
     signatures = {name: view[name] for name in ("signature", "their_signature") if view[name]}
     if signatures:
         click.echo()
         facts(signatures)
-
-
-def _difference(each: dict[str, Any]) -> dict[str, Any]:
-    mistake = each["mistake"]
-    return {
-        "state": each["state"],
-        "line": each["line"],
-        "server": visible(each["server"]),
-        "their line": each["their_line"],
-        "theirs": visible(each["theirs"]),
-        "because": mistake["what"] if mistake else "",
-    }
 
 
 @click.command("sign", cls=Command)
@@ -161,14 +113,18 @@ def sign(
         "theirs": _decoded(theirs, "their text") if theirs else None,
         "signature": signature and signature.encode(errors="replace").decode(),
     }
-    if name == epay.NAME:
-        told = _of_epay(body, query, merchant, secret_file, **given)
+    secret = _secret(secret_file) if secret_file else ""
+    of_merchant = merchant_setup.find_merchant(merchant) if merchant else None
+    if name == epay.NAME:  # a file may have the address of the request instead of its form body
+        account = epay_accounts.find(of_merchant) if of_merchant else None
+        sent = _decoded(body, "the body") if body else query
+        told = epay.explain(sent, (lambda pid: account) if account else None, secret, **given)
     else:
-        told = signature_help.explain(
+        told = merchant_api.explain(
             endpoint if endpoint.startswith("/") else f"{current().settings.api_prefix}/merchant/{name}",
             body.read() if body else b"",
             query.removeprefix("?"),
-            _secrets(merchant, secret_file),
+            merchant_api.keys_of(of_merchant) if of_merchant else Keys(valid=(secret,) if secret else ()),
             **given,
         )
     show(_view(told), as_json, _tell)

@@ -18,12 +18,11 @@ from models.tables.epay import EpayAccount
 from models.tables.merchant import Merchant
 from runtime.state import current
 from schemas.messages import N_, Message
-from services.sandbox import demo, rejected_signatures, signature_help, simulator
+from services.sandbox import demo, rejected_signatures, simulator
 from services.sandbox.rejected_signatures import Unsigned
-from services.sandbox.signature_help import Explanation, Sentence, epay
-from services.sandbox.signature_help.received import ENDPOINTS, WHY_LEFT_OUT
-from services.sandbox.signature_help.recipe import Keys
-from services.sandbox.signature_help.texts import STATES, name_of, visible
+from services.sandbox.signature_help import epay, merchant_api
+from services.sandbox.signature_help.explanation import WHY_LEFT_OUT, Explanation, Keys, name_of, visible
+from services.sandbox.signature_help.merchant_api import ENDPOINTS
 
 
 def explain_refused(merchant: Merchant, text: str) -> str:
@@ -66,11 +65,7 @@ class Form:
 def _keys(api_key: str) -> Keys:
     """Return the secrets of a demo merchant; none for other merchants, whose secrets must not be used here."""
     merchant = Merchant.get_or_none(Merchant.key == api_key, Merchant.demo)
-    return signature_help.keys_of(merchant) if merchant else Keys()
-
-
-def _translated(sentence: Sentence) -> str:
-    return gettext(sentence.text, **sentence.values)
+    return merchant_api.keys_of(merchant) if merchant else Keys()
 
 
 def _pasted(text: str) -> str | None:
@@ -95,37 +90,29 @@ def _of_refused(one: Unsigned) -> tuple[Form, Explanation]:
     if one.endpoint not in ENDPOINTS:
         sent = f"{one.path}?{one.query}"
         return Form(epay.NAME, sent), epay.explain(sent, _account, now=one.at)
-    told = signature_help.explain(one.path, one.body, one.query, _keys(one.api_key), now=one.at)
+    told = merchant_api.explain(one.path, one.body, one.query, _keys(one.api_key), now=one.at)
     return Form(one.endpoint, one.body.decode(errors="replace"), one.query, one.api_key), told
 
 
 def _of_form() -> tuple[Form, Explanation]:
     form = Form(**{field.name: request.form.get(field.name, "") for field in fields(Form)})
+    secret, signature = request.form.get("secret", "").strip(), form.signature.strip() or None
+    theirs = _pasted(form.theirs)
     if form.endpoint == epay.NAME:
-        return _of_epay_form(form)
+        told = epay.explain(form.body, _account, secret, theirs=theirs, signature=signature)
+        shown = replace(form, body=epay.without_key(form.body), theirs=form.theirs and (told.their_text or ""))
+        return shown, told
     if form.endpoint not in ENDPOINTS:
         raise ValidationError({"endpoint": [Message(N_("Must be one of: %(choices)s."), choices=", ".join(ENDPOINTS))]})
-    secret = request.form.get("secret", "").strip()
-    told = signature_help.explain(
+    told = merchant_api.explain(
         f"{current().settings.api_prefix}/merchant/{form.endpoint}",
         form.body.strip().encode(),
         form.query.strip().removeprefix("?"),
-        Keys(api=(secret,)) if secret else _keys(form.api_key),
-        theirs=_pasted(form.theirs),
-        signature=form.signature.strip() or None,
+        Keys(valid=(secret,)) if secret else _keys(form.api_key),
+        theirs=theirs,
+        signature=signature,
     )
     return form, told
-
-
-def _of_epay_form(form: Form) -> tuple[Form, Explanation]:
-    told = epay.explain(
-        form.body,
-        _account,
-        request.form.get("secret", "").strip(),
-        theirs=_pasted(form.theirs),
-        signature=form.signature.strip() or None,
-    )
-    return replace(form, body=epay.without_key(form.body), theirs=form.theirs and (told.their_text or "")), told
 
 
 def _page(form: Form, told: Explanation | None, shown: Unsigned | None = None, lost: bool = False) -> str:
@@ -138,17 +125,11 @@ def _page(form: Form, told: Explanation | None, shown: Unsigned | None = None, l
         lately=rejected_signatures.recent(),
         endpoints=ENDPOINTS,
         merchants=[merchant.key for merchant in simulator.merchants()],
-        said=_translated,
         translated=translated,
         char=partial(name_of, translated=gettext),
         visible=visible,
-        states=STATES,
         why=WHY_LEFT_OUT,
     )
-
-
-def _example() -> Form:
-    return Form("createOrder", demo.signed_wrongly())
 
 
 @sandbox.get("/sign")
@@ -157,14 +138,13 @@ def signature_page() -> str:
 
     With `protocol`, which is `api` or `epay`, show the form only.
     """
-    lately = rejected_signatures.recent()
     wanted, protocol = request.args.get("refused", ""), request.args.get("protocol", "")
-    if protocol:
-        return _page(Form(epay.NAME, "") if protocol == epay.NAME else _example(), None)
-    shown = next((one for one in lately if not wanted or str(one.number) == wanted), None)
-    if shown is None:
-        return _page(_example(), None, lost=bool(wanted))
-    return _page(*_of_refused(shown), shown)
+    kept = [] if protocol else rejected_signatures.recent()
+    shown = next((one for one in kept if not wanted or str(one.number) == wanted), None)
+    if shown:
+        return _page(*_of_refused(shown), shown)
+    empty = Form(epay.NAME, "") if protocol == epay.NAME else Form("createOrder", demo.signed_wrongly())
+    return _page(empty, None, lost=bool(wanted))
 
 
 @sandbox.post("/sign")

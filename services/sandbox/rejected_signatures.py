@@ -8,7 +8,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from runtime.state import Part
-from services.sandbox.signature_help.received import ENDPOINTS
+from services.sandbox.signature_help.merchant_api import ENDPOINTS
 
 KEPT = 20
 

@@ -7,8 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateways.epay_protocol import md5_signature, signed_text
-from services.sandbox.signature_help import epay, explain
-from services.sandbox.signature_help.recipe import Keys
+from services.sandbox.signature_help import epay
+from services.sandbox.signature_help.explanation import Keys
+from services.sandbox.signature_help.merchant_api import explain
 from tests.wrong_signers import CALLBACK, SECRET, hexed
 
 KEYS = Keys("demo", (SECRET,), (CALLBACK,), ("ended",))

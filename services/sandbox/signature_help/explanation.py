@@ -1,0 +1,321 @@
+"""How any signature is explained: the mistake in one or two steps that gives it, and the first line that differs."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+from operator import attrgetter, itemgetter
+from typing import Any
+
+from schemas.messages import Message
+from services.errors import N_
+from services.security.replay import WINDOW
+
+BODY, QUERY = N_("body"), N_("query string")
+WHY_LEFT_OUT = {
+    "signature": N_("the signature itself"),
+    "null": N_("null"),
+    "empty": N_("an empty string"),
+    "sign": N_("the signature itself"),
+    "sign_type": N_("never signed"),
+    "own": N_("part of the shop's own address"),
+}
+# A request has about ten values, a withdrawal about thirty. Trying mistakes on much larger ones would take seconds.
+MOST_VALUES, LONGEST = 60, 8192
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A value that is not an object or array, as it is signed. `left_out`: one of WHY_LEFT_OUT if it is not signed."""
+
+    path: str
+    text: str
+    place: str
+    left_out: str = ""
+
+
+@dataclass(frozen=True)
+class Received:
+    """A request that can be read. `path` is the whole path of its address, `values` has its names on the top level."""
+
+    endpoint: str
+    path: str
+    values: dict[str, Any]
+    leaves: tuple[Leaf, ...]
+
+    def text_of(self, name: str) -> str:
+        """Return a value; empty if it is missing or not a text."""
+        value = self.values.get(name)
+        return value if isinstance(value, str) else ""
+
+
+@dataclass(frozen=True)
+class Keys:
+    """A merchant's secrets: valid ones, newest first; those for other purposes; the replaced one.
+
+    `owner` is the api_key or pid, "" if the caller brought the secret. RSA keys are public ones.
+    """
+
+    owner: str = ""
+    valid: tuple[str, ...] = field(default=(), repr=False)
+    other: tuple[str, ...] = field(default=(), repr=False)
+    replaced: tuple[str, ...] = field(default=(), repr=False)
+
+
+Fields = Callable[[Iterable[Leaf]], list[Leaf]]
+Pairs = list[tuple[str, str]]  # path, text
+Proof = Callable[[bytes, str, str], bool]  # key, text, signature
+
+
+def signed(leaves: Iterable[Leaf]) -> list[Leaf]:
+    """Return the values that the signature covers."""
+    return [leaf for leaf in leaves if not leaf.left_out]
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """A mistake. `what` completes "you get this if ...". Each of `ways` can replace `step`."""
+
+    name: str
+    what: str
+    cure: str
+    step: str
+    ways: Sequence[Callable[..., Any]]
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """The commonest mistakes of a way to sign, and its steps, each of which a mistake can replace.
+
+    `proof` returns whether the key makes the signature of the text. `split` returns the lines of a string to sign.
+    """
+
+    mistakes: tuple[Mistake, ...]
+    proof: Proof
+    fields: Fields = signed
+    value: Callable[[Leaf], str] = lambda leaf: leaf.text
+    order: Callable[[Pairs], Pairs] = lambda pairs: sorted(pairs, key=itemgetter(0))
+    first: Callable[[Received], list[str]] = lambda received: [received.endpoint]
+    join: Callable[[list[str]], str] = "\n".join
+    keys: Callable[[Keys, Received], Iterable[bytes]] = lambda keys, received: [key.encode() for key in keys.valid]
+    split: Callable[[str, Received], list[str]] = lambda text, received: text.split("\n")
+
+    def text(self, received: Received) -> str:
+        """Return the string to sign."""
+        pairs = self.order([(leaf.path, self.value(leaf)) for leaf in self.fields(received.leaves)])
+        return self.join([*self.first(received), *(f"{path}={text}" for path, text in pairs)])
+
+    def gives(self, signature: str, text: str, received: Received, keys: Keys) -> bool:
+        """Return whether the last steps turn a text into this signature."""
+        return any(self.proof(key, text, signature) for key in self.keys(keys, received))
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence to translate. `good`: it is no reason for a refusal."""
+
+    text: str
+    good: bool = True
+
+
+@dataclass(frozen=True)
+class FirstDifference:
+    """The first difference of two texts: line and column start at 1; the two lines and characters there, or ""."""
+
+    line: int
+    column: int
+    our_line: str
+    their_line: str
+    ours: str
+    theirs: str
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The explanation of one request.
+
+    `refused` is the reason why it is refused before its signature is verified; then the rest is empty. `lines` are the
+    lines of `text` with their values; `ending` is the step after it. `signature` is the right one, if it may be shown.
+    `holds` is None without anything to compare. `mistakes` together give exactly the received signature or text, and
+    `their_text` is then the signed text. `checks` are the results of the service's other checks.
+    """
+
+    endpoint: str = ""
+    refused: str = ""
+    text: str = ""
+    ending: str = N_("The text ends without a newline.")
+    lines: tuple[tuple[str, Leaf | None], ...] = ()
+    left_out: tuple[Leaf, ...] = ()
+    signature: str = ""
+    given: str = ""
+    holds: bool | None = None
+    verdict: Sentence = Sentence(N_("The service refuses this request before it checks the signature."), False)
+    mistakes: tuple[Mistake, ...] = ()
+    their_text: str | None = None
+    first: FirstDifference | None = None
+    checks: tuple[Sentence, ...] = ()
+
+    @property
+    def is_right(self) -> bool:
+        """True if no mistake was found in the signature."""
+        return not self.refused and self.holds is not False and self.their_text in (None, self.text)
+
+
+def explained(
+    protocol: Protocol,
+    received: Received,
+    keys: Keys,
+    given: str,
+    theirs: str | None,
+    checks: Iterable[Sentence],
+    **facts: Any,
+) -> Explanation:
+    """Explain a request's signature.
+
+    Args:
+        given: the signature.
+        theirs: the text that the integrator's code signs, if known.
+        checks: the results of other checks.
+        facts: further values of the Explanation.
+    """
+    text = protocol.text(received)
+    holds = protocol.gives(given, text, received, keys) if keys.valid and given else None
+    if theirs and holds is not None and protocol.gives(given, theirs.removesuffix("\n"), received, keys):
+        theirs = theirs.removesuffix("\n")  # an editor or a terminal added it
+    by_signature = (
+        (mistakes, wrong)
+        for mistakes, changed, wrong in _tried(protocol, received)
+        if theirs in (None, wrong) and changed.gives(given, wrong, received, keys)
+    )
+    mistakes, their_text = next(by_signature, ((), theirs)) if holds is False else ((), theirs)
+    if holds:
+        verdict = Sentence(N_("The signature is valid."))
+    elif mistakes:
+        verdict = Sentence(N_("You get this signature if"), False)
+    elif theirs not in (None, text):
+        mistakes = next((mistakes for mistakes, _, wrong in _tried(protocol, received) if wrong == theirs), ())
+        verdict = Sentence(N_("You get this text if") if mistakes else N_("The texts differ."), False)
+        if holds is False and protocol.gives(given, theirs, received, keys):
+            checks = (*checks, Sentence(N_("The signature in the request is that of your text.")))
+        elif holds is False:
+            other = N_(
+                "The signature in the request is not that of your text: the secret differs too, or it belongs to "
+                "another request."
+            )
+            checks = (*checks, Sentence(other, False))
+    elif theirs == text and holds is False:
+        same = N_("Your text equals the server's, but the signature differs: you used another secret or other bytes.")
+        verdict = Sentence(same, False)
+    elif theirs == text:
+        verdict = Sentence(N_("Your text equals the server's."))
+    elif holds is False:
+        unknown = N_(
+            "No known mistake gives this signature. Compare the text that your code signs with the server's: "
+            "the first line that differs shows the mistake. If no line differs, the secret does."
+        )
+        verdict = Sentence(unknown, False)
+    else:
+        verdict = Sentence(N_("This is the server's string to sign.") if given else N_("The request has no signature."))
+
+    covered = sorted(signed(received.leaves), key=attrgetter("path"))
+    return Explanation(
+        endpoint=received.endpoint,
+        text=text,
+        lines=(
+            *((line, None) for line in protocol.first(received)),
+            *((f"{leaf.path}={leaf.text}", leaf) for leaf in covered),
+        ),
+        left_out=tuple(leaf for leaf in received.leaves if leaf.left_out),
+        given=given,
+        holds=holds,
+        verdict=verdict,
+        mistakes=mistakes,
+        their_text=their_text,
+        first=None if their_text in (None, text) else _first_difference(protocol, received, text, their_text),
+        checks=tuple(checks),
+        **facts,
+    )
+
+
+def _tried(protocol: Protocol, received: Received) -> Iterator[tuple[tuple[Mistake, ...], Protocol, str]]:
+    """Yield each mistake that changes this request's text or signature, then each pair of them.
+
+    With each, the protocol with these mistakes, and the text that it gives.
+    """
+    right = protocol.text(received)
+    if len(received.leaves) > MOST_VALUES or len(right) > LONGEST:
+        return
+    alone = []
+    for mistake in protocol.mistakes:
+        for way in mistake.ways:
+            steps: dict[str, Any] = {mistake.step: way}
+            changed = replace(protocol, **steps)
+            text = changed.text(received)
+            if text != right or mistake.step in ("keys", "proof"):
+                alone.append((mistake, way))
+                yield (mistake,), changed, text
+    for (one, way), (two, other) in combinations(alone, 2):
+        if one.step != two.step:
+            steps = {one.step: way, two.step: other}
+            changed = replace(protocol, **steps)
+            yield (one, two), changed, changed.text(received)
+
+
+def _first_difference(protocol: Protocol, received: Received, ours: str, theirs: str) -> FirstDifference:
+    place = next((at for at, pair in enumerate(zip(ours, theirs, strict=False)) if pair[0] != pair[1]), None)
+    place = min(len(ours), len(theirs)) if place is None else place
+    our_lines, their_lines = protocol.split(ours, received), protocol.split(theirs, received)
+    line, column = 0, place
+    while column > len(our_lines[line]):
+        column -= len(our_lines[line]) + 1  # and what separates it from the next one
+        line += 1
+    their_line = their_lines[line] if line < len(their_lines) else ""
+    our_char, their_char = ours[place : place + 1], theirs[place : place + 1]
+    if their_line == our_lines[line]:  # show what is at its end instead
+        their_line += their_char
+    return FirstDifference(line + 1, column + 1, our_lines[line], their_line, our_char, their_char)
+
+
+# Characters that are invisible.
+NAMES = {
+    "\n": N_("a newline, where the line ends"),
+    "\r": N_("a carriage return"),
+    "\t": N_("a tab"),
+    " ": N_("a space"),
+    "": N_("the end"),
+}
+
+
+def name_of(char: str, translated: Callable[[str], str] = str) -> str:
+    """Return a character's name: from NAMES, translated, or the character with its Unicode name if not ASCII."""
+    if char in NAMES:
+        return translated(NAMES[char])
+    shown = f"'{char}'" if char.isprintable() else ""
+    return shown if char.isascii() and shown else f"{shown} U+{ord(char):04X} {unicodedata.name(char, '')}".strip()
+
+
+def visible(line: str) -> str:
+    """Make all characters of a line visible: spaces around its value as ␣, unprintable ones as escapes."""
+    name, equals, value = line.partition("=") if "=" in line else ("", "", line)
+    inner = value.strip(" ")
+    before = "" if not inner else "␣" * (len(value) - len(value.lstrip(" ")))
+    shown = f"{name}{equals}{before}{inner}".ljust(len(line), "␣")
+    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in shown)
+
+
+def time_check(stamp: str, now: float) -> Sentence:
+    """Compare a request's timestamp with the time when it arrived."""
+    if not re.fullmatch("[0-9]+", stamp):
+        return Sentence(N_("timestamp must be a whole number of seconds"), False)
+    if len(stamp) > 12:
+        return Sentence(N_("timestamp is in milliseconds: it must be in seconds"), False)
+    behind = int(now) - int(stamp)
+    text = N_("timestamp is %(seconds)s s off the server's clock: good")
+    if behind > WINDOW:
+        text = N_("timestamp is %(seconds)s s behind the server's clock: at most 300 are allowed")
+    elif behind < -WINDOW:
+        text = N_("timestamp is %(seconds)s s ahead of the server's clock: at most 300 are allowed")
+    return Sentence(Message(text, seconds=abs(behind)), abs(behind) <= WINDOW)

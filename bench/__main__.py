@@ -1,4 +1,4 @@
-"""`python -m bench`: measure, print the table of ratios, store all figures in results.json."""
+"""`python -m bench`: measure, print the table of ratios, store all figures in results.json and in the docs."""
 
 from __future__ import annotations
 
@@ -6,130 +6,118 @@ import argparse
 import shutil
 import sys
 import time
-import traceback
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from bench import growth, order_files, page, peers, plot, report, several_services
-from bench.context import Bench, Compared
-from bench.load import Failed, wrk
-from bench.processes import ROOT
-from bench.rows import ROWS, Row
+from bench import peers, plot, report, scaling
+from bench.comparing import Bench, Failed, Row, Run, compare, measure
+from bench.loading import wrk_program
+from bench.rows import GROUPS, GROWTH, ROWS
+from bench.starting import ROOT, Prepared
 
-FULL = {"small": 1_000, "large": 1_000_000, "huge": 5_000_000, "growth": (1_000, 10_000, 100_000, 1_000_000, 5_000_000)}
-QUICK = {"small": 1_000, "large": 20_000, "huge": 50_000, "growth": (1_000, 20_000, 50_000)}
-NOTE = "Two measurements taken in turn, medians of {} rounds; only their ratio is claimed."
+FULL = {"small": 1_000, "large": 1_000_000, "huge": 5_000_000}
+QUICK = {"small": 1_000, "large": 20_000, "huge": 50_000}
+GROWING, GROWING_QUICK = (1_000, 10_000, 100_000, 1_000_000, 5_000_000), (1_000, 20_000, 50_000)
+INSTEAD = {
+    "--growth": "latency of each endpoint by orders in the file; draws docs/performance.svg",
+    "--peers": "create and list against other services, which are installed in instance/bench/peers",
+    "--scaling": "createOrder on SQLite, and on Postgres by one service and by several; needs Debian's package "
+    "postgresql; writes docs/scaling.md",
+}
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m bench",
         description="Measure the service against its yardsticks on this machine and print the ratios. Needs wrk. "
-        "Files with many orders are created once and kept. Results are written to bench/results.json and "
-        "docs/performance.md, and those of a quick run only to the folder.",
+        "Files with many orders are created once and kept. Results are written to bench/results.json and to the docs, "
+        "and those of a quick run only to the folder.",
         epilog="Rows: " + ", ".join(row.name for row in ROWS) + ".",
     )
-    parser.add_argument("--only", metavar="ROW,ROW", help="measure these rows; results.json keeps the others")
-    parser.add_argument(
-        "--growth",
-        action="store_true",
-        help="instead of the rows: latency of each endpoint by orders in the file; draws docs/performance.svg",
-    )
-    parser.add_argument(
-        "--peers",
-        action="store_true",
-        help="instead of the rows: create and list against other services, which are installed in instance/bench/peers",
-    )
-    parser.add_argument(
-        "--scaling",
-        action="store_true",
-        help="instead of the rows: createOrder on SQLite, and on Postgres by one service and by several; needs "
-        "Debian's package postgresql; writes docs/scaling.md",
-    )
-    parser.add_argument(
-        "--quick",
-        action="store_true",
-        help="small files and short rounds, to try the harness; the results stay in instance/bench",
-    )
-    parser.add_argument(
-        "--folder",
-        type=Path,
-        default=order_files.FOLDER,
-        help="folder for files, on the disk that is measured (instance/bench)",
-    )
-    parser.add_argument("--rounds", type=int, default=3, help="rounds of each measurement (%(default)s)")
+    instead = parser.add_mutually_exclusive_group()
+    instead.add_argument("--only", metavar="ROW,ROW", help="measure these rows; results.json keeps the others")
+    for name, text in INSTEAD.items():
+        instead.add_argument(name, action="store_true", help=f"instead of the rows: {text}")
+    quick = "small files and short rounds, to try the harness; the results stay in instance/bench"
+    parser.add_argument("--quick", action="store_true", help=quick)
+    folder = "folder for files, on the disk that is measured (instance/bench)"
+    parser.add_argument("--folder", type=Path, default=ROOT / "instance" / "bench", help=folder)
+    parser.add_argument("--rounds", type=int, help="rounds of each measurement (3, or 1 with --quick)")
     parser.add_argument("--seconds", type=float, default=5, help="seconds of load in each (%(default)s)")
     parser.add_argument("--created", type=int, default=1_000_000, help="orders created for `memory` (%(default)s)")
     given = parser.parse_args()
-    names = given.only.split(",") if given.only else []
-    if unknown := set(names) - {row.name for row in ROWS}:
+    given.rounds = given.rounds or (1 if given.quick else 3)
+    if unknown := set((given.only or ROWS[0].name).split(",")) - {row.name for row in ROWS}:
         parser.error(f"no row {', '.join(sorted(unknown))}")
-    given.rows = [
-        row for row in ROWS if not (given.growth or given.peers or given.scaling) and (not names or row.name in names)
-    ]
     return given
-
-
-def _bench(given: argparse.Namespace) -> Bench:
-    sizes = QUICK if given.quick else FULL
-    seconds, created = (1, min(given.created, 10_000)) if given.quick else (given.seconds, given.created)
-    bench = Bench(given.quick, seconds, given.rounds, created, **sizes, folder=given.folder.resolve(), say=_say)
-    shutil.rmtree(bench.work, ignore_errors=True)
-    bench.work.mkdir(parents=True)
-    return bench
 
 
 def _say(text: str) -> None:
     print(f"  {text}", file=sys.stderr, flush=True)
 
 
-def _measured(row: Row, bench: Bench) -> Compared | str:
-    """The row's figures, or the text of its error. An error does not stop the other rows."""
-    try:
-        return bench.compare(row.measure)
-    except Failed as error:
-        return str(error)
-    except Exception as error:
-        traceback.print_exc()
-        return f"{type(error).__name__}: {error}"
-
-
-def _results(bench: Bench) -> Path:
-    return (bench.folder if bench.quick else ROOT / "bench") / "results.json"
-
-
 def _keep(bench: Bench, **measured: Any) -> None:
     """Write the results to the file and, unless the run was quick, to the docs."""
-    results = report.save(_results(bench), [row.name for row in ROWS], **measured)
-    picture = bench.folder / "growth.svg" if bench.quick else ROOT / "docs/performance.svg"
-    if results["growth"]:
-        picture.write_text(plot.drawn(growth.relative(results["growth"]["endpoints"])), "utf-8")
-    if not bench.quick:
-        page.update(ROOT / "docs/performance.md", results)
-        page.update(ROOT / "docs/scaling.md", results)
+    file = (bench.folder if bench.quick else ROOT / "bench") / "results.json"
+    results = report.save(file, [row.name for row in ROWS], **measured)
+    if results.get("growth"):
+        picture = bench.folder / "growth.svg" if bench.quick else ROOT / "docs/performance.svg"
+        picture.write_text(plot.drawn(results["growth"]["endpoints"]), "utf-8")
+    for page in () if bench.quick else (ROOT / "docs/performance.md", ROOT / "docs/scaling.md"):
+        page.write_text(report.written(page.read_text("utf-8"), results), "utf-8")
+
+
+def _table(bench: Bench, rows: Iterable[Row]) -> list[dict[str, Any]]:
+    """Compare the rows, print each and return their entries."""
+    entries = list(compare(bench, rows))
+    for entry in entries:
+        print(report.line(entry), flush=True)
+    return entries
+
+
+def _growth(bench: Bench) -> dict[str, dict[str, list[float]]]:
+    """Each endpoint's median latency in ms, each round, by the number of orders in the file. Raises Failed."""
+    latencies: dict[str, dict[str, list[float]]] = {}
+    for name, load in GROWTH.items():
+        bench.say(f"growth: {name}")
+        sizes = {Run(Prepared(orders=size), load): size for size in (GROWING_QUICK if bench.quick else GROWING)}
+        latencies[name] = {}
+        for run, found in measure(bench, sizes).items():
+            if isinstance(found, Failed):
+                raise found
+            latencies[name][str(sizes[run])] = [one["p50"] for one in found]
+    return latencies
 
 
 def main() -> int:
     """Run the command. Returns 1 if a measurement failed, otherwise 0; a missed target is not a failure."""
-    given = _arguments()
-    wrk()
-    bench, began, failed = _bench(given), time.monotonic(), False
-    if given.rows:
-        print(NOTE.format(given.rounds))
-    for row in given.rows:
-        found = _measured(row, bench)
-        failed |= isinstance(found, str)
-        print(report.line(row, found, bench), flush=True)
-        _keep(bench, rows=[report.entry(row, found, bench)])  # after each row, because a long run may be interrupted
+    given, began = _arguments(), time.monotonic()
+    wrk_program()
+    seconds, created = (1, min(given.created, 10_000)) if given.quick else (given.seconds, given.created)
+    sizes = QUICK if given.quick else FULL
+    bench = Bench(given.quick, seconds, given.rounds, created, sizes, given.folder.resolve(), _say)
+    shutil.rmtree(bench.work, ignore_errors=True)
+    bench.work.mkdir(parents=True)
+    entries: list[dict[str, Any]] = []
     if given.growth:
-        _keep(bench, growth=growth.growth(bench))
-    if given.peers:
-        _keep(bench, peers=peers.compare(bench))
-    if given.scaling:
-        _keep(bench, scaling=several_services.compare(bench))
+        _keep(bench, growth=_growth(bench))
+    elif given.scaling:
+        _keep(bench, scaling=scaling.compare(bench))
+    elif given.peers:
+        keeps = peers.rows()
+        entries = [one | {"keeps": kept} for one, kept in zip(_table(bench, keeps), keeps.values(), strict=True)]
+        _keep(bench, peers=entries)
+    else:
+        print(f"Measurements taken in turn, medians of {given.rounds} rounds; only their ratio is claimed.")
+        for group in GROUPS:
+            rows = [row for row in group if not given.only or row.name in given.only.split(",")]
+            if rows:
+                entries += _table(bench, rows)
+                _keep(bench, rows=entries)  # after each group, because a long run may be interrupted
     shutil.rmtree(bench.work)
-    _say(f"{time.monotonic() - began:.0f} s; all results are in {_results(bench)}")
-    return int(failed)
+    _say(f"{time.monotonic() - began:.0f} s")
+    return int(any("error" in row for row in entries))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 -- One run of wrk: sends each prepared request once and prints the outcome as one line of JSON.
--- Arguments: the file of requests, each ended by a zero byte (none: plain GETs), and the number of connections.
+-- Arguments: the file of requests, each ended by a zero byte, and the number of connections.
 local ffi = require("ffi")
 ffi.cdef([[
   typedef struct { long s; long ns; } moment;
@@ -22,9 +22,6 @@ function setup(thread)
 end
 
 function init(args)
-  if not args[1] then
-    return
-  end
   local requests, connections = {}, tonumber(args[2])
   for one in assert(io.open(args[1])):read("*a"):gmatch("[^%z]+") do
     requests[#requests + 1] = one
@@ -52,11 +49,10 @@ function init(args)
 end
 
 function done(summary, latency)
-  local spent, errors = worker:get("spent"), summary.errors
+  local errors = summary.errors
   print(string.format(
-    'bench: {"responses": %d, "seconds": %.6f, "spent": %s, "p50": %.3f, "p99": %.3f, '
-      .. '"refused": %d, "broken": %d, "late": %d}',
-    summary.requests, spent or summary.duration / 1e6, tostring(spent ~= nil),
+    'bench: {"responses": %d, "seconds": %.6f, "p50": %.3f, "p99": %.3f, "refused": %d, "broken": %d, "late": %d}',
+    summary.requests, worker:get("spent") or summary.duration / 1e6,
     latency:percentile(50) / 1e3, latency:percentile(99) / 1e3,
     errors.status, errors.connect + errors.read + errors.write, errors.timeout
   ))

@@ -1,150 +1,191 @@
-"""`python -m bench --peers`: this service's create and list against peers that are installed for the comparison."""
+"""`python -m bench --peers`: other services to compare with, their packages, start commands and stored data."""
 
 from __future__ import annotations
 
-import json
-import statistics
+import itertools
+import shutil
 import subprocess
-from collections.abc import Callable
-from contextlib import ExitStack
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any
 
-from bench import bodies, load, report
-from bench.context import Bench, Compared, spent
-from bench.load import Failed, Load
-from bench.peer_servers import PEERS, Peer, PeerServer, brief
-from bench.processes import Service
+from bench import traffic
+from bench.comparing import Bench, Failed, Row, Run
+from bench.loading import Wrk
+from bench.rows import SERVICE
+from bench.starting import ROOT, Process, free_port
 
-CONNECTIONS = 8
-OURS = "service"
-CALLS = {"create": "createOrder", "list": "orderQueryList"}
-# Lets wrk post a fixed body of any media type; load.lua still prints the outcome.
-POSTING = "wrk.method, wrk.body = 'POST', {body}\nwrk.headers['Content-Type'] = '{media_type}'\ndofile({script})\n"
+FOLDER = ROOT / "instance" / "bench" / "peers"
+SECRET_KEY = {"Authorization": "Bearer sk_test_bench"}  # both stand-ins for Stripe accept any key of the right form
 
 
-@dataclass
-class Measured:
-    """Figures of a server by round of create and of list; `missing` has the reason if a call failed."""
+@dataclass(frozen=True, eq=False)
+class Peer:
+    """One peer; calling it installs and starts it. `launcher` is a program of its own language, whose arguments are a
+    port and a data folder.
 
-    rounds: dict[str, list[Load]] = field(default_factory=lambda: {call: [] for call in CALLS})
-    missing: dict[str, str] = field(default_factory=dict)
-    records: int = 0  # created before the first list
+    The launchers do not change how requests are handled: they bind to loopback, log no responses (as the service),
+    and keep the peer's files in the run's folder.
+    """
+
+    name: str
+    packages: tuple[str, ...]  # the first is the peer
+    npm: bool
+    launcher: str
+    create: str
+    body: str
+    listed: str
+    keeps: str
+    media_type: str = traffic.JSON
+    headers: Mapping[str, str] = field(default_factory=dict)
+    environ: Mapping[str, str] = field(default_factory=dict)  # `{folder}` is the data folder
+    enter: Callable[[Process], Mapping[str, str]] | None = None  # returns headers that are known after the start
+    probe: str = ""  # path that returns 200 once it has started; empty: the list
+
+    @contextmanager
+    def __call__(self, bench: Bench) -> Iterator[Process]:
+        """Install it unless these exact packages are installed, and start it on a new folder. Raises Failed."""
+        home, folder, port = FOLDER / self.name, bench.work / f"peer-{self.name}", free_port()
+        mark, wanted = home / "installed", "\n".join(self.packages)
+        if not mark.exists() or mark.read_text() != wanted:
+            bench.say(f"installing {wanted.splitlines()[0]}")
+            shutil.rmtree(home, ignore_errors=True)
+            home.mkdir(parents=True)
+            if self.npm:
+                _run("npm", "install", "--prefix", str(home), "--ignore-scripts", "--no-audit", "--no-fund",
+                     "--fetch-retries=1", *self.packages)  # fmt: skip
+            else:
+                _run(sys.executable, "-m", "venv", str(home))
+                _run(str(home / "bin/python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
+                     "--retries=1", "--prefer-binary", *self.packages)  # fmt: skip
+            mark.write_text(wanted)
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        # -P: it imports from its own packages, never from the service's folder.
+        program = ["node", "-e"] if self.npm else [str(home / "bin/python"), "-P", "-c"]
+        command = [*program, self.launcher, str(port), str(folder)]
+        environ = {name: value.format(folder=folder) for name, value in self.environ.items()}
+        server = Process(command, port, folder / "server.log", self.probe or self.listed, environ)
+        server.headers |= self.headers
+        with server:
+            server.headers |= self.enter(server) if self.enter else {}
+            yield server
+
+    def creates(self, server: Process) -> Iterator[str]:
+        """One repeated request: unlike the service, no peer requires a new body each time."""
+        return itertools.repeat(traffic.request("POST", self.create, self.body, self.media_type, **server.headers))
+
+    def lists(self, server: Process) -> Iterator[str]:
+        return itertools.repeat(traffic.request("GET", self.listed, **server.headers))
 
 
-def _post(bench: Bench, server: PeerServer, seconds: float) -> Load:
-    """Run wrk with one repeated body: unlike the service, no peer requires a new body each time."""
-    peer, script = server.peer, bench.work / "posting.lua"
-    quoted = {"body": json.dumps(peer.body), "script": json.dumps(str(load.SCRIPT))}
-    script.write_text(POSTING.format(media_type=peer.media_type, **quoted))
-    command = [load.wrk(), "-t1", f"-c{CONNECTIONS}", f"-d{max(1, round(seconds))}", f"--timeout={load.TIMEOUT}"]
-    command += [part for name, value in server.headers.items() for part in ("-H", f"{name}: {value}")]
-    url = server.url + peer.create
-    return load.read(url, subprocess.run([*command, f"-s{script}", url], capture_output=True, text=True))
-
-
-def _measures(bench: Bench, call: str, running: dict[str, Any]) -> dict[str, Callable[[float], Load]]:
-    """By server, a function that runs load for so many seconds."""
-    url = f"{running[OURS].url}/merchant/{CALLS[call]}"
-    ours = bodies.buys if call == "create" else lambda count: bodies.signed(CALLS["list"], count)
-    things: dict[str, Callable[[float], Load]] = {OURS: lambda seconds: bench.load(url, CONNECTIONS, ours, seconds)}
-    for name, server in running.items():
-        if name != OURS and call == "create":
-            things[name] = partial(_post, bench, server)
-        elif name != OURS:
-            listed = partial(bench.load, server.url + server.peer.listed, CONNECTIONS, None, **server.headers)
-            things[name] = lambda seconds, listed=listed: listed(seconds=seconds)
-    return things
-
-
-def _try(measured: Measured, call: str, measure: Callable[[float], Load], seconds: float) -> Load | None:
-    """One run, or None if it failed. A call that failed once is not repeated."""
-    if call in measured.missing:
-        return None
+def _run(*command: str) -> None:
+    """Run one command of an installation. Raises Failed."""
     try:
-        return measure(seconds)
-    except Failed as error:
-        measured.missing[call] = brief(str(error).split(": ", 1)[-1])
-        return None
+        subprocess.run(command, check=True, capture_output=True, text=True, timeout=900)
+    except (OSError, subprocess.SubprocessError) as error:
+        reason = (getattr(error, "stderr", "") or str(error)).strip().splitlines()[-1]
+        raise Failed(f"not installed: {reason[:120]}") from None
 
 
-def _load_all(bench: Bench, call: str, running: dict[str, Any], found: dict[str, Measured]) -> None:
-    """Warm up for a second, then measure all rounds of one call on every server."""
-    things = _measures(bench, call, running)
-    warm = {name: _try(found[name], call, measure, 1) for name, measure in things.items()}
-    rounds = bench.in_turn(
-        **{name: partial(_try, found[name], call, measure, bench.seconds) for name, measure in things.items()}
-    )
-    for name, loads in rounds.items():
-        found[name].rounds[call] = [one for one in loads if one]
-        if call == "create":
-            found[name].records = sum(one.responses for one in [warm[name], *loads] if one)
+def _wallet(server: Process) -> Mapping[str, str]:
+    """The key of a new wallet, without a currency: otherwise each invoice fetches an exchange rate."""
+    wallet = server.http.post(f"{server.url}/api/v1/account", json={"name": "bench"}, timeout=60).json()
+    keys = {"X-Api-Key": wallet["adminkey"]}
+    changed = server.http.patch(f"{server.url}/api/v1/wallet", json={"currency": ""}, headers=keys, timeout=60)
+    changed.raise_for_status()
+    return {"X-Api-Key": wallet["inkey"]}
 
 
-def _started(bench: Bench, running: ExitStack, found: dict[str, Measured]) -> dict[str, Any]:
-    """Install the servers if necessary and start them."""
-    servers: dict[str, Any] = {}
+LOCALSTRIPE = """
+import sys
+from aiohttp import web
+from localstripe import resources, server
+resources.open = lambda path, mode: open(sys.argv[2] + "/localstripe.pickle", mode)
+web.run_app(server.app, host="127.0.0.1", port=int(sys.argv[1]), access_log=None, print=None)
+"""
+STATEFUL_MOCK = """
+const folder = process.env.PEER_HOME + "/node_modules/stripe-stateful-mock";
+require(folder).createExpressApp().listen(+process.argv[1], "127.0.0.1");
+"""
+# It expects its files in the folder of its package.
+LNBITS = """
+import importlib.util, os, sys, uvicorn
+os.chdir(importlib.util.find_spec("lnbits").submodule_search_locations[0] + "/..")
+uvicorn.run("lnbits.__main__:app", host="127.0.0.1", port=int(sys.argv[1]), loop="uvloop", log_level="warning")
+"""
+
+PEERS = (
+    Peer(
+        "localstripe",
+        ("localstripe==1.15.10",),
+        npm=False,
+        launcher=LOCALSTRIPE,
+        create="/v1/payment_intents",
+        body='{"amount": 10000, "currency": "cny"}',
+        listed="/v1/payment_intents?limit=20",
+        headers=SECRET_KEY,
+        keeps="Payment intents in memory. Each create writes all of them to one pickle file, twice and without a sync, "
+        "so it slows down as they grow. Any well-formed key is accepted. No ledger.",
+    ),
+    Peer(
+        "stripe-stateful-mock",
+        ("stripe-stateful-mock@0.0.16",),
+        npm=True,
+        launcher=STATEFUL_MOCK,
+        create="/v1/charges",
+        body="amount=10000&currency=cny&source=tok_visa",
+        media_type=traffic.FORM,
+        listed="/v1/charges?limit=20",
+        headers=SECRET_KEY,
+        environ={"PEER_HOME": str(FOLDER / "stripe-stateful-mock")},
+        keeps="Charges in memory only, lost when it stops. Each list sorts all of them, so it slows down as they grow. "
+        "Any well-formed key is accepted. No ledger.",
+    ),
+    Peer(
+        "lnbits",
+        # Its bolt11 needs bitstring < 5 without declaring it.
+        ("lnbits==1.6.2", "bitstring==4.4.0"),
+        npm=False,
+        launcher=LNBITS,
+        create="/api/v1/payments",
+        body='{"out": false, "amount": 100, "memo": "bench"}',
+        listed="/api/v1/payments/paginated?limit=20",
+        environ={
+            "LNBITS_BACKEND_WALLET_CLASS": "FakeWallet",
+            "LNBITS_DATA_FOLDER": "{folder}",
+            "LNBITS_EXTENSIONS_PATH": "{folder}",
+            "LNBITS_ADMIN_UI": "false",
+            "LNBITS_RATE_LIMIT_NO": "1000000",
+            # No requests to the internet.
+            "LNBITS_PRICE_AGGREGATOR_ENABLED": "false",
+            "LNBITS_EXCHANGE_RATE_PROVIDERS": "[]",
+            "LNBITS_EXTENSIONS_MANIFESTS": "[]",
+            "LNBITS_WASM_EXTENSIONS_MANIFESTS": "[]",
+            "ENABLE_LOG_TO_FILE": "false",
+            "FORWARDED_ALLOW_IPS": "127.0.0.1",
+        },
+        enter=_wallet,
+        probe="/api/v1/health",
+        keeps="Invoices in SQLite with a rollback journal, each synced in its own transaction. The key is looked up "
+        "and each invoice is signed; requests are not. A balance is a sum over payments, not a ledger.",
+    ),
+)
+
+# A list has as many records as the same server has created in a run's time.
+OURS = {
+    "create": Run(SERVICE, Wrk(traffic.orders)),
+    "list": Run(SERVICE, Wrk(traffic.call("orderQueryList"), before=traffic.orders)),
+}
+
+
+def rows() -> dict[Row, str]:
+    """The comparisons, create and list of each peer, with what the peer keeps."""
+    found = {}
     for peer in PEERS:
-        try:
-            peer.install(bench.say)
-            servers[peer.name] = running.enter_context(PeerServer(peer, bench.work / f"peer-{peer.name}"))
-        except Failed as error:
-            found[peer.name].missing = dict.fromkeys(CALLS, str(error))
-    servers[OURS] = running.enter_context(Service(bench.work / "peers-service"))
-    return servers
-
-
-def _compared(peer: Peer, call: str, found: dict[str, Measured]) -> Compared | str:
-    """Return the figures of the service and a peer for one call, or the reason for their absence."""
-    ours, theirs = found[OURS], found[peer.name]
-    if call in ours.missing:
-        raise Failed(f"{CALLS[call]}: {ours.missing[call]}")
-    if call in theirs.missing:
-        return f"not available: {theirs.missing[call]}"
-    notes = spent(*ours.rounds[call])
-    if call == "list":
-        notes += (f"of {ours.records:,} orders here, of {theirs.records:,} records there",)
-    return Compared(
-        [one.rate for one in ours.rounds[call]], [one.rate for one in theirs.rounds[call]], "a second", notes
-    )
-
-
-def _entry(peer: Peer, call: str, compared: Compared | str) -> dict[str, Any]:
-    path = (f"POST {peer.create}" if call == "create" else f"GET {peer.listed}").split("?")[0]
-    title = f"{CALLS[call]} / {peer.title}, {path}, {CONNECTIONS} connections"
-    known = {"name": f"{call}-{peer.name}", "title": title, "keeps": peer.keeps}
-    return known | ({"error": compared} if isinstance(compared, str) else report.figures(compared))
-
-
-def _lines(peer: Peer, compared: dict[str, Compared | str]) -> str:
-    """A peer's line of the table, followed by explanations."""
-    texts = {call: one if isinstance(one, str) else f"{one.ratio:.2f}" for call, one in compared.items()}
-    if len(set(texts.values())) == 1 and isinstance(compared["create"], str):
-        return f"{peer.title:<30}{texts['create']}\n{'':<4}{peer.keeps}"
-    more = []
-    for call, one in compared.items():
-        if isinstance(one, str):
-            texts[call], notes = "-", [one]
-        else:
-            ours, theirs = statistics.median(one.ours), statistics.median(one.yardstick)
-            notes = [f"{ours:,.0f} {one.unit} here, {theirs:,.0f} there", *one.notes]
-        more.append(f"{'':<4}{call}: {'; '.join(notes)}")
-    return "\n".join([f"{peer.title:<30}{texts['create']:>10}{texts['list']:>10}", *more, f"{'':<4}{peer.keeps}"])
-
-
-def compare(bench: Bench) -> list[dict[str, Any]]:
-    """Print the table of ratios and return the rows for the file. Raises Failed if the service can't be measured."""
-    found = {name: Measured() for name in (OURS, *(peer.name for peer in PEERS))}
-    with ExitStack() as stack:
-        running = _started(bench, stack, found)
-        for call in CALLS:
-            _load_all(bench, call, running, found)
-    print(f"This service / peer, {CONNECTIONS} connections, medians of {bench.rounds} rounds; above 1 it is faster.")
-    print(f"{'':<30}{'create':>10}{'list':>10}")
-    entries = []
-    for peer in PEERS:
-        compared = {call: _compared(peer, call, found) for call in CALLS}
-        print(_lines(peer, compared), flush=True)
-        entries += [_entry(peer, call, one) for call, one in compared.items()]
-    return entries
+        theirs = {"create": Wrk(peer.creates), "list": Wrk(peer.lists, before=peer.creates)}
+        for call, ours in OURS.items():
+            title = f"{call}, 8 connections: this service / {peer.packages[0]}"
+            found[Row(f"{call}-{peer.name}", title, ours, Run(peer, theirs[call]))] = peer.keeps
+    return found

@@ -1,102 +1,135 @@
-"""Output of a run: the printed table of ratios, and all figures as JSON."""
+"""What a run leaves: printed lines, bench/results.json, and the tables of the docs."""
 
 from __future__ import annotations
 
 import json
-import statistics
-from collections.abc import Sequence
+import os
+import platform
+import re
+import sqlite3
+from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from bench import machine
-from bench.context import Bench, Compared
-from bench.rows import STEADY, Row
+from bench.comparing import STEADY
+
+Results = dict[str, Any]
 
 
-def title(row: Row, bench: Bench) -> str:
-    """The row's title with this run's numbers."""
-    numbers = {name: f"{getattr(bench, name):,}" for name in ("small", "large", "huge", "created")}
-    return row.title.format(**numbers)
+def line(row: dict[str, Any]) -> str:
+    """An entry as printed: a line of the table, followed by the error or by the medians of all figures."""
+    if "error" in row:
+        more, ratio, verdict = row["error"].strip().splitlines(), "-", "ERROR"
+    else:
+        ratio, verdict, more = _number(row["ratio"]), row["verdict"], []
+        for side, figures in row["figures"].items():
+            texts = [f"{name} {value:,.{2 if value < 100 else 0}f}" for name, value in figures.items()]
+            more.append(f"{side}: {', '.join(texts)}")
+        if row["spread"] > STEADY:
+            more.append(f"rounds spread by {row['spread']:.0%} (limit {STEADY:.0%}): left out of docs/performance.md")
+    text = f"{row['name']:<18} {row['title']:<74}{ratio:>8}  {row['target']:<9}{verdict}"
+    return "\n".join([text.rstrip(), *(f"{'':<18}{each}" for each in more)])
 
 
-def _target(row: Row) -> str:
-    if row.target is None:
-        return ""
-    return f"{'>=' if row.at_least else '<='} {row.target:.3g}"
+def save(file: Path, order: list[str], **measured: Any) -> Results:
+    """Write the file with the `rows` (in `order`), `growth`, `peers` or `scaling` that were measured.
 
-
-def _verdict(row: Row, found: Compared | str) -> str:
-    if isinstance(found, str):
-        return "ERROR"
-    if row.target is None:
-        return ""
-    return "met" if row.meets_target(found.ratio) else "MISSED"
-
-
-def line(row: Row, found: Compared | str, bench: Bench) -> str:
-    """One line of the table, followed by errors and notes."""
-    ratio = "-" if isinstance(found, str) else f"{found.ratio:.3f}" if found.ratio < 10 else f"{found.ratio:.1f}"
-    text = f"{row.name:<15}{title(row, bench):<74}{ratio:>8}  {_target(row):<9}{_verdict(row, found)}"
-    more = found.strip().splitlines() if isinstance(found, str) else (*found.notes, *_circumstances(row, found))
-    return "\n".join([text.rstrip(), *(f"{'':<15}{note}" for note in more)])
-
-
-def _circumstances(row: Row, found: Compared) -> list[str]:
-    """Return the load of the machine, and a note if the row is left out of the docs."""
-    busy = found.conditions
-    texts = [f"load average {busy['load_average']:.2f}, other processes {busy['others']:.0%} of all cores"]
-    if row.spread(found) > STEADY:
-        texts.append(f"rounds spread by {row.spread(found):.0%} (limit {STEADY:.0%}): left out of docs/performance.md")
-    return texts
-
-
-def entry(row: Row, found: Compared | str, bench: Bench) -> dict[str, Any]:
-    """The row's entry in the file."""
-    known: dict[str, Any] = {"name": row.name, "title": title(row, bench), "target": _target(row)}
-    if isinstance(found, str):
-        return known | {"error": found}
-    known |= {"verdict": _verdict(row, found), **figures(found)}
-    return known | {"spread": round(row.spread(found), 4), "conditions": found.conditions}
-
-
-def figures(found: Compared) -> dict[str, Any]:
-    """The figures of an entry."""
-    values = {"service": found.ours, "yardstick": found.yardstick}
-    return {
-        "ratio": round(found.ratio, 4),
-        "unit": found.unit,
-        "medians": {name: round(statistics.median(rounds), 3) for name, rounds in values.items()},
-        "rounds": {name: [round(value, 3) for value in rounds] for name, rounds in values.items()},
-        "notes": list(found.notes),
-    }
-
-
-def save(
-    file: Path,
-    order: list[str],
-    *,
-    rows: Sequence[dict[str, Any]] = (),
-    growth: dict[str, Any] | None = None,
-    peers: list[dict[str, Any]] | None = None,
-    scaling: list[dict[str, Any]] | None = None,
-) -> dict[str, Any]:
-    """Write the file, its rows in `order`; figures from earlier runs on the same machine are kept.
-
-    Returns: the content of the file.
+    Earlier results on the same machine are kept. Returns the content of the file.
     """
-    try:
-        known = json.loads(file.read_text())
-    except FileNotFoundError:
+    today = datetime.now(UTC).strftime("%Y-%m-%d")
+    models = re.findall(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    machine = {"cpu": models[0] if models else platform.machine(), "cores": len(os.sched_getaffinity(0))}
+    machine |= {"python": platform.python_version(), "sqlite": sqlite3.sqlite_version, "date": today}
+    known = json.loads(file.read_text()) if file.exists() else {}
+    if known.get("machine", {}) | {"date": today} != machine:
         known = {}
-    now = machine.facts()
-    if {**known.get("machine", {}), "date": ""} != {**now, "date": ""}:
-        known = {}
-    measured = {row["name"]: row for row in known.get("rows", [])}
-    measured |= {row["name"]: {**row, "date": now["date"]} for row in rows}
-    grown = {"date": now["date"], "unit": "ms", "endpoints": growth} if growth else known.get("growth")
-    compared = [{**row, "date": now["date"]} for row in peers] if peers else known.get("peers")
-    scaled = [{**row, "date": now["date"]} for row in scaling] if scaling else known.get("scaling")
-    kept = [measured[name] for name in order if name in measured]
-    content = {"machine": now, "rows": kept, "growth": grown, "peers": compared, "scaling": scaled}
-    file.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
-    return content
+    dated = {part: [row | {"date": today} for row in measured[part]] for part in measured if part != "growth"}
+    rows = {row["name"]: row for row in [*known.get("rows", []), *dated.get("rows", [])]}
+    dated["rows"] = [rows[name] for name in order if name in rows]
+    if "growth" in measured:
+        dated["growth"] = {"date": today, "unit": "ms", "endpoints": measured["growth"]}
+    results = known | {"machine": machine} | dated
+    file.write_text(dumped(results), "utf-8")
+    return results
+
+
+def dumped(results: Results) -> str:
+    """The results as JSON, with each innermost list and object on one line."""
+    text = json.dumps(results, indent=1, ensure_ascii=False)
+    return re.sub(r"[\[{]\n[^\[\]{}]*[\]}]", lambda found: re.sub(r"\n\s*", " ", found[0]), text) + "\n"
+
+
+def _number(ratio: float) -> str:
+    """The ratio with about three digits."""
+    return f"{ratio:.1f}" if ratio >= 10 else f"{ratio:.2f}" if ratio >= 0.1 else f"{ratio:.3f}"
+
+
+def _ratio(row: dict[str, Any]) -> str:
+    return _number(row["ratio"]) if "ratio" in row else "failed"
+
+
+def _table(heads: tuple[str, ...], right: str, lines: list[tuple[str, ...]]) -> str:
+    """Markdown; `right` has an r for each column of numbers."""
+    rule = "|".join("---:" if one == "r" else "---" for one in right)
+    return "\n".join([f"| {' | '.join(heads)} |", f"|{rule}|", *(f"| {' | '.join(line)} |" for line in lines)])
+
+
+def _steady(results: Results) -> list[dict[str, Any]]:
+    """The rows to publish: those whose rounds are close together, and those that failed."""
+    return [row for row in results["rows"] if row.get("spread", 0) <= STEADY]
+
+
+def _machine(results: Results) -> str:
+    on, rows = results["machine"], _steady(results)
+    days = sorted({row["date"] for row in rows})
+    others = max((row["conditions"]["others"] for row in rows if "conditions" in row), default=None)
+    share = "" if others is None else "under 1%" if others < 0.01 else f"at most {others:.0%}"
+    busy = share and f" In the rows measured since it is recorded, other processes used {share} of all cores."
+    return (
+        f"{on['cores']} cores ({on['cpu']}), Python {on['python']}, SQLite {on['sqlite']}, "
+        f"{' to '.join(dict.fromkeys([days[0], days[-1]]))}; wrk ran on the same machine.{busy}"
+    )
+
+
+def _rows(results: Results) -> str:
+    lines = []
+    for row in _steady(results):
+        target = row["target"].replace(">=", "≥").replace("<=", "≤")
+        lines.append((row["title"], _ratio(row), target, row.get("verdict", "").replace("MISSED", "**missed**")))
+    return _table(("comparison", "ratio", "target", ""), "lrrl", lines)
+
+
+def _peers(results: Results) -> str:
+    found = {row["name"]: row for row in results["peers"]}
+    names = [name.removeprefix("create-") for name in found if name.startswith("create-")]
+    lines = [
+        (name, _ratio(found[f"create-{name}"]), _ratio(found[f"list-{name}"]), found[f"create-{name}"]["keeps"])
+        for name in names
+    ]
+    return _table(("other", "create", "list", "what it keeps"), "lrrl", lines)
+
+
+def _scaling(results: Results) -> str:
+    """Orders a second against one service on SQLite, and processor time per order."""
+    lines = []
+    for row in results["scaling"]:
+        database = f"{row['database_ms']:.2f}" if row["database_ms"] else "-"
+        lines.append((row["title"], _number(row["ratio"]), f"{row['service_ms']:.2f}", database))
+    rate = "orders a second, relative to the first line"
+    return _table(("setup", rate, "service, ms of a core", "Postgres, ms of a core"), "lrrr", lines)
+
+
+PARTS: dict[str, Callable[[Results], str]] = {"machine": _machine, "rows": _rows, "peers": _peers, "scaling": _scaling}
+
+
+def written(text: str, results: Results) -> str:
+    """The page with each part from `<!-- bench: PART -->` to `<!-- end -->` generated from the results.
+
+    A part without results is unchanged.
+    """
+
+    def part(found: re.Match[str]) -> str:
+        return found[1] + PARTS[found[2]](results) + found[3] if results.get(found[2]) else found[0]
+
+    return re.sub(r"(<!-- bench: (\w+) -->\n).*?(\n<!-- end -->)", part, text, flags=re.DOTALL)

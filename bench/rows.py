@@ -1,127 +1,152 @@
-"""The table: each comparison with its target and the function that measures it."""
+"""The table of comparisons. Rows of one group share their measurements, which are taken in turn.
+
+A new row is a line here: what is started, how it is loaded, what it is compared with, and the claim. Each load by wrk
+also gives `p50`, `p99` and `cpu`, the service's processor time per response.
+"""
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Callable
-from dataclasses import dataclass
+from bench import scenarios, traffic
+from bench.comparing import Row, Run
+from bench.loading import Wrk
+from bench.scenarios import AnotherCaller, Raw
+from bench.starting import Beside, Prepared
+from runtime.settings import Settings
+from services.channels import bulkhead
 
-from bench import overload
-from bench.busy_cores import other_cores_busy
-from bench.calling_back import callback_delay, callback_rate
-from bench.context import Bench, Compared
-from bench.creating import against_echo, against_raw, epay, fixed_rate, large_file, slow_channel, tail, withdrawals
-from bench.footprint import memory, start
-from bench.notices import settling
-from bench.other_callers import latency as under_attack
-from bench.other_callers import memory as memory_under_attack
-from bench.querying import against_first_page, first_page, query, rare_text, region_data
-from bench.undeliverable import undeliverable
-
-STEADY = 0.25  # a row whose rounds spread by more is not published
-
-
-def _range(rounds: list[float]) -> float:
-    return max(rounds) - min(rounds)
-
-
-@dataclass(frozen=True)
-class Row:
-    """One line. `target` is the minimum of the ratio or, if not `at_least`, its maximum.
-
-    A row without a target has no verdict. `{large}` and the like in a title are replaced by the run's numbers.
-    """
-
-    name: str
-    title: str
-    target: float | None
-    measure: Callable[[Bench], Compared]
-    at_least: bool = True
-
-    def meets_target(self, ratio: float) -> bool:
-        """Return whether the ratio meets the target."""
-        return self.target is None or (ratio >= self.target if self.at_least else ratio <= self.target)
-
-    def spread(self, found: Compared) -> float:
-        """Return the difference between the rounds of one side, relative to their median; the larger of the two sides.
-
-        If the target is an upper limit that is above the median, the difference is relative to the limit: variations
-        of a small fraction of the limit do not matter for the row.
-        """
-        yardstick = statistics.median(found.yardstick)
-        limit = 0.0 if self.at_least or self.target is None else self.target * yardstick
-        return max(
-            _range(found.ours) / max(limit, statistics.median(found.ours)),
-            _range(found.yardstick) / yardstick,
-        )
-
-
-def _at_most(name: str, title: str, target: float, measure: Callable[[Bench], Compared]) -> Row:
-    return Row(name, title, target, measure, at_least=False)
-
-
-ECHO = "createOrder / bare echo on"
-LISTED = "orderQueryList, {huge} orders,"
-
-OTHER_CALLERS = {
-    "sign-ins": "120 sign-ins a second",
-    "page-views": "127 views of a payment page a second",
-    "searches": "22 searches a second by two characters among {large} orders",
-    "signatures": "500 bad signatures a second",
-}
-
-CALLBACK = "payment reported to callback received,"
-FLOOD = "createOrder at twice its maximum rate:"
-
-ROWS = (
-    Row("echo-8", f"{ECHO} waitress, 8 connections", 0.60, against_echo("waitress", 8)),
-    Row("echo-32", f"{ECHO} waitress, 32 connections", 0.65, against_echo("waitress", 32)),
-    Row("echo-1", f"{ECHO} waitress, 1 connection", None, against_echo("waitress", 1)),
-    Row("same-8", f"{ECHO} the service's server, 8 connections", None, against_echo("same", 8)),
-    Row("same-32", f"{ECHO} the service's server, 32 connections", None, against_echo("same", 32)),
-    Row("same-1", f"{ECHO} the service's server, 1 connection", None, against_echo("same", 1)),
-    Row("raw", "createOrder, 32 connections / raw transactions of the same rows", 0.45, against_raw),
-    _at_most("tail", "createOrder, 8 connections: p99 / p50", 3, tail),
-    Row("slow-channel", "createOrder on a channel of 500 ms, 16 connections / 32 a second", 0.80, slow_channel),
-    Row("busy-cores", "createOrder, 8 connections: every other core busy / idle", None, other_cores_busy),
-    Row("withdrawals", "createOrder, 8 connections: withdrawals / deposits", None, withdrawals),
-    Row("epay-8", "orders by the epay gateway / createOrder, 8 connections", 0.9, epay(8)),
-    Row("epay-32", "orders by the epay gateway / createOrder, 32 connections", 0.9, epay(32)),
-    Row("settling", "notices that settle an order / createOrder, 8 connections", None, settling),
-    Row("fixed-rate", "createOrder at 70 % of its maximum rate: p99 / median over 1 connection", None, fixed_rate),
-    Row("crowd", "createOrder, 512 connections / 32", 0.85, overload.crowd),
-    Row("flood", f"{FLOOD} orders a second / maximum", 0.6, overload.served),
-    _at_most("flood-tail", f"{FLOOD} p99 of orders / 2 s", 1, overload.tail),
-    _at_most("flood-memory", f"{FLOOD} memory after / before", 1.5, overload.growth),
-    *(
-        row
-        for name, what in OTHER_CALLERS.items()
-        for row in (
-            _at_most(name, f"createOrder during {what}: p99 / without", 5, under_attack(name)),
-            _at_most(f"{name}-memory", f"additional memory during {what} / 160 MiB", 1, memory_under_attack(name)),
-        )
-    ),
-    *(
-        Row(name, f"{endpoint} / bare echo on waitress, 8 connections", None, query(endpoint))
-        for name, endpoint in (("detail", "orderQueryDetail"), ("list", "orderQueryList"))
-    ),
-    _at_most("first-page", "orderQueryList, first page: {large} orders / {small}", 1.15, first_page),
-    _at_most("deep-page", f"{LISTED} page 5000 / first page", 2, against_first_page("deep")),
-    _at_most("last-page", f"{LISTED} last page / first page", 2, against_first_page("last")),
-    _at_most("range", f"{LISTED} 90 days / first page", 2, against_first_page("range")),
-    _at_most("status", f"{LISTED} one status / first page", 2, against_first_page("status")),
-    _at_most("rare-text", "orderQueryList, text of one of {large} orders / full scan in SQL", 1 / 50, rare_text),
-    Row("large-file", "createOrder, 8 connections: {large} orders in the file / {small}", 0.85, large_file),
-    Row("regions-gzip", "regionData, gzip / empty view", 0.75, region_data("gzip")),
-    Row("regions-304", "regionData, not modified / empty view", 0.75, region_data("unchanged")),
-    Row("callbacks", "callbacks to a server that takes 20 ms / one at a time", 20, callback_rate),
-    _at_most("callback-delay", f"{CALLBACK} idle service / 50 ms", 1, callback_delay),
-    _at_most(
-        "hopeless",
-        f"{CALLBACK} 10,000 undeliverable ones: worst p99 / 1 s",
-        1,
-        undeliverable,
-    ),
-    _at_most("memory", "memory after {created} orders created / after 1,000", 1.2, memory),
-    _at_most("start", "start to first response: {large} orders in the file / none", 1.2, start),
+# What is started.
+SERVICE = Prepared()
+RICH = Prepared(("ledger adjust demo 1000000000 --reason bench",))
+EPAY = Prepared(("epay enable demo --host 127.0.0.1 --type wxpay=2 --json",))
+SILENT = Prepared(('merchant set demo --callback-url ""', 'merchant set other --callback-url ""'))
+SLOW = Prepared(
+    ("channel add --category gateway_b --driver slow --name Slow --json", "channel link {id} demo"),
+    entry=("-m", "bench.slow"),
 )
+SHORT_LIVED = Prepared(settings=(("ORDERS_BUY_EXPIRY", "60"),))
+SMALL, LARGE, HUGE = Prepared(orders="small"), Prepared(orders="large"), Prepared(orders="huge")
+PROXIED = Prepared(orders="large", settings=(("ORDERS_TRUSTED_PROXIES", "1"),))
+WAITRESS, SAME = Beside("waitress", 8), Beside("same", Settings.threads)
+
+# How it is loaded.
+LIST, BY_STATUS = traffic.call("orderQueryList"), traffic.call("orderQueryList", status="completed")
+OF_90_DAYS = traffic.call("orderQueryList", **traffic.NINETY_DAYS)
+CREATE = {number: Run(SERVICE, Wrk(traffic.orders, number)) for number in (1, 8, 32, 512)}
+ECHO = {number: Run(WAITRESS, Wrk(traffic.echoes, number)) for number in (1, 8, 32)}
+SAME_ECHO = {number: Run(SAME, Wrk(traffic.echoes, number)) for number in (1, 8, 32)}
+FIRST_PAGE = Run(HUGE, Wrk(LIST, 1))
+EMPTY = Run(SAME, Wrk(traffic.empties))
+FLOODED = Run(SERVICE, scenarios.twice_the_maximum)
+MANY = Run(SHORT_LIVED, scenarios.many_orders, once=True)
+AT_MOST = Settings.threads // bulkhead.SHARE  # connections that may wait for one channel
+
+ON_ECHO, FLOOD = "createOrder / bare echo on", "createOrder at twice its maximum rate:"
+LISTED, CALLBACK = "orderQueryList, {huge} orders,", "payment reported to callback received,"
+
+# fmt: off
+GROUPS = (
+    (
+        Row("echo-8", f"{ON_ECHO} waitress, 8 connections", CREATE[8], ECHO[8], at_least=0.6),
+        Row("echo-32", f"{ON_ECHO} waitress, 32 connections", CREATE[32], ECHO[32], at_least=0.65),
+        Row("echo-1", f"{ON_ECHO} waitress, 1 connection", CREATE[1], ECHO[1]),
+        Row("same-8", f"{ON_ECHO} the service's server, 8 connections", CREATE[8], SAME_ECHO[8]),
+        Row("same-32", f"{ON_ECHO} the service's server, 32 connections", CREATE[32], SAME_ECHO[32]),
+        Row("same-1", f"{ON_ECHO} the service's server, 1 connection", CREATE[1], SAME_ECHO[1]),
+        Row("raw", "createOrder, 32 connections / raw transactions of the same rows", CREATE[32],
+            Run(SERVICE, Raw(traffic.orders)), at_least=0.45),
+        Row("tail", "createOrder, 8 connections: p99 / p50", CREATE[8], CREATE[8], "p99", "p50", at_most=3),
+    ),
+    (
+        Row("slow-channel", "createOrder on a channel of 500 ms, 16 connections / 32 a second",
+            Run(SLOW, Wrk(traffic.orders, AT_MOST, count=20 * AT_MOST)), AT_MOST / 0.5, at_least=0.8),
+    ),
+    (
+        Row("busy-cores", "createOrder, 8 connections: every other core busy / idle",
+            Run(SERVICE, scenarios.other_cores_busy), CREATE[8]),
+        Row("withdrawals", "createOrder, 8 connections: withdrawals / deposits",
+            Run(RICH, Wrk(traffic.withdrawals)), CREATE[8]),
+        Row("settling", "notices that settle an order / createOrder, 8 connections",
+            Run(SILENT, Wrk(traffic.notices, before=traffic.orders, adds="completed")), CREATE[8]),
+    ),
+    (
+        Row("epay-8", "orders by the epay gateway / createOrder, 8 connections",
+            Run(EPAY, Wrk(traffic.epay_orders, adds="")), CREATE[8], at_least=0.9),
+        Row("epay-32", "orders by the epay gateway / createOrder, 32 connections",
+            Run(EPAY, Wrk(traffic.epay_orders, 32, adds="")), CREATE[32], at_least=0.9),
+    ),
+    (
+        Row("crowd", "createOrder, 512 connections / 32", CREATE[512], CREATE[32], at_least=0.85),
+        Row("flood", f"{FLOOD} orders a second / maximum", FLOODED, FLOODED, "rate", "maximum", at_least=0.6),
+        Row("flood-tail", f"{FLOOD} p99 of orders / 2 s", FLOODED, 2_000, "p99", at_most=1),
+        Row("flood-memory", f"{FLOOD} memory after / before", FLOODED, FLOODED, "memory", "before", at_most=1.5),
+    ),
+    (
+        Row("sign-ins-memory", "additional memory during 120 sign-ins a second / 160 MiB",
+            Run(PROXIED, AnotherCaller(traffic.sign_ins, 120)), 160, "more", at_most=1),
+        Row("page-views-memory", "additional memory during 127 views of a payment page a second / 160 MiB",
+            Run(PROXIED, AnotherCaller(traffic.page_views, 127)), 160, "more", at_most=1),
+        Row("searches-memory",
+            "additional memory during 22 searches a second by two characters among {large} orders / 160 MiB",
+            Run(PROXIED, AnotherCaller(traffic.searches, 22)), 160, "more", at_most=1),
+        Row("signatures-memory", "additional memory during 500 bad signatures a second / 160 MiB",
+            Run(PROXIED, AnotherCaller(traffic.bad_signatures, 500)), 160, "more", at_most=1),
+    ),
+    (
+        Row("detail", "orderQueryDetail / bare echo on waitress, 8 connections",
+            Run(SMALL, Wrk(traffic.details)), ECHO[8]),
+        Row("list", "orderQueryList / bare echo on waitress, 8 connections",
+            Run(SMALL, Wrk(LIST)), ECHO[8]),
+    ),
+    (
+        Row("first-page", "orderQueryList, first page: {large} orders / {small}",
+            Run(LARGE, Wrk(LIST, 1)), Run(SMALL, Wrk(LIST, 1)), "p50", at_most=1.15),
+    ),
+    (
+        Row("deep-page", f"{LISTED} page 5000 / first page",
+            Run(HUGE, Wrk(traffic.deep_lists, 1)), FIRST_PAGE, "p50", at_most=2),
+        Row("last-page", f"{LISTED} last page / first page",
+            Run(HUGE, Wrk(traffic.last_lists, 1)), FIRST_PAGE, "p50", at_most=2),
+        Row("range", f"{LISTED} 90 days / first page",
+            Run(HUGE, Wrk(OF_90_DAYS, 1)), FIRST_PAGE, "p50", at_most=2),
+        Row("status", f"{LISTED} one status / first page",
+            Run(HUGE, Wrk(BY_STATUS, 1)), FIRST_PAGE, "p50", at_most=2),
+    ),
+    (
+        Row("large-file", "createOrder, 8 connections: {large} orders in the file / {small}",
+            Run(LARGE, Wrk(traffic.orders)), Run(SMALL, Wrk(traffic.orders)), at_least=0.85),
+    ),
+    (
+        Row("regions-gzip", "regionData, gzip / empty view", Run(SERVICE, Wrk(traffic.regions)), EMPTY, at_least=0.75),
+        Row("regions-304", "regionData, not modified / empty view", Run(SERVICE, Wrk(traffic.known_regions)), EMPTY,
+            at_least=0.75),
+    ),
+    (
+        Row("callbacks", "callbacks to a server that takes 20 ms / one at a time",
+            Run(SILENT, scenarios.callback_rate), Run(Beside("receiver", 0.02), scenarios.one_at_a_time), at_least=20),
+        Row("callback-delay", f"{CALLBACK} idle service / 50 ms",
+            Run(SERVICE, scenarios.callback_delay), 50, "delay", at_most=1),
+        Row("hopeless", f"{CALLBACK} 10,000 undeliverable ones: slowest / 1 s",
+            Run(SERVICE, scenarios.undeliverable), 1_000, "delay", at_most=1),
+    ),
+    (
+        Row("memory", "memory after {created} orders created / after 1,000", MANY, MANY, "memory", "before",
+            at_most=1.2),
+        Row("start", "start to first response: {large} orders in the file / none",
+            Run(LARGE, scenarios.starts), Run(SERVICE, scenarios.starts), "start", at_most=1.2),
+    ),
+)
+# fmt: on
+ROWS = tuple(row for group in GROUPS for row in group)
+
+# The latency of each endpoint by orders in the file, by its name in the picture.
+GROWTH = {
+    "orderQueryDetail": Wrk(traffic.details, 1),
+    "list, first page": Wrk(LIST, 1),
+    "list, last page": Wrk(traffic.last_lists, 1),
+    "list, by status": Wrk(BY_STATUS, 1),
+    "list, 90 days": Wrk(OF_90_DAYS, 1),
+    "list, rare text": Wrk(traffic.lists_by_rare_text, 1),
+    "getPayChannels": Wrk(traffic.call("getPayChannels"), 1),
+    "regionData": Wrk(traffic.regions, 1),
+    "createOrder": Wrk(traffic.orders, 1),
+}

@@ -26,8 +26,6 @@ class SlowDriver(Driver):
 registry.DRIVERS[SlowDriver.name] = SlowDriver
 
 if __name__ == "__main__":
-    from flask.cli import FlaskGroup
+    from app import main  # importing the commands reads the list of drivers
 
-    from app import create_app  # importing the commands reads the list of drivers
-
-    FlaskGroup(create_app=create_app).main(args=sys.argv[1:])
+    main(sys.argv[1:] or ["serve"])

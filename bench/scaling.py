@@ -1,0 +1,94 @@
+"""`python -m bench --scaling`: createOrder on SQLite and on Postgres, by one service and by several."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import statistics
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from itertools import cycle
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from bench import traffic
+from bench.comparing import Bench, Failed, Figures, Run, measure
+from bench.loading import wrk
+from bench.starting import Service, cpu_seconds
+from tests.postgres import Cluster
+
+
+@dataclass(frozen=True)
+class Setup:
+    """Starts services on one database, each with its own merchant or all with the same."""
+
+    name: str
+    title: str
+    services: int
+    postgres: bool = True
+    merchants: tuple[str, ...] = ("demo",)
+
+    @contextmanager
+    def __call__(self, bench: Bench) -> Iterator[list[Service]]:
+        with ExitStack() as stack:
+            settings, database = {}, 0
+            if self.postgres:
+                cluster = Cluster(fsync="on", full_page_writes="on", autovacuum_naptime="1min")
+                stack.callback(cluster.remove)
+                database = int((cluster.folder / "data" / "postmaster.pid").read_text().split()[0])
+                settings["ORDERS_DATABASE_URL"] = cluster.url(cluster.create())
+            services: list[Service] = []
+            for _, key in zip(range(self.services), cycle(self.merchants), strict=False):
+                service = Service(Path(stack.enter_context(TemporaryDirectory(dir=bench.work))), environ=settings)
+                service.known = {"key": key, "database": database}
+                if services:  # the key is the same on all hosts
+                    shutil.copy(services[0].folder / "vault.key", service.folder)
+                services.append(stack.enter_context(service))
+            yield services
+
+
+def _orders(services: list[Service], bench: Bench) -> Figures:
+    """Orders a second of all services, and ms of a core per order, of the services and of the database."""
+
+    def load(service: Service, seconds: float) -> Figures:
+        return wrk(service, bench, partial(traffic.orders, key=service.known["key"]), 16, seconds)
+
+    database = services[0].known["database"]
+    with ThreadPoolExecutor(len(services)) as pool:
+        list(pool.map(partial(load, seconds=1), services))  # the first responses are slower
+        before = cpu_seconds(database) if database else 0
+        found = list(pool.map(partial(load, seconds=bench.seconds), services))
+        used = cpu_seconds(database) - before if database else 0
+    orders = sum(one["responses"] for one in found)
+    service = sum(one["cpu"] * one["responses"] for one in found) / orders
+    return {"rate": sum(one["rate"] for one in found), "service": service, "database": 1000 * used / orders}
+
+
+SETUPS = (
+    Setup("sqlite-1", "SQLite, one service", 1, postgres=False),
+    Setup("postgres-1", "Postgres, one service", 1),
+    Setup("postgres-2", "Postgres, two services, one merchant", 2),
+    Setup("postgres-2-apart", "Postgres, two services, a merchant each", 2, merchants=("demo", "other")),
+    Setup("postgres-4-apart", "Postgres, four services, two merchants", 4, merchants=("demo", "other")),
+)
+
+
+def compare(bench: Bench) -> list[dict[str, Any]]:
+    """Medians of each setup that this machine has enough cores for, the rate relative to SQLite. Raises Failed."""
+    runs = {Run(setup, _orders): setup for setup in SETUPS if setup.services <= max(2, (os.cpu_count() or 1) // 2)}
+    rows: list[dict[str, Any]] = []
+    for run, found in measure(bench, runs).items():
+        if isinstance(found, Failed):
+            raise found
+        rate, service, database = (
+            statistics.median(one[name] for one in found) for name in ("rate", "service", "database")
+        )
+        first = rows[0]["rate"] if rows else rate
+        row = {"name": runs[run].name, "title": runs[run].title, "ratio": round(rate / first, 4)}
+        row |= {"service_ms": round(service, 4), "database_ms": round(database, 4)}
+        rows.append(row | {"rate": round(rate), "rates": [round(one["rate"]) for one in found]})
+    return rows

@@ -24,7 +24,7 @@ from services.deposits import place as place_deposit
 from services.deposits import resolve as resolve_deposit
 from services.deposits import settle as settle_deposit
 from services.errors import N_, OperatorError, refuse
-from services.orders import lifecycle
+from services.orders import lifecycle, next_step
 from services.orders.new import Placed
 from services.orders.reasons import ASKED, Reason, Why, because
 from services.orders.resolution import ResolutionRule
@@ -54,6 +54,8 @@ class Kind:
     - `rules` resolve its exceptions, in a state that `state_of` returns; `unfit` has the reasons why none fits.
     `asks_first`: whether the channel must be asked about this exception before; then `check` does, and
     `is_as_checked` compares the order with the one that was checked.
+    - `is_held`: it waits for a decision about its money.
+    - `resume` makes it due again once the last exception that held it is closed.
     - `verdict_on` judges a report for reconciliation, and changes nothing.
     - `is_in_progress`: an ended one is still in progress at its channel, so it is checked until that ends.
     """
@@ -71,6 +73,8 @@ class Kind:
     asks_first: Callable[[Order, PaymentException], bool]
     check: Callable[[Order, str, PaymentException], None]
     is_as_checked: Callable[[Order, Order], bool]
+    is_held: Callable[[Order], bool]
+    resume: Callable[[Order], None]
     verdict_on: Callable[[Order, Report, Position], Verdict]
     is_in_progress: Callable[[Order], bool]
     personal_data: Callable[[Order], dict[str, Any]]
@@ -95,6 +99,8 @@ DEPOSIT = Kind(
     asks_first=lambda order, exception: False,
     check=lambda order, resolution, exception: None,
     is_as_checked=lambda now, order: True,
+    is_held=settle_deposit.is_held,
+    resume=settle_deposit.hold_or_resume,
     verdict_on=deposit_money.verdict_on,
     is_in_progress=lambda order: False,
     personal_data=place_deposit.personal_data,
@@ -113,6 +119,8 @@ WITHDRAWAL = Kind(
     asks_first=send.may_be_at_channel,
     check=resolve_withdrawal.check,
     is_as_checked=send.is_as_checked,
+    is_held=next_step.is_held,
+    resume=settle_withdrawal.resume,
     verdict_on=withdrawal_money.verdict_on,
     is_in_progress=withdrawal_money.is_in_progress,
     personal_data=lambda order: {"account": place_withdrawal.payee_of(order)},

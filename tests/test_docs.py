@@ -169,3 +169,22 @@ def test_the_page_of_the_epay_gateway_has_every_refusal_with_its_code_and_text(p
     texts = {each: TRANSLATED[each.text].string if page.parent == ZH else each.text for each in Refusal}
     expected = {(str(each.code), re.sub(r"%\(\w+\)s", "*...*", text)) for each, text in texts.items()}
     assert sorted((code, re.sub(r"\*[^*]+\*", "*...*", text)) for code, text in rows) == sorted(expected)
+
+
+MAPS = ("CONTRIBUTING.md", "docs/architecture.md", "docs/performance.md")
+FILE = re.compile(r"`((?:[\w.-]+/)*[\w.-]+\.(?:py|sh|html|toml|sql))`")
+EXAMPLES = {"config.toml", "VERSION.sql", "tests/data/VERSION.sql", "NNNN_NAME.py", "models/migrations/NNNN_NAME.py"}
+
+
+@pytest.mark.parametrize("page", MAPS)
+def test_a_map_of_the_code_names_files_that_exist(page):
+    """A path is below the project's folder or one of its packages, a bare name beside one that its line names."""
+    roots = [ROOT, ROOT / "services", ROOT / "blueprints", ROOT / "models", ROOT / "docs"]
+    for line in (ROOT / page).read_text("utf-8").splitlines():
+        named = [each for each in FILE.findall(line) if each not in EXAMPLES]
+        paths = [root / each for each in named if "/" in each for root in roots if (root / each).exists()]
+        beside = {path.parent for path in paths} or {ROOT, *(file.parent for file in ROOT.rglob("services/*/*.py"))}
+        beside |= {ROOT} | {ROOT / each for each in re.findall(r"`((?:[\w.-]+/)+)`", line)}
+        for each in named:
+            found = any((root / each).exists() for root in roots) or any((folder / each).exists() for folder in beside)
+            assert found, f"{each}: {line[:100]}"

@@ -29,7 +29,6 @@ from services import kinds
 from services.callbacks import delivery, epay_notices, http
 from services.deposits import claims
 from services.errors import OperatorError
-from services.orders import next_step
 from services.orders.lifecycle import settled
 from services.orders.reasons import Reason, Why, reason_of
 from services.orders.verdict import CREDIT, REFUND
@@ -112,7 +111,7 @@ class OrderTimeline:
     def next_act(self) -> str | None:
         """The service's step at the order's `due_at`, as in ACTS; None if nothing is due."""
         order = self.order
-        if order.due_at is None or (order.status == CONFIRMED and next_step.is_held(order)):
+        if order.due_at is None or (order.status == CONFIRMED and kinds.of(order).is_held(order)):
             return None
         if order.is_buy and order.status == PENDING and order.due_at >= (order.expires_at or 0):
             return "expire"

@@ -9,7 +9,6 @@ from models.tables.order import CONFIRMED, PAID, PENDING, Order
 from runtime import clock
 from services.channels.calls import FIRST_ASK, LATE, LONGEST_PAUSE, driver_of, pause
 from services.deposits import attempts, claims, place, settle
-from services.orders import next_step
 from services.orders.reasons import Why, because
 
 
@@ -65,7 +64,7 @@ def _expire(order: Order, now: int) -> None:
 def _credit(order: Order) -> None:
     now = Order.for_update(order.id)
     is_unchanged = now.due_at == order.due_at  # since it was claimed
-    if is_unchanged and not next_step.is_held(now):
+    if is_unchanged and not settle.is_held(now):
         settle.complete(order, because(Why.SETTLEMENT_DELAY_OVER))
     # Otherwise it is due again once its last exception is closed.
 

@@ -139,7 +139,7 @@ def _apply(order: Order, report: Report, payments: Iterable[Judged], who: str, w
             changed |= transition(order, CANCELLED, who, because(Why.RETURNED_BEFORE_CREDIT) if went_back else why)
         elif verdict.status == CONFIRMED:
             changed |= _confirm(order, payment.reference, who, why)
-    next_step.hold_or_resume(order)
+    hold_or_resume(order)
     return changed
 
 
@@ -179,6 +179,30 @@ def cancel_unpaid(order: Order, ask_again: int | None, why: Reason, who: str = "
         order.put_off(None)
         return False
     return transition(order, CANCELLED, who, why, due_at=ask_again)
+
+
+def is_held(order: Order) -> bool:
+    """Return whether the deposit waits for a decision about its money.
+
+    Only an exception about a confirmed deposit's own payment delays its credit: a second payment does not.
+    """
+    return next_step.is_held(order, order.channel_reference if order.status == CONFIRMED else None)
+
+
+def hold_or_resume(order: Order) -> None:
+    """Stop what is due for an unpaid deposit that waits for a decision; make a held one due again after the last one.
+
+    Call it in the transaction that opened or closed an exception. A confirmed deposit keeps the time of its credit as
+    its due time, and is held when that comes (`expire`). So a held one without a due time is due at once.
+    """
+    if order.status not in (PENDING, PAID, CONFIRMED):
+        return
+    order = Order.for_update(order.id)
+    held = is_held(order)
+    if held and order.status != CONFIRMED:
+        order.put_off(None)
+    elif not held and order.due_at is None:
+        order.put_off(clock.now())
 
 
 # --- exceptions: a report opens, changes or closes them by its difference to the ledger

@@ -39,7 +39,7 @@ def balance_of(merchant: Merchant) -> Any:
     """Return `available_amount`, `held_amount` and `unsettled_amount` of a merchant, in fen, as of one moment.
 
     Unsettled is what confirmed deposits will add to the balance, after fees. A deposit whose own payment has an open
-    exception is left out, because it is not certain how much of it will be credited (`next_step.is_held`).
+    exception is left out, because it is not certain how much of it will be credited.
 
     The time grows with the number of confirmed deposits, which the index `order_cell` finds.
     """

@@ -10,7 +10,7 @@ from services import kinds
 from services.callbacks import outbox, previews
 from services.callbacks.outbox import Outgoing
 from services.errors import N_, OperatorError, refuse
-from services.orders import lifecycle, next_step
+from services.orders import lifecycle
 from services.orders.resolution import ResolutionRule
 from services.orders.verdict import CREDIT, REFUND, RESOLUTIONS
 from services.withdrawals.send import LONG
@@ -108,7 +108,7 @@ def _resolve(order: Order, resolution: str, who: str, seen: PaymentException) ->
     if not exception.resolve(resolution, who):
         raise OperatorError(N_("This exception was already resolved."))
     rule.act(order, exception, who)
-    next_step.hold_or_resume(order)
+    kind.resume(order)
     lifecycle.note(order, who, lifecycle.settled(exception, resolution))
     if exception.kind in MONEY_IN and resolution in EVENTS:
         outbox.enqueue(order, EVENTS[resolution], exception.id)

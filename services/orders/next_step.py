@@ -22,9 +22,6 @@ from models.tables.order import (
     Order,
     PaymentException,
 )
-from runtime import clock
-
-RESUMED = {BUY: (PENDING, PAID, CONFIRMED), SELL: (CONFIRMED,)}  # a pending withdrawal waits for its approval
 
 
 def by_hand() -> list[int]:
@@ -52,27 +49,9 @@ def missing(limit: int) -> list[Order]:
     )
 
 
-def is_held(order: Order) -> bool:
-    """Return whether the order waits for a decision about its money.
-
-    Only an exception about a confirmed deposit's own payment delays its credit: a second payment does not.
-    """
-    own = PaymentException.reference == order.channel_reference
-    about = [own] if order.is_buy and order.status == CONFIRMED else []
-    open_ones = (PaymentException.order == order, PaymentException.resolution.is_null())
-    return PaymentException.select().where(*open_ones, PaymentException.kind.in_(HOLDING), *about).exists()
-
-
-def hold_or_resume(order: Order) -> None:
-    """Stop what is due for an unpaid deposit that waits for a decision; make a held order due again after the last one.
-
-    Call it in the transaction that opened or closed an exception. A confirmed deposit keeps the time of its credit as
-    its due time, and is held when that comes (`due`). So a held one without a due time is due at once.
-    """
-    if order.status not in RESUMED[order.order_type]:
-        return
-    order, held = Order.for_update(order.id), is_held(order)
-    if held and order.is_buy and order.status != CONFIRMED:
-        order.put_off(None)
-    elif not held and order.due_at is None:
-        order.put_off(clock.now())
+def is_held(order: Order, reference: str | None = None) -> bool:
+    """Return whether the order waits for a decision about its money, or about that with this number of the channel."""
+    about = (PaymentException.order == order) & PaymentException.resolution.is_null()
+    if reference is not None:
+        about &= PaymentException.reference == reference
+    return PaymentException.select().where(about, PaymentException.kind.in_(HOLDING)).exists()

@@ -24,7 +24,7 @@ from services.channels.calls import LATE, driver_of
 from services.errors import ApiError
 from services.ledger import accounts, postings
 from services.ledger.postings import HOLD_AGAIN, RELEASE_AGAIN, SPEND_AGAIN
-from services.orders import lifecycle
+from services.orders import lifecycle, next_step
 from services.orders.lifecycle import change_exception, close_exception, exceptions_of, raise_exception, transition
 from services.orders.reasons import ASKED, Reason, Why, because, reported
 from services.orders.verdict import ADJUST, CLOSE, FAILED, NONE, PAID_OUT, Judged, Proof
@@ -93,6 +93,14 @@ def apply_report(order: Order, report: Report, who: str = "channel", why: Reason
             elif order.status != CANCELLED:
                 order.put_off(None)
     return changed
+
+
+def resume(order: Order) -> None:
+    """Make an approved withdrawal due again after the last decision about its money, in that decision's transaction."""
+    if order.status == CONFIRMED:
+        order = Order.for_update(order.id)
+        if order.due_at is None and not next_step.is_held(order):
+            order.put_off(clock.now())
 
 
 def take_notice(order: Order, notice: Notice) -> bool:

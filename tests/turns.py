@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import psycopg
 
-from models.db import keyed_mutex, writer
+from models.db import keyed_mutex, sqlite_writer
 from models.db.base import database
 from models.db.keyed_mutex import MOST_IN_LINE
 from models.db.postgres import HURRIED_WAIT
@@ -23,7 +23,7 @@ class Callers:
     def call(self, function, *arguments):
         """Start a call and wait until it is in the queue; return the future of its result."""
         self._begun.append(self._pool.submit(_and_let_go, function, arguments))
-        waiting = _waiting_on_postgres if database.is_shared else writer._writer()._queue.qsize
+        waiting = _waiting_on_postgres if database.is_shared else sqlite_writer.writes()._queue.qsize
         until(lambda: sum(call.done() for call in self._begun) + waiting() == len(self._begun))
         return self._begun[-1]
 

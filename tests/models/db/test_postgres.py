@@ -194,7 +194,7 @@ def test_a_group_whose_commit_had_no_response_is_not_repeated(there, monkeypatch
         calls = [pool.submit(write_many, "a")]
         assert begun.wait(20)
         calls += [pool.submit(write_many, text) for text in "bc"]
-        until(lambda: writer._writers[-1]()._queue.qsize() == 2)
+        until(lambda: writer._grouped[-1].queue()._queue.qsize() == 2)
         go_on.set()
         assert [type(call.exception(20)) for call in calls] == [OperationalError] * 3
     assert there() == ["a", "b", "c"]

@@ -8,7 +8,7 @@ from contextlib import closing
 import pytest
 from peewee import IntegrityError, OperationalError
 
-from models.db import writer
+from models.db import sqlite_writer, work_queue, writer
 from models.db.base import database, open_database
 from models.db.writer import after_commit, grouped, transaction
 from tests.support import until
@@ -125,7 +125,7 @@ def test_if_no_thread_can_be_started_the_next_writer_tries_again(there, monkeypa
 
 
 def test_waiting_work_is_committed_together_and_the_rest_after_it(there, commits, monkeypatch):
-    monkeypatch.setattr(writer, "LARGEST_GROUP", 3)
+    monkeypatch.setattr(work_queue, "LARGEST_GROUP", 3)
     texts = ["a", "b", "c", "d", "e"]
     assert together(*((write, text) for text in texts)) == [f"wrote {text}" for text in texts]
     assert there() == texts
@@ -133,7 +133,7 @@ def test_waiting_work_is_committed_together_and_the_rest_after_it(there, commits
 
 
 def test_threads_that_are_ready_to_write_share_the_commit(there, commits, monkeypatch):
-    queue, late, calls, pool = writer._writer()._queue, iter("bcdef"), [], ThreadPoolExecutor(5)
+    queue, late, calls, pool = sqlite_writer.writes()._queue, iter("bcdef"), [], ThreadPoolExecutor(5)
 
     def let_one_more_write():
         if text := next(late, ""):
@@ -141,7 +141,7 @@ def test_threads_that_are_ready_to_write_share_the_commit(there, commits, monkey
             calls.append(pool.submit(write, text))
             until(lambda: queue.qsize() > waiting)
 
-    monkeypatch.setattr(writer, "_let_others_run", let_one_more_write)
+    monkeypatch.setattr(work_queue, "_let_others_run", let_one_more_write)
     with pool:
         write("a")
     assert [call.result() for call in calls] == [f"wrote {text}" for text in "bcdef"]

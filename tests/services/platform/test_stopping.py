@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from models.db import writer
+from models.db import sqlite_writer
 from models.db.writer import after_commit, transaction
 from runtime.state import current
 from services.callbacks import outbox
@@ -29,7 +29,7 @@ def test_a_commit_that_wakes_the_sweep_during_the_stop_delays_nothing(app, api, 
     assert begun.wait(20)
     stop = job_table.start(current().settings)
     stopping = threading.Thread(target=stop, daemon=True)
-    until(lambda: writer._writer()._queue.qsize())  # a job waits for the writer
+    until(lambda: sqlite_writer.writes()._queue.qsize())  # a job waits for the writer
     stopping.start()
     until(lambda: wakers[-1] is None)
     stopping.join(0.5)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from peewee import AutoField
@@ -99,12 +99,10 @@ APPEND_ONLY = {
     History: "id = NEW.id",
     AuditEntry: "id = NEW.id",
 }
-BY_KEY = (
-    Nonce,
-    IdempotencyKey,
-    OrderCount,
-)  # SQLite keeps their rows in the order of their keys; Postgres has no such tables
+# SQLite keeps their rows in the order of their keys; Postgres has no such tables.
+BY_KEY = (Nonce, IdempotencyKey, OrderCount)
 NUMBERED = [table for table in TABLES if isinstance(table._meta.primary_key, AutoField)]
+# Databases record steps by file name, so no step can be renamed, not even the two 0018 and the two 0024.
 MIGRATIONS = Path(__file__).parent / "migrations"
 
 
@@ -121,25 +119,16 @@ def has_tables() -> bool:
     return database.table_exists(Order._meta.table_name)
 
 
-def _guard(name: str, same: str) -> None:
-    refuse = f"BEGIN SELECT RAISE(ABORT, '{name} is append-only'); END"
-    for verb in ("UPDATE", "DELETE"):
-        database.execute_sql(f'CREATE TRIGGER {name}_no_{verb.lower()} BEFORE {verb} ON "{name}" {refuse}')
-    there = f'EXISTS (SELECT 1 FROM "{name}" WHERE {same})'
-    database.execute_sql(f'CREATE TRIGGER {name}_no_replace BEFORE INSERT ON "{name}" WHEN {there} {refuse}')
-
-
-def _sqlite_triggers() -> None:
+def _sqlite_triggers() -> Iterator[str]:
     for table, same in APPEND_ONLY.items():
-        _guard(table._meta.table_name, same)
-    for statement in (*TRIGGERS, *REVISED):
-        database.execute_sql(statement)
-
-
-def _postgres_triggers() -> None:
-    guarded = [table._meta.table_name for table in APPEND_ONLY]
-    for statement in postgres_statements(guarded, list(OF_TABLES)):
-        database.execute_sql(statement)
+        name = table._meta.table_name
+        refuse = f"BEGIN SELECT RAISE(ABORT, '{name} is append-only'); END"
+        for verb in ("UPDATE", "DELETE"):
+            yield f'CREATE TRIGGER {name}_no_{verb.lower()} BEFORE {verb} ON "{name}" {refuse}'
+        there = f'EXISTS (SELECT 1 FROM "{name}" WHERE {same})'
+        yield f'CREATE TRIGGER {name}_no_replace BEFORE INSERT ON "{name}" WHEN {there} {refuse}'
+    yield from TRIGGERS
+    yield from REVISED
 
 
 def _first_rows() -> None:
@@ -166,7 +155,10 @@ def create(fill: Callable[[], None] = _first_rows) -> bool:
         for statement in search_statements():
             database.execute_sql(statement)
         fill()
-        (_postgres_triggers if database.is_shared else _sqlite_triggers)()
+        guarded = [table._meta.table_name for table in APPEND_ONLY]
+        triggers = postgres_statements(guarded, OF_TABLES) if database.is_shared else _sqlite_triggers()
+        for statement in triggers:
+            database.execute_sql(statement)
         _runner().fake()
     return True
 

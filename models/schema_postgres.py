@@ -1,5 +1,7 @@
 """Postgres triggers that protect append-only tables, count orders and raise the setup version."""
 
+from collections.abc import Iterable
+
 from models.tables.order_counts import BUCKET
 
 # Percent signs are doubled: the driver reads single ones as placeholders.
@@ -28,7 +30,7 @@ _REVISED = """CREATE FUNCTION move_revision() RETURNS trigger LANGUAGE plpgsql A
 END $$"""
 
 
-def statements(append_only: list[str], revised: list[str]) -> list[str]:
+def statements(append_only: Iterable[str], revised: Iterable[str]) -> list[str]:
     """Return the statements that follow the tables.
 
     Args:

@@ -23,8 +23,8 @@ NEW_TABLES = (
     "entries" INTEGER NOT NULL,
     "head" TEXT NOT NULL,
     CHECK (kind NOT IN ('available', 'held') OR balance >= 0))""",
+    "INSERT INTO chained_account SELECT id, kind, owner, balance, 0, '' FROM ledger_account",
 )
-ACCOUNTS = "INSERT INTO chained_account SELECT id, kind, owner, balance, 0, '' FROM ledger_account"
 NEXT = """SELECT entry.id, posting_id, entry.account_id, entry.amount, order_no, purpose, who, memo, posting.createtime
     FROM entry LEFT JOIN posting ON posting.id = posting_id LEFT JOIN "order" ON "order".id = order_id
     WHERE entry.id > ? ORDER BY entry.id LIMIT ?"""
@@ -45,11 +45,14 @@ IN_PLACE = (
 )
 
 
-def _chain(connection: Any) -> None:
-    """Copy the entries into the new table, each with its number and hash."""
-    chains = {
-        row: Chain(kind, owner) for row, kind, owner in connection.execute("SELECT id, kind, owner FROM ledger_account")
-    }
+def up(migrator: Any, database: Any) -> None:
+    """Apply the step, in the runner's transaction."""
+    for statement in NEW_TABLES:
+        database.execute_sql(statement)
+    # Copy the entries into the new table, each with its number and hash.
+    connection = database.connection()
+    accounts = connection.execute("SELECT id, kind, owner FROM ledger_account")
+    chains = {account: Chain(kind, owner) for account, kind, owner in accounts}
     last = 0
     while rows := connection.execute(NEXT, (last, BATCH)).fetchall():
         chained = []
@@ -60,12 +63,5 @@ def _chain(connection: Any) -> None:
         last = rows[-1][0]
     ends = [(chain.number, chain.head, account) for account, chain in chains.items()]
     connection.executemany("UPDATE chained_account SET entries = ?, head = ? WHERE id = ?", ends)
-
-
-def up(migrator: Any, database: Any) -> None:
-    """Apply the step, in the runner's transaction."""
-    for statement in (*NEW_TABLES, ACCOUNTS):
-        database.execute_sql(statement)
-    _chain(database.connection())
     for statement in IN_PLACE:
         database.execute_sql(statement)

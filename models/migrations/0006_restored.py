@@ -3,9 +3,8 @@
 import secrets
 from typing import Any
 
-# The column types on SQLite and on Postgres.
-SQLITE = {"id": "INTEGER NOT NULL PRIMARY KEY", "text": "TEXT", "int": "INTEGER"}
-POSTGRES = {"id": "BIGSERIAL NOT NULL PRIMARY KEY", "text": 'TEXT COLLATE "C"', "int": "BIGINT"}
+from models.migrations import execute
+
 STATEMENTS = (
     'CREATE TABLE "webhook_key" ("id" {id}, "key" {text} NOT NULL)',
     # In a restored backup of an older version, `orders db restore` has created this table already.
@@ -30,7 +29,5 @@ STATEMENTS = (
 
 def up(migrator: Any, database: Any) -> None:
     """Apply the step, in the runner's transaction."""
-    types = POSTGRES if database.is_shared else SQLITE
-    for statement in STATEMENTS:
-        database.execute_sql(statement.format(**types))
+    execute(database, STATEMENTS)
     database.execute_sql(f'INSERT INTO "webhook_key" ("key") VALUES ({database.param})', (secrets.token_hex(32),))

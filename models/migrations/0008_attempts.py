@@ -2,13 +2,12 @@
 
 from typing import Any
 
-# The column types on SQLite and on Postgres.
-SQLITE = {"id": "INTEGER NOT NULL PRIMARY KEY", "text": "TEXT", "int": "INTEGER", "count": "INTEGER"}
-POSTGRES = {"id": "BIGSERIAL NOT NULL PRIMARY KEY", "text": 'TEXT COLLATE "C"', "int": "BIGINT", "count": "INTEGER"}
+from models.migrations import execute
+
 STATEMENTS = (
     """CREATE TABLE "attempt" ("id" {id},
     "order_id" {int} NOT NULL,
-    "count" {count} NOT NULL,
+    "count" INTEGER NOT NULL,
     "browser" {text} NOT NULL,
     "opened" {text} NOT NULL,
     "refusal" {text} NOT NULL,
@@ -20,6 +19,4 @@ STATEMENTS = (
 
 def up(migrator: Any, database: Any) -> None:
     """Apply the step, in the runner's transaction."""
-    types = POSTGRES if database.is_shared else SQLITE
-    for statement in STATEMENTS:
-        database.execute_sql(statement.format(**types))
+    execute(database, STATEMENTS)

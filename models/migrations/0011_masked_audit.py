@@ -5,11 +5,12 @@ from collections.abc import Callable
 from typing import Any
 
 BATCH = 1_000
-REFUSE = "BEGIN SELECT RAISE(ABORT, 'audit_entry is append-only'); END"
-OPEN = {False: ("DROP TRIGGER audit_entry_no_update",), True: ('ALTER TABLE "audit_entry" DISABLE TRIGGER USER',)}
-GUARD = {
-    False: (f'CREATE TRIGGER audit_entry_no_update BEFORE UPDATE ON "audit_entry" {REFUSE}',),
-    True: ('ALTER TABLE "audit_entry" ENABLE TRIGGER USER',),
+# On SQLite, then on Postgres.
+UNLOCK = {False: "DROP TRIGGER audit_entry_no_update", True: 'ALTER TABLE "audit_entry" DISABLE TRIGGER USER'}
+LOCK = {
+    False: 'CREATE TRIGGER audit_entry_no_update BEFORE UPDATE ON "audit_entry" '
+    "BEGIN SELECT RAISE(ABORT, 'audit_entry is append-only'); END",
+    True: 'ALTER TABLE "audit_entry" ENABLE TRIGGER USER',
 }
 
 NEXT = r"(.*?)(?=; (?:events|buy_rate|sell_rate|allowed_addresses|enabled|channels): |$)"
@@ -36,25 +37,20 @@ def _change(name: str, shown: Callable[[str], str], values: str) -> str:
     return f"{name}: " + " -> ".join(map(shown, values.split(" -> ")))
 
 
-def _masked(detail: str) -> str:
-    """Return an entry's detail with possible passwords and keys replaced by ***."""
+def masked(about: str, key: str, detail: str) -> tuple[str, str]:
+    """Return an entry's key and detail as they are recorded now: with possible passwords and keys replaced by ***."""
     detail = REFUSED.sub("not done: ***", QUOTED.sub(r"\1", detail))
     detail = URL.sub(lambda found: _change("callback_url", _shown, found[1]), detail)
-    return NETWORKS.sub(lambda found: _change("allowed_addresses", _networks, found[1]), detail)
-
-
-def masked(about: str, key: str, detail: str) -> tuple[str, str]:
-    """Return an entry's key and detail as they are recorded now."""
+    detail = NETWORKS.sub(lambda found: _change("allowed_addresses", _networks, found[1]), detail)
     is_name = about not in ("merchant", "operator") or NAME.fullmatch(key)
-    return key if is_name else "***", _masked(detail)
+    return key if is_name else "***", detail
 
 
 def up(migrator: Any, database: Any) -> None:
     """Apply the step, in the runner's transaction."""
     shared = bool(database.is_shared)
     mark = "%s" if shared else "?"
-    for statement in OPEN[shared]:
-        database.execute_sql(statement)
+    database.execute_sql(UNLOCK[shared])
     find = f"""SELECT id, about, key, detail FROM "audit_entry" WHERE id > {mark} ORDER BY id LIMIT {BATCH}"""
     last = 0
     while rows := database.execute_sql(find, (last,)).fetchall():
@@ -64,5 +60,4 @@ def up(migrator: Any, database: Any) -> None:
                     f'UPDATE "audit_entry" SET key = {mark}, detail = {mark} WHERE id = {mark}', (*new, row)
                 )
         last = rows[-1][0]
-    for statement in GUARD[shared]:
-        database.execute_sql(statement)
+    database.execute_sql(LOCK[shared])

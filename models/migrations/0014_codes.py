@@ -2,7 +2,7 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 BATCH = 10_000
@@ -122,13 +122,20 @@ def _stored(args: dict[str, str]) -> str | None:
     return json.dumps(args, ensure_ascii=False, separators=(",", ":")) if args else None
 
 
-def _convert(run: Callable[..., Any]) -> None:
-    """Write a code into every row of both tables, and the history line into every exception."""
+def up(migrator: Any, database: Any) -> None:
+    """Apply the step on SQLite and on Postgres, in the runner's transaction."""
+    shared = bool(database.is_shared)
+
+    def run(sql: str, *values: object) -> Any:
+        return database.execute_sql(sql.replace("?", "%s") if shared else sql, values)
+
+    run(UNLOCK[shared])
+    run(f'ALTER TABLE "payment_exception" ADD COLUMN "history_id" {"BIGINT" if shared else "INTEGER"}')
+    # The service's own sentences become codes.
     cases = [value for case in STEPS.items() for value in case]
-    run(
-        f"UPDATE history SET code = CASE who || ': ' || why {'WHEN ? THEN ? ' * len(STEPS)}END WHERE code IS NULL",
-        *cases,
-    )
+    whens = "WHEN ? THEN ? " * len(STEPS)
+    run(f"UPDATE history SET code = CASE who || ': ' || why {whens}END WHERE code IS NULL", *cases)
+    # All other lines get a code with arguments, and exceptions the line that opened them.
     exceptions: dict[int, list[dict[str, Any]]] = defaultdict(list)
     found = run("SELECT id, order_id, kind, detail, resolution, resolved_by FROM payment_exception WHERE code IS NULL")
     for row, order, kind, detail, resolution, who in found.fetchall():
@@ -145,28 +152,12 @@ def _convert(run: Callable[..., Any]) -> None:
         code, args = _cause(each["kind"], each["detail"])
         new = (code, _stored(args), each["line"], int(each["exception"]))
         run("UPDATE payment_exception SET code = ?, args = ?, history_id = ? WHERE id = ?", *new)
-
-
-def _link(run: Callable[..., Any]) -> None:
-    """Move an exception's id from its history line's code into the exception."""
+    # Lines that had a code already named their exception in it.
     for number, text in run("SELECT id, args FROM history WHERE args LIKE ?", '%"opened":%').fetchall():
         args = json.loads(text)
         if exception := args.pop("opened", None):
             del args["kind"]
             run("UPDATE history SET args = ? WHERE id = ?", _stored(args), number)
             run("UPDATE payment_exception SET history_id = ? WHERE id = ?", number, int(exception))
-
-
-def up(migrator: Any, database: Any) -> None:
-    """Apply the step on SQLite and on Postgres, in the runner's transaction."""
-    shared = bool(database.is_shared)
-
-    def run(sql: str, *values: object) -> Any:
-        return database.execute_sql(sql.replace("?", "%s") if shared else sql, values)
-
-    run(UNLOCK[shared])
-    run(f'ALTER TABLE "payment_exception" ADD COLUMN "history_id" {"BIGINT" if shared else "INTEGER"}')
-    _convert(run)
-    _link(run)
     for statement in IN_PLACE[shared]:
         run(statement)

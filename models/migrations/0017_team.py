@@ -5,6 +5,8 @@ Operators become administrators.
 
 from typing import Any
 
+from models.migrations import execute
+
 SQLITE = (
     # The runner has switched foreign keys off: the tables that refer to "operator" find the new one.
     """CREATE TABLE "member" ("id" INTEGER NOT NULL PRIMARY KEY,
@@ -30,15 +32,9 @@ POSTGRES = (
     """ALTER TABLE "operator" ADD CHECK (role IN ('viewer', 'operator', 'administrator')),
     ADD COLUMN "seentime" BIGINT""",
 )
-LAST_SEEN = """UPDATE "operator" SET seentime =
-    (SELECT MAX(seentime) FROM "session" WHERE "session"."operator_id" = "operator"."id")"""
-
-# The column types on SQLite and on Postgres.
-TYPES = {
-    False: {"id": "INTEGER NOT NULL PRIMARY KEY", "text": "TEXT", "int": "INTEGER"},
-    True: {"id": "BIGSERIAL NOT NULL PRIMARY KEY", "text": 'TEXT COLLATE "C"', "int": "BIGINT"},
-}
-MORE = (
+THEN = (
+    """UPDATE "operator" SET seentime =
+    (SELECT MAX(seentime) FROM "session" WHERE "session"."operator_id" = "operator"."id")""",
     'ALTER TABLE "audit_entry" ADD COLUMN "changed" {text}',
     """CREATE TABLE "failed_sign_in" ("id" {id},
     "address" {text} NOT NULL,
@@ -51,7 +47,5 @@ MORE = (
 
 def up(migrator: Any, database: Any) -> None:
     """Apply the step, in the runner's transaction."""
-    for statement in (*(POSTGRES if database.is_shared else SQLITE), LAST_SEEN):
-        database.execute_sql(statement)
-    for statement in MORE:
-        database.execute_sql(statement.format(**TYPES[bool(database.is_shared)]))
+    execute(database, POSTGRES if database.is_shared else SQLITE)
+    execute(database, THEN)

@@ -2,9 +2,8 @@
 
 from typing import Any
 
-# The column types on SQLite and on Postgres.
-SQLITE = {"text": "TEXT", "int": "INTEGER"}
-POSTGRES = {"text": 'TEXT COLLATE "C"', "int": "BIGINT"}
+from models.migrations import execute
+
 TABLE = """CREATE TABLE "ledger_day" ("account_id" {int} NOT NULL,
     "day" {int} NOT NULL,
     "kind" {text} NOT NULL,
@@ -19,4 +18,4 @@ TABLE = """CREATE TABLE "ledger_day" ("account_id" {int} NOT NULL,
 
 def up(migrator: Any, database: Any) -> None:
     """Apply the step, in the runner's transaction."""
-    database.execute_sql(TABLE.format(**(POSTGRES if database.is_shared else SQLITE)))
+    execute(database, [TABLE])

@@ -2,9 +2,8 @@
 
 from typing import Any
 
-# The column types on SQLite and on Postgres.
-SQLITE = {"id": "INTEGER NOT NULL PRIMARY KEY", "text": "TEXT", "int": "INTEGER"}
-POSTGRES = {"id": "BIGSERIAL NOT NULL PRIMARY KEY", "text": 'TEXT COLLATE "C"', "int": "BIGINT"}
+from models.migrations import execute
+
 STATEMENTS = (
     """CREATE TABLE "order_note" ("id" {id},
     "order_id" {int} NOT NULL,
@@ -24,6 +23,4 @@ STATEMENTS = (
 
 def up(migrator: Any, database: Any) -> None:
     """Apply the step, in the runner's transaction."""
-    types = POSTGRES if database.is_shared else SQLITE
-    for statement in STATEMENTS:
-        database.execute_sql(statement.format(**types))
+    execute(database, STATEMENTS)

@@ -2,14 +2,8 @@
 
 from typing import Any
 
-# The column types on SQLite and on Postgres.
-SQLITE = {"id": "INTEGER NOT NULL PRIMARY KEY", "text": "TEXT", "int": "INTEGER", "bool": "INTEGER"}
-POSTGRES = {
-    "id": "BIGSERIAL NOT NULL PRIMARY KEY",
-    "text": 'TEXT COLLATE "C"',
-    "int": "BIGINT",
-    "bool": "BOOLEAN",
-}
+from models.migrations import execute
+
 STATEMENTS = (
     """CREATE TABLE "epay_account" ("id" {id},
     "merchant_id" {int} NOT NULL,
@@ -64,6 +58,5 @@ POSTGRES_TRIGGERS = (
 
 def up(migrator: Any, database: Any) -> None:
     """Apply the step, in the runner's transaction."""
-    types, triggers = (POSTGRES, POSTGRES_TRIGGERS) if database.is_shared else (SQLITE, SQLITE_TRIGGERS)
-    for statement in (*(each.format(**types) for each in STATEMENTS), *triggers):
-        database.execute_sql(statement)
+    execute(database, STATEMENTS)
+    execute(database, POSTGRES_TRIGGERS if database.is_shared else SQLITE_TRIGGERS)

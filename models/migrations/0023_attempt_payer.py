@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from models.migrations import execute
+
 # SQLite would write a new column behind the foreign key, so the table is made again.
 SQLITE = (
     """CREATE TABLE "attempt_new" ("id" INTEGER NOT NULL PRIMARY KEY,
@@ -24,5 +26,4 @@ POSTGRES = ('ALTER TABLE "attempt" ADD COLUMN "payer" TEXT COLLATE "C"',)
 
 def up(migrator: Any, database: Any) -> None:
     """Apply the step, in the runner's transaction."""
-    for statement in POSTGRES if database.is_shared else SQLITE:
-        database.execute_sql(statement)
+    execute(database, POSTGRES if database.is_shared else SQLITE)

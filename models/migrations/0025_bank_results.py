@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from models.migrations import execute
+
 # SQLite would write new columns behind the foreign keys, so the table is made again. Older lines may have been
 # downloaded, so they count as such.
 SQLITE = (
@@ -38,5 +40,5 @@ THEN = (
 
 def up(migrator: Any, database: Any) -> None:
     """Apply the step, in the runner's transaction."""
-    for statement in (*(POSTGRES if database.is_shared else SQLITE), *THEN):
-        database.execute_sql(statement)
+    execute(database, POSTGRES if database.is_shared else SQLITE)
+    execute(database, THEN)

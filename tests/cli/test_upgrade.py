@@ -3,6 +3,7 @@
 import re
 import shutil
 import sqlite3
+from collections import Counter
 from contextlib import closing
 from itertools import product
 
@@ -139,6 +140,11 @@ def _start():
     steps = now("SELECT name FROM schema_migration")
     counts = [now(f"SELECT COUNT(*) FROM {table}") for table in ("search_progress", "revision", "webhook_key")]
     return *_schema(), steps, counts, now("SELECT * FROM order_search_config")
+
+
+def test_each_new_step_has_a_number_of_its_own():
+    numbers = Counter(step[:4] for step in STEPS)
+    assert {number for number, count in numbers.items() if count > 1} == {"0018", "0024"}
 
 
 def test_the_upgraded_schema_is_that_of_a_new_database(app, tmp_path):

@@ -1,4 +1,8 @@
-"""Every setting: its type, default and unit, read from the environment and from `instance/config.toml`."""
+"""Every setting: its type, default and unit, read from the environment and from `instance/config.toml`.
+
+No library does this: pydantic-settings would add a second library of fields next to marshmallow, and its errors take
+several lines that do not say what to do.
+"""
 
 from __future__ import annotations
 

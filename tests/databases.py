@@ -150,7 +150,7 @@ def impatient() -> Iterator[None]:
         database.close_all()
         database.obj._conninfo = given
         return
-    path = Path(database.database)
+    path = database.path
     open_database(path, busy_timeout=0.2)
     yield
     writer.stop()

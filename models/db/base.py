@@ -42,9 +42,7 @@ database = _Database()
 
 def open_database(path: Path, busy_timeout: float = 5.0) -> None:
     """Point every model at the SQLite file `path`; `busy_timeout` in seconds."""
-    sqlite = Sqlite()
-    sqlite.init(str(path), timeout=busy_timeout)
-    _use(sqlite)
+    _use(Sqlite(path, busy_timeout))
 
 
 def open_postgres(url: str, connections: int) -> None:
@@ -71,9 +69,11 @@ def forget_constants() -> None:
 def close_database() -> None:
     """Close this thread's connection, and on Postgres those of all threads."""
     before = current().database
-    if before is not None and not before.is_closed():
+    if before is None:
+        return
+    if not before.is_closed():
         before.close()
-    if before is not None and before.is_shared:
+    if before.is_shared:
         before.close_all()
 
 
@@ -160,7 +160,7 @@ class Statement:
 @cache
 def _insert(table: Any, *columns: str) -> Statement:
     def build(values: Any) -> Any:
-        rows = Model.insert.__func__(table, {name: getattr(values, name) for name in columns})
+        rows = super(Table, table).insert({name: getattr(values, name) for name in columns})
         key = table._meta.primary_key
         return rows.returning(key) if database.is_shared and isinstance(key, AutoField) else rows
 

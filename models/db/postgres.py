@@ -6,8 +6,8 @@ import re
 import select
 import threading
 from collections import deque
-from collections.abc import Iterable
-from contextlib import nullcontext, suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from queue import Empty, SimpleQueue
 from typing import Any
 from zlib import crc32
@@ -86,6 +86,9 @@ class Postgres(PostgresqlDatabase):
     """A limited number of connections. A thread has one for the duration of its transaction or single statement.
 
     Each connection is checked when a thread takes it, so a restart of the server affects only running work.
+
+    No library does this: with playhouse's pool, busy threads overtake waiting ones, and psycopg's pool checks a
+    connection by a query.
     """
 
     # Integers have 64 bits and texts sort by their bytes, as on SQLite.
@@ -172,7 +175,7 @@ class Postgres(PostgresqlDatabase):
 
     def execute_sql(self, sql: str, params: Any = None) -> Any:
         """Run a statement. Its rows are fetched before the connection is returned."""
-        if not self._state.closed:
+        if not self.is_closed():
             return super().execute_sql(sql, params)
         try:
             return super().execute_sql(sql, params)
@@ -193,7 +196,7 @@ class Postgres(PostgresqlDatabase):
         Raises:
             CommitLost: the connection was lost during the COMMIT.
         """
-        if self._state.conn.pgconn.transaction_status == TransactionStatus.INERROR:
+        if self.connection().pgconn.transaction_status == TransactionStatus.INERROR:
             raise DatabaseError("the transaction had failed before")
         try:
             super().commit()
@@ -211,9 +214,12 @@ class Postgres(PostgresqlDatabase):
         finally:
             self.close()
 
-    def snapshot(self) -> Any:
-        """Return a transaction that sees all tables as of one moment and has no time limits."""
-        return _Snapshot(self)
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """Run a transaction that sees all tables as of one moment and has no time limits."""
+        with self.atomic("REPEATABLE READ"):
+            self.take_time()
+            yield
 
     def take_time(self) -> None:
         """Remove the time limits of this transaction and of the pauses between its statements."""
@@ -254,19 +260,6 @@ class Postgres(PostgresqlDatabase):
 def lock_key(what: str) -> int:
     """Return the number of an advisory lock."""
     return crc32(what.encode()) & 0x7FFFFFFF
-
-
-class _Snapshot:
-    def __init__(self, database: Postgres):
-        self._database = database
-        self._transaction = database.atomic("REPEATABLE READ")
-
-    def __enter__(self) -> None:
-        self._transaction.__enter__()
-        self._database.take_time()
-
-    def __exit__(self, *error: Any) -> None:
-        self._transaction.__exit__(*error)
 
 
 def _is_alive(connection: Any) -> bool:

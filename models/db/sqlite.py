@@ -39,27 +39,34 @@ def make(file: Path) -> None:
 
 
 class Sqlite(SqliteDatabase):
-    """One file, to which the processes of this host write in turn. It has no name until `init`.
+    """One file, to which the processes of this host write in turn.
 
     SQLite itself would continue to write to a deleted file and create a new one for the next connection.
+
+    Args:
+        path: the file, which must exist.
+        busy_timeout: seconds to wait for another process's write.
     """
 
     is_shared = False  # whether processes on other hosts may write to it at the same time
-    _file: tuple[int, int] | None = None
 
-    def __init__(self) -> None:
-        # IMMEDIATE takes the write lock at BEGIN. With a deferred BEGIN, two readers that both start to write fail
-        # immediately with "database is locked", whatever the busy timeout.
-        super().__init__(None, lock_type="IMMEDIATE", pragmas=PRAGMAS)
-
-    def init(self, database: Any, **named: Any) -> None:
-        """Switch to another file."""
-        self._file = None
-        super().init(database, pragmas=PRAGMAS, **named)
+    def __init__(self, path: Path, busy_timeout: float):
+        self.path = path
+        self._file: tuple[int, int] | None = None
+        super().__init__(
+            # Without `mode=rw` SQLite would create a new file while this one is being moved.
+            f"{path.absolute().as_uri()}?mode=rw",
+            uri=True,
+            timeout=busy_timeout,
+            # IMMEDIATE takes the write lock at BEGIN. With a deferred BEGIN, two readers that both start to write fail
+            # immediately with "database is locked", whatever the busy timeout.
+            lock_type="IMMEDIATE",
+            pragmas=PRAGMAS,
+        )
 
     def _found(self) -> tuple[int, int] | None:
         try:
-            found = os.stat(self.database)
+            found = os.stat(self.path)
         except FileNotFoundError:
             return None
         return found.st_dev, found.st_ino
@@ -70,15 +77,7 @@ class Sqlite(SqliteDatabase):
 
     def _connect(self) -> sqlite3.Connection:
         self._hold_to_file()
-        # With `mode=rw` the file must exist: otherwise SQLite would create a new one while it is being moved.
-        there = f"{Path(self.database).absolute().as_uri()}?mode=rw"
-        options = {"timeout": self._timeout, "isolation_level": None} | self.connect_params
-        connection = sqlite3.connect(there, uri=True, **options)
-        try:
-            self._add_conn_hooks(connection)
-        except BaseException:
-            connection.close()
-            raise
+        connection: sqlite3.Connection = super()._connect()
         self._file = self._file or self._found()
         return connection
 

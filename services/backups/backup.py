@@ -37,14 +37,14 @@ def backup(target: Path, progress: Progress = lambda done, total: None, *, empty
     schema.missing()
     if not empty and not Merchant.select().exists():
         raise OperatorError(
-            f"{database.database} has no merchants: check that ORDERS_INSTANCE is the folder of the service"
+            f"{database.path} has no merchants: check that ORDERS_INSTANCE is the folder of the service"
         )
     if target.exists():
         raise OperatorError(f"{target} already exists: specify a new file")
     try:
-        leave_room(Path(database.database), target.parent)
+        leave_room(database.path, target.parent)
         with files.unfinished(target) as copy:
-            copy_database(sqlite3.connect(database.database), copy, progress)
+            copy_database(sqlite3.connect(database.path), copy, progress)
             check(copy, progress)
             files.finish(copy, target)
     except FileExistsError:

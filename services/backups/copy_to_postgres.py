@@ -75,7 +75,7 @@ def copy(url: str, connections: int, progress: Callable[[str, int], None] = lamb
     """
     if database.is_shared:
         raise OperatorError("the service already uses Postgres (database_url)")
-    file = Path(database.database)
+    file = database.path
     try:
         # Also refuse if the service is running but idle: it would continue to use the file afterwards.
         with instance_lock.locked(file.resolve().parent), _frozen(file) as source:

@@ -10,20 +10,16 @@ from models.tables.order import Order
 from models.tables.order_counts import BUCKET, OrderCount
 
 
-def _in_order() -> bool:
+@transaction
+def renumber() -> None:
+    """Renumber all orders by their time, and count them again; do nothing if they are in order."""
     later = Order.alias()
     turned = (
         Order.select(Order.id)
         .join(later, on=((later.merchant == Order.merchant) & (later.seq == Order.seq + 1)))
         .where(later.createtime < Order.createtime)
     )
-    return not turned.exists()
-
-
-@transaction
-def renumber() -> None:
-    """Renumber all orders by their time."""
-    if _in_order():
+    if not turned.exists():
         return
     Order.update(seq=0 - Order.seq).execute()
     database.execute_sql(

@@ -79,46 +79,38 @@ def in_buckets(span: OrderRange, cells: Cells, top: int, skip: int, limit: int) 
     Args:
         top: the highest `seq` of the page; the end of the span if `skip` is not 0.
     """
-    total = counted(span, cells)
-    high, left = (top, skip) if skip < BUCKET else _start(span, cells, skip)
+    high, left = top, skip
+    if skip >= BUCKET:  # find the bucket in which the page begins, and how many of its orders to skip
+        last = span.high // BUCKET
+        newest = _counted(span, cells, last, last)
+        if skip >= newest:
+            high, left = span.low - 1, skip - newest
+            lower = _counts(cells).run(merchant=span.merchant, low=span.low // BUCKET, high=last - 1)
+            for bucket, count in lower.fetchall():
+                if left < count:
+                    high = bucket * BUCKET + BUCKET - 1
+                    break
+                left -= count
     found = _cells_below(cells).run(merchant=span.merchant, low=span.low, high=high, limit=limit, skip=left)
-    return [row[0] for row in found.fetchall()], total
+    return [row[0] for row in found.fetchall()], counted(span, cells)
 
 
 def counted(span: OrderRange, cells: Cells) -> int:
     """Return the number of orders of these types and statuses in the span."""
-    return _tallied(span, cells, span.low // BUCKET, span.high // BUCKET)
+    return _counted(span, cells, span.low // BUCKET, span.high // BUCKET)
 
 
-def _tallied(span: OrderRange, cells: Cells, first: int, last: int) -> int:
+def _counted(span: OrderRange, cells: Cells, first: int, last: int) -> int:
     """Return the number of orders in the part of these buckets that is in the span."""
     total = _total(cells).run(merchant=span.merchant, low=first, high=last).fetchone()[0]
-    for edge in _cut(span) & {first, last}:
-        low, high = max(span.low, edge * BUCKET), min(span.high, edge * BUCKET + BUCKET - 1)
-        total += _count(cells).run(merchant=span.merchant, low=low, high=high).fetchone()[0]
-        total -= _total(cells).run(merchant=span.merchant, low=edge, high=edge).fetchone()[0]
-    return int(total)
-
-
-def _start(span: OrderRange, cells: Cells, skip: int) -> tuple[int, int]:
-    """Return the `seq` to start from in order to skip so many orders, and how many are left to skip from there."""
-    last = span.high // BUCKET
-    top = _tallied(span, cells, last, last)
-    if skip < top:
-        return span.high, skip
-    skip -= top
-    for bucket, count in _counts(cells).run(merchant=span.merchant, low=span.low // BUCKET, high=last - 1).fetchall():
-        if skip < count:
-            return bucket * BUCKET + BUCKET - 1, skip
-        skip -= count
-    return span.low - 1, 0
-
-
-def _cut(span: OrderRange) -> set[int]:
-    """Return the buckets that are only partly in the span, so that their counts are too high."""
+    # The counts of buckets that are only partly in the span are too high.
     cut = set()
     if span.low > 1 and span.low % BUCKET:
         cut.add(span.low // BUCKET)
     if span.high < span.newest and (span.high + 1) % BUCKET:
         cut.add(span.high // BUCKET)
-    return cut
+    for edge in cut & {first, last}:
+        low, high = max(span.low, edge * BUCKET), min(span.high, edge * BUCKET + BUCKET - 1)
+        total += _count(cells).run(merchant=span.merchant, low=low, high=high).fetchone()[0]
+        total -= _total(cells).run(merchant=span.merchant, low=edge, high=edge).fetchone()[0]
+    return int(total)

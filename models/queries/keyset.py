@@ -81,23 +81,11 @@ class Page:
     reached: Key | None = None
 
 
-def _compared(columns: tuple[Any, ...], values: Key) -> tuple[Any, Any]:
-    return (columns[0], values[0]) if len(columns) == 1 else (Tuple(*columns), Tuple(*values))
-
-
 def _bounds(columns: tuple[Any, ...], above: Key | None, below: Key | None) -> Iterator[Any]:
     if above is not None:
-        left, right = _compared(columns, above)
-        yield left > right
+        yield Tuple(*columns) > Tuple(*above)
     if below is not None:
-        left, right = _compared(columns, below)
-        yield left < right
-
-
-def _read(line: Line, newer: bool, size: int) -> tuple[list[Step], Line | None]:
-    rows = [line.split(row) for row in line.query(newer).limit(size).tuples()]
-    rest = line.beyond(rows[-1][1], newer) if len(rows) == size else None
-    return [Step(key) for key, _ in rows], rest
+        yield Tuple(*columns) < Tuple(*below)
 
 
 def _end(line: Line, newer: bool) -> Key:
@@ -106,32 +94,38 @@ def _end(line: Line, newer: bool) -> Key:
     return given or (LARGEST_ID if newer else 0,) * len(line.position)
 
 
-def _look_through(line: Line, newer: bool, size: int) -> tuple[list[Step], Line | None]:
-    """Return the rows of a stretch that fulfil the condition, a step at its end, and the rest of the line."""
-    edge = line.query(newer).limit(1).offset(size - 1).tuples().first()
-    key, position = line.split(edge) if edge else ((), None)
-    end = _end(line, newer) if position is None else (*position[:-1], position[-1] + (1 if newer else -1))
-    stretch = replace(line, below=end) if newer else replace(line, above=end)
-    found = [Step(stretch.split(row)[0]) for row in stretch.query(newer, line.condition).tuples()]
-    if position is None:
-        return found, None
-    return [*found, Step(key, looked=size)], line.beyond(position, newer)
+def _rows(line: Line, newer: bool) -> Iterator[Step]:
+    """Yield the rows of a line without a condition; each statement reads more of them than the one before."""
+    size = FIRST
+    while True:
+        rows = [line.split(row) for row in line.query(newer).limit(size).tuples()]
+        yield from (Step(key) for key, _ in rows)
+        if len(rows) < size:
+            return
+        line = line.beyond(rows[-1][1], newer)
+        size = min(size * 4, MOST)
 
 
-def _steps(line: Line, newer: bool) -> Iterator[Step]:
-    if line.condition is None:
-        look, size, largest = _read, FIRST, MOST
-    else:
-        look, size, largest = _look_through, FIRST_STRETCH, LONGEST_STRETCH
-    left: Line | None = line
-    while left is not None:
-        steps, left = look(left, newer, size)
-        yield from steps
-        size = min(size * 4, largest)
+def _matches(line: Line, newer: bool) -> Iterator[Step]:
+    """Yield the rows that fulfil the line's condition, stretch by stretch, and a step at the end of each stretch."""
+    size = FIRST_STRETCH
+    while True:
+        edge = line.query(newer).limit(1).offset(size - 1).tuples().first()
+        key, position = line.split(edge) if edge else ((), None)
+        end = _end(line, newer) if position is None else (*position[:-1], position[-1] + (1 if newer else -1))
+        stretch = replace(line, below=end) if newer else replace(line, above=end)
+        found = list(stretch.query(newer, line.condition).tuples())  # no cursor stays open between steps
+        yield from (Step(stretch.split(row)[0]) for row in found)
+        if position is None:
+            return
+        yield Step(key, looked=size)
+        line = line.beyond(position, newer)
+        size = min(size * 4, LONGEST_STRETCH)
 
 
 def _merged(lines: list[Line], newer: bool) -> Iterator[Step]:
-    return heapq.merge(*(_steps(line, newer) for line in lines), key=lambda step: step.key, reverse=not newer)
+    steps = [_rows(line, newer) if line.condition is None else _matches(line, newer) for line in lines]
+    return heapq.merge(*steps, key=lambda step: step.key, reverse=not newer)
 
 
 def page(lines: list[Line], limit: int, newer: bool = False) -> Page:

@@ -180,10 +180,6 @@ def _ids(ids: list[int]) -> SQL:
     return SQL(f"({','.join(map(str, ids))})")
 
 
-def _phrases(trigrams: list[str]) -> str:
-    return " AND ".join('"{}"'.format(each.replace('"', '""')) for each in trigrams)
-
-
 def _candidates(text: str) -> list[int] | None:
     """Return the ids of indexed orders whose number may contain `text`.
 
@@ -191,8 +187,9 @@ def _candidates(text: str) -> list[int] | None:
     """
     if len(text) < LEAST:
         return None
-    start = text[: MOST_TRIGRAMS + LEAST - 1]
-    sought = start if database.is_shared else _phrases(_rarest(start))
+    sought = text[: MOST_TRIGRAMS + LEAST - 1]
+    if not database.is_shared:
+        sought = " AND ".join('"{}"'.format(each.replace('"', '""')) for each in _rarest(sought))
     found = database.execute_sql(_index().find, (sought, RARE + 1)).fetchall()
     return [row[0] for row in found] if len(found) <= RARE else None
 

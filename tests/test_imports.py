@@ -12,7 +12,7 @@ FOLDERS = (
     *("models", "gateways", "net", "regions_data", "runtime"),
 )
 # Modules that know requests or a terminal.
-ABOVE = {"app", "serving", "cli", "blueprints", "flask", "flask_babel", "flask_login", "flask_wtf", "click"}
+ABOVE = {"app", "serving", "cli", "blueprints", "flask", "flask_babel", "flask_wtf", "click"}
 BELOW_SERVICES = ABOVE | {"services", "schemas"}
 NEVER = {
     "serving": {"app"},

@@ -11,11 +11,11 @@ from typing import Any
 from flask import Flask, Response, current_app, render_template, request
 from flask.sessions import SecureCookieSessionInterface
 from flask_babel import Babel, gettext
-from flask_login import current_user
 from werkzeug.exceptions import HTTPException
 
 from blueprints.api import envelope, rate_limits
 from blueprints.console import access, action_labels, browsers, icons, labels, locale
+from blueprints.console.access import current_user
 from blueprints.console.pages import BLUEPRINTS, MENU, confirm, menu_counts
 from runtime import settings
 from runtime.state import current
@@ -165,7 +165,7 @@ class Mounted:
     def session_of(self, environ: dict[str, Any]) -> str:
         """Return the key of the valid session of a request; empty if it has none."""
         with self._present().request_context(environ | {"HTTP_HOST": "console"}):  # its own Host may be invalid
-            return str(current_user.session.key) if current_user.is_authenticated else ""
+            return str(current_user.session.key) if current_user else ""
 
     def _present(self) -> Flask:
         """Return the console with the present key, so that a new key of the vault counts at once."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from flask import Flask, abort, redirect, request, url_for
-from flask_login import LoginManager, UserMixin, current_user
+from flask import Flask, abort, g, redirect, request, session, url_for
 from flask_wtf import CSRFProtect
-from werkzeug.exceptions import Forbidden
+from werkzeug.local import LocalProxy
 
 from blueprints.api.rate_limits import STRANGERS_FORM
 from blueprints.console import uploads
@@ -17,11 +17,12 @@ from services.security import audit, second_factor, sessions
 
 T = TypeVar("T")
 
+TOKEN = "_user_id"  # the session's token in the cookie: renaming it would sign everybody out
 # Endpoints that need no session.
 PUBLIC = {"static", "language", "sign_in.form", "sign_in.submit", "second_factor.code"}
 # Endpoints for an account that still lacks a required second factor.
 WITHOUT_SECOND_FACTOR = {"sign_in.sign_out", "sign_in.sign_out_everywhere", "sign_in.password", "second_factor.index"}
-# Forms that viewers may send. They may also export every list and save its filters.
+# Forms that viewers may send, and the endings of those of every list.
 VIEWERS = WITHOUT_SECOND_FACTOR | {
     "sign_in.end_session",
     "sign_in.end_other_sessions",
@@ -29,6 +30,7 @@ VIEWERS = WITHOUT_SECOND_FACTOR | {
     "second_factor.remove",
     "confirm.check",
 }
+VIEWERS_OF_LISTS = (".export", ".save_view", ".delete_view")
 # Blueprints and endpoints whose forms need an administrator. The others need an operator.
 ADMINISTRATION = {
     "accounts",
@@ -41,26 +43,23 @@ ADMINISTRATION = {
 }
 
 
-def _role_for(endpoint: str | None) -> str:
-    """Return the role that the forms of an endpoint's page need."""
-    name = str(endpoint)
-    return ADMINISTRATOR if ADMINISTRATION & {name, name.partition(".")[0]} else OPERATOR
+@dataclass(frozen=True)
+class User:
+    """The account of a request, with its session."""
 
+    operator: Operator
+    session: Session
 
-class User(UserMixin):
-    """The account of a request, with its session. When the session begins, it has the token for the cookie instead."""
-
-    def __init__(self, operator: Operator, session: Session | None = None, token: str = ""):
-        self.operator, self.name, self.session, self._token = operator, operator.name, session, token
-
-    def get_id(self) -> str:
-        """Return the token for the cookie."""
-        return self._token
+    @property
+    def name(self) -> str:
+        """The account's name."""
+        return str(self.operator.name)
 
     @property
     def may_act(self) -> bool:
         """Return whether the account may send the forms of the requested page."""
-        return self.has(_role_for(request.endpoint))
+        name = str(request.endpoint)
+        return self.has(ADMINISTRATOR if ADMINISTRATION & {name, name.partition(".")[0]} else OPERATOR)
 
     @property
     def may_administer(self) -> bool:
@@ -70,6 +69,20 @@ class User(UserMixin):
     def has(self, role: str) -> bool:
         """Return whether the account has this role or a higher one."""
         return ROLES.index(self.operator.role) >= ROLES.index(role)
+
+
+def user() -> User | None:
+    """Return the account whose session the request's cookie has, read once in a request; None for strangers."""
+    if "user" not in g:
+        token = str(session.get(TOKEN, ""))
+        found = sessions.find(token, seen=not is_renewal()) if token else None
+        g.user = User(found.operator, found) if found else None
+    known: User | None = g.user
+    return known
+
+
+# The same, to be read like a value. It is false for strangers, whom only the endpoints in PUBLIC meet.
+current_user: User = LocalProxy(user)  # type: ignore[assignment]
 
 
 def actor() -> audit.Actor:
@@ -93,37 +106,27 @@ def is_renewal() -> bool:
     return request.method == "GET" and request.headers.get("X-Live") == "1"
 
 
-def _load(token: str) -> User | None:
-    found = sessions.find(token, seen=not is_renewal())
-    return User(found.operator, found) if found else None
-
-
-def _is_for_viewers(endpoint: str | None) -> bool:
-    return endpoint in VIEWERS or str(endpoint).endswith((".export", ".save_view", ".delete_view"))
-
-
 def _check() -> Any:
     """Require a session, the second factor if it is mandatory, and the role that a change needs."""
     if request.endpoint in PUBLIC:
         request.max_content_length = STRANGERS_FORM
         return None
-    if not current_user.is_authenticated:
+    if not current_user:
         if request.method != "GET":
             return redirect(url_for("sign_in.form"))
         return redirect(url_for("sign_in.form", next=request.full_path.rstrip("?")))
     if request.endpoint not in WITHOUT_SECOND_FACTOR and second_factor.is_missing(current_user.operator):
         return redirect(url_for("second_factor.index"))
-    if request.method not in ("GET", "HEAD") and not _is_for_viewers(request.endpoint) and not current_user.may_act:
-        raise Forbidden
+    is_for_viewers = request.endpoint in VIEWERS or str(request.endpoint).endswith(VIEWERS_OF_LISTS)
+    if request.method not in ("GET", "HEAD") and not is_for_viewers:
+        must_act()
     if request.path.endswith(uploads.ENDING):
         request.max_content_length = uploads.LIMIT
     return None
 
 
 def init(app: Flask) -> None:
-    """Check the session, the role and the CSRF token before every request."""
-    manager = LoginManager(app)
-    manager.session_protection = None  # it would bind the session to an IP address, which changes on phones
-    manager.user_loader(_load)
+    """Check the session, the role and the CSRF token before every request; give templates the account."""
     app.before_request(_check)
+    app.context_processor(lambda: {"current_user": user()})
     CSRFProtect(app)

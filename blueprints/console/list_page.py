@@ -12,11 +12,10 @@ from urllib.parse import urlencode
 
 from flask import Blueprint, Response, flash, redirect, render_template, request, stream_with_context, url_for
 from flask_babel import lazy_gettext
-from flask_login import current_user
 from werkzeug.exceptions import UnprocessableEntity
 
 from blueprints.console import filters
-from blueprints.console.access import actor
+from blueprints.console.access import actor, current_user
 from blueprints.console.columns import Column
 from blueprints.console.filters import SINCE, UNTIL, Filter
 from blueprints.console.forms import message_of

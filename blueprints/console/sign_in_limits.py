@@ -12,11 +12,11 @@ from collections.abc import Callable
 
 from flask import current_app, request
 from flask_babel import gettext
-from flask_login import current_user
 from itsdangerous import BadSignature, URLSafeTimedSerializer
 from werkzeug.wrappers import Response
 
 from blueprints.api.rate_limits import caller, network
+from blueprints.console.access import current_user
 from models.tables.operator import Operator
 from runtime.state import Part
 from services.errors import N_, ApiError, Code, OperatorError
@@ -127,7 +127,7 @@ def _count_own(operator: Operator) -> Callable[[], None]:
     Within a session it counts for that session: someone at a stolen one locks out neither the owner's other sessions
     nor their next sign-in.
     """
-    if current_user.is_authenticated:
+    if current_user:
         return tries.count(f"session {current_user.session.key}")
     device = known_device(operator.name)
     return tries.count(f"device {device}" if device else f"account {operator.name}")

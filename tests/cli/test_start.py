@@ -10,7 +10,7 @@ from tests.support import ROOT, Service
 
 pytestmark = pytest.mark.usefixtures("slow")
 
-SERVED = {"blueprints", "serving", "granian", "uvloop", "flask_login", "wtforms", "apscheduler"}
+SERVED = {"blueprints", "serving", "granian", "uvloop", "wtforms", "apscheduler"}
 IMPORTED = re.compile(r"^import time: .*\| +([\w.]+)$", re.MULTILINE)
 
 

@@ -8,10 +8,10 @@ from typing import Any
 
 from flask import Response, abort, current_app, flash, redirect, render_template, request, url_for
 from flask_babel import gettext, lazy_gettext, ngettext
-from flask_login import current_user
 from itsdangerous import BadSignature, URLSafeSerializer
 
 from blueprints.console import access, column_roles, uploads
+from blueprints.console.access import current_user
 from blueprints.console.columns import Column, channel_link
 from blueprints.console.filters import SINCE, UNTIL
 from blueprints.console.forms import find_or_404, message_of, translate

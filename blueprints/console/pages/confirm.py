@@ -6,12 +6,12 @@ from typing import Any
 
 from flask import Blueprint, Flask, redirect, render_template, request, url_for
 from flask_babel import lazy_gettext
-from flask_login import current_user
 from flask_wtf import FlaskForm
 from wtforms import PasswordField, StringField
 from wtforms.validators import InputRequired, Length
 
 from blueprints.console import access, sign_in_limits
+from blueprints.console.access import current_user
 from blueprints.console.forms import message_of
 from blueprints.console.locale import internal_url
 from blueprints.console.pages import batches, bulk_payouts, order

@@ -7,12 +7,12 @@ from typing import Any
 
 from flask import flash, redirect, render_template, url_for
 from flask_babel import gettext, lazy_gettext
-from flask_login import current_user
 from flask_wtf import FlaskForm
 from wtforms import BooleanField, HiddenField, SelectChoice, StringField
 from wtforms.validators import DataRequired, Length
 
 from blueprints.console import access
+from blueprints.console.access import current_user
 from blueprints.console.columns import ENABLED_COLUMN, Column, merchant_link
 from blueprints.console.filters import ENABLED, Filter
 from blueprints.console.forms import (

@@ -7,12 +7,12 @@ from typing import Any
 
 from flask import Blueprint, abort, flash, redirect, request, url_for
 from flask_babel import gettext, lazy_gettext
-from flask_login import current_user
 from flask_wtf import FlaskForm
 from wtforms import PasswordField, SelectChoice, SelectField, StringField
 from wtforms.validators import DataRequired, EqualTo, InputRequired, Length
 
 from blueprints.console import access
+from blueprints.console.access import current_user
 from blueprints.console.forms import accepted, form_page, message_of
 from models.db.base import LARGEST_ID
 from models.tables.operator import ADMINISTRATOR, OPERATOR, VIEWER, Operator

@@ -6,10 +6,10 @@ from typing import Any
 
 import segno
 from flask import flash, redirect, render_template, request, url_for
-from flask_login import current_user
 from markupsafe import Markup
 
 from blueprints.console import access, action_labels
+from blueprints.console.access import current_user
 from blueprints.console.forms import find_or_404, message_of
 from blueprints.console.list_page import pages_of_one
 from models.tables.order import CANCELLED, COMPLETED, CONFIRMED, PENDING, Order

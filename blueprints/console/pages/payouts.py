@@ -7,10 +7,10 @@ from typing import Any
 
 from flask import flash, g, redirect, render_template, request, url_for
 from flask_babel import gettext, lazy_gettext
-from flask_login import current_user
 from markupsafe import Markup
 
 from blueprints.console import access
+from blueprints.console.access import current_user
 from blueprints.console.columns import Column, marked, merchant_columns, status_of
 from blueprints.console.filters import CHANNEL, MERCHANT, SINCE, UNTIL, Filter, choices
 from blueprints.console.list_page import BulkAction, ListPage

@@ -9,7 +9,6 @@ from typing import Any
 
 from flask import flash, redirect, render_template, request, url_for
 from flask_babel import gettext, lazy_gettext
-from flask_login import current_user
 from flask_wtf import FlaskForm
 from marshmallow import ValidationError
 from marshmallow.fields import Field
@@ -17,6 +16,7 @@ from wtforms import BooleanField, SelectChoice, SelectField, TextAreaField
 from wtforms.validators import DataRequired
 
 from blueprints.console import access, labels, uploads
+from blueprints.console.access import current_user
 from blueprints.console.columns import Column, channel_link
 from blueprints.console.filters import CHANNEL
 from blueprints.console.forms import SchemaField, find_or_404, form_page, message_of

@@ -7,9 +7,9 @@ from typing import Any
 
 from flask import Blueprint, current_app, redirect, render_template, request, url_for
 from flask_babel import force_locale, lazy_gettext
-from flask_login import current_user
 from marshmallow import ValidationError
 
+from blueprints.console.access import current_user
 from blueprints.console.columns import channel_link, merchant_link
 from blueprints.console.filters import LONGEST
 from blueprints.console.locale import LANGUAGES

@@ -7,12 +7,12 @@ from typing import Any
 import segno
 from flask import Blueprint, flash, make_response, redirect, render_template, request, url_for
 from flask_babel import gettext, lazy_gettext, ngettext
-from flask_login import current_user
 from flask_wtf import FlaskForm
 from wtforms import HiddenField, PasswordField, StringField
 from wtforms.validators import InputRequired, Length, Regexp
 
 from blueprints.console import access, sign_in_limits
+from blueprints.console.access import current_user
 from blueprints.console.forms import message_of, show_refusal
 from blueprints.console.pages import sign_in
 from models.tables.operator import Operator

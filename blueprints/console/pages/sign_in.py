@@ -8,13 +8,13 @@ from typing import Any
 
 from flask import Blueprint, abort, flash, redirect, render_template, request, session, url_for
 from flask_babel import gettext, lazy_gettext
-from flask_login import current_user, login_user, logout_user
 from flask_wtf import FlaskForm
 from wtforms import PasswordField, StringField
 from wtforms.validators import InputRequired, Length
 
 from blueprints.api.rate_limits import caller
 from blueprints.console import access, sign_in_limits
+from blueprints.console.access import current_user
 from blueprints.console.forms import message_of
 from blueprints.console.locale import internal_url
 from models.db.base import LARGEST_ID
@@ -46,7 +46,7 @@ class NewPasswordForm(FlaskForm):
 @pages.get("/login")
 def form() -> Any:
     """Show the form."""
-    if current_user.is_authenticated:
+    if current_user:
         return redirect(internal_url(request.args.get("next", "")))
     return _page(SignInForm(), 200)
 
@@ -111,7 +111,7 @@ def begin_session(found: Operator, waited: str = "") -> Any:
     if token is None:
         return _changed()
     session.clear()  # an earlier token or name must not remain
-    login_user(access.User(found, token=token))
+    session[access.TOKEN] = token
     session.permanent = True
     response = redirect(internal_url(request.args.get("next", "")), 302)
     sign_in_limits.remember_device(response, found.name)
@@ -141,7 +141,6 @@ def sign_out_everywhere() -> Any:
 
 
 def _signed_out() -> Any:
-    logout_user()
     session.clear()
     return redirect(url_for("sign_in.form"))
 

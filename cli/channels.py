@@ -14,7 +14,7 @@ from cli.output import PERCENT, ROW_ID, YUAN, Commands, PercentType, YuanType, f
 from gateways import registry
 from models.tables.channel import CATEGORIES, Channel, ChannelLink
 from models.tables.merchant import Merchant
-from schemas.views import hundredths
+from runtime.money import hundredths
 from services.channels import channel_setup
 from services.errors import OperatorError
 from services.merchants import links, merchant_setup

@@ -12,7 +12,7 @@ from peewee import DatabaseError
 from cli.output import ROW_ID, Commands, YuanType, json_option, show, table
 from models.tables.ledger import AVAILABLE, HELD
 from models.tables.merchant import Merchant
-from schemas.views import hundredths
+from runtime.money import hundredths
 from services.channels import channel_setup
 from services.ledger import accounts as books
 from services.ledger import integrity, scheduled_checks

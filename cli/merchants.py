@@ -9,7 +9,7 @@ import click
 from cli.output import PERCENT, Commands, facts, given_of, json_option, options, picked, show, table
 from cli.sensitive import SENSITIVE
 from models.tables.merchant import Merchant
-from schemas.views import hundredths
+from runtime.money import hundredths
 from services.merchants import links, merchant_setup, payment_page
 from services.security import masking, vault
 

@@ -9,7 +9,8 @@ import click
 from cli.output import ROW_ID, Commands, YuanType, facts, given_of, json_option, picked, show, table
 from gateways.base import State
 from models.tables.order import BUY, SELL, STATUSES, History, Order, PaymentException
-from schemas.views import hundredths, order_view
+from runtime.money import hundredths
+from schemas.views import order_view
 from services import kinds
 from services.channels import unknown_notices
 from services.console import lists, order_list, timeline

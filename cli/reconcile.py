@@ -10,7 +10,7 @@ import click
 
 from cli.orders import TYPES
 from cli.output import PERCENT, ROW_ID, Command, facts, json_option, show, table
-from schemas.views import hundredths
+from runtime.money import hundredths
 from services.channels import channel_setup
 from services.statements import compare_file, tables
 from services.statements.compare_file import Choices, Result

@@ -9,7 +9,7 @@ import click
 
 from cli.output import Command, facts, json_option, show
 from runtime.clock import CHINA
-from schemas.views import hundredths
+from runtime.money import hundredths
 from services.ledger import day_sums, monthly_statement
 from services.ledger.monthly_statement import Statement
 from services.merchants import merchant_setup

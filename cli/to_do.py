@@ -8,7 +8,7 @@ import click
 
 from cli.output import Command, json_option, show, table
 from models.tables.maintenance import paused_since
-from schemas.views import hundredths
+from runtime.money import hundredths
 from services.channels import unknown_notices
 from services.operations import to_do as queues
 from services.operations.to_do import Queue

@@ -450,7 +450,7 @@ class AlipayDriver(Driver):
         way = self.way(payment.payer.browser) if payment.payer else ""
         content = {
             "out_trade_no": payment.order_no,
-            "total_amount": money.yuan(payment.amount),
+            "total_amount": money.hundredths(payment.amount),
             "subject": payment.subject,
             "time_expire": _china(datetime.fromtimestamp(payment.expires_at, CHINA)),
         }
@@ -509,7 +509,7 @@ class AlipayDriver(Driver):
         content = {
             **TRANSFER,
             "out_biz_no": payout.order_no,
-            "trans_amount": money.yuan(payout.amount),
+            "trans_amount": money.hundredths(payout.amount),
             "order_title": f"Order {payout.order_no}",
             "payee_info": {
                 "identity": payee,

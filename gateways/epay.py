@@ -274,7 +274,7 @@ class EpayDriver(Driver):
             "notify_url": payment.notify_url,
             "return_url": payment.pay_url,
             "name": payment.subject,
-            "money": money.yuan(payment.amount),
+            "money": money.hundredths(payment.amount),
         }
 
     def _payer(self, payment: Payment) -> dict[str, str]:
@@ -308,12 +308,15 @@ class EpayDriver(Driver):
         try:
             self.open_payment(payment)
         except ChannelError as error:
-            told = {"amount": money.yuan(payment.amount), "why": str(error)}
+            told = {"amount": money.hundredths(payment.amount), "why": str(error)}
             good = False if isinstance(error, ChannelRefused) else None
             return Finding(payment.method, good, N_("An order of %(amount)s was rejected: %(why)s"), told)
         self.close(payment)
         return Finding(
-            payment.method, True, N_("An order of %(amount)s was accepted."), {"amount": money.yuan(payment.amount)}
+            payment.method,
+            True,
+            N_("An order of %(amount)s was accepted."),
+            {"amount": money.hundredths(payment.amount)},
         )
 
     def _page(self, address: str) -> str:
@@ -539,7 +542,7 @@ class EpayV2(EpayDriver):
             "type": payout.method,
             "account": str(account.get("card_number", "")),
             "name": str(account.get("real_name", "")),
-            "money": money.yuan(payout.amount),
+            "money": money.hundredths(payout.amount),
             "out_biz_no": payout.number,
         }
         answer = self._call("transfer/submit", fields)

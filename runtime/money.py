@@ -1,4 +1,4 @@
-"""Conversion between yuan as texts, which upstreams use, and integer fen."""
+"""Amounts as texts and as integer fen: the one place that formats yuan, and reads it as upstreams write it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,14 @@ from decimal import Decimal
 _YUAN = re.compile(r"[0-9]{1,13}(\.[0-9]{1,8})?", re.ASCII)
 
 
-def yuan(fen: int) -> str:
-    """Format fen as yuan: 12.50 for 1250."""
-    return f"{fen // 100}.{fen % 100:02d}"
+def hundredths(value: int) -> str:
+    """Format fen as yuan, or basis points as percent, for other systems and for fields: "-1234.50" for -123450."""
+    return f"{'-' if value < 0 else ''}{abs(value) // 100}.{abs(value) % 100:02d}"
+
+
+def grouped(fen: int | None) -> str:
+    """Format fen as yuan for people: "-1,234.50" for -123450; empty for None."""
+    return "" if fen is None else f"{'-' if fen < 0 else ''}{abs(fen) // 100:,}.{abs(fen) % 100:02d}"
 
 
 def fen(text: str) -> int:

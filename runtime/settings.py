@@ -14,10 +14,11 @@ import sys
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from decimal import Decimal
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Any
+
+from runtime.money import fen
 
 PREFIX = "ORDERS_"
 VERSION = "0.4.0"
@@ -64,10 +65,10 @@ def _whole(low: int, high: int) -> Callable[[str], int]:
 
 
 def _yuan(text: str) -> int:
-    """Parse an amount in yuan, with at most two decimals, as fen."""
-    if not re.fullmatch(r"[0-9]{1,10}(\.[0-9]{1,2})?", text, re.ASCII):
-        raise ValueError("must be an amount in yuan, such as 50000 or 50000.00")
-    return int(Decimal(text) * 100)
+    try:
+        return fen(text)
+    except ValueError:
+        raise ValueError("must be an amount in yuan, such as 50000 or 50000.00") from None
 
 
 def _one_of(*choices: str) -> Callable[[str], str]:

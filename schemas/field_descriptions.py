@@ -6,16 +6,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from models.db.base import LARGEST_ID
+from runtime.money import hundredths
 from schemas.fields import LARGEST_TIME, MOST_FEN
-
-N_ = str  # marks a text for translation
+from schemas.messages import N_
 
 YUAN, FEN, PERCENT, POINTS = N_("yuan"), N_("fen"), N_("percent"), N_("basis points")
 SECONDS, UNIX, PIECES = N_("seconds"), N_("Unix seconds"), N_("count")
 
 # The range of a response's values as JSON Schema: by unit, unless the field's row has its own.
 RANGES: dict[str, dict[str, Any]] = {
-    YUAN: {"x-range": ["0.01", f"{MOST_FEN // 100}.00"]},  # JSON Schema has no keyword for a range of texts
+    YUAN: {"x-range": ["0.01", hundredths(MOST_FEN)]},  # JSON Schema has no keyword for a range of texts
     PERCENT: {"x-range": ["0.00", "100.00"]},
     FEN: {"minimum": 0, "maximum": 3 * MOST_FEN},
     POINTS: {"minimum": 0, "maximum": 10_000},
@@ -63,7 +63,7 @@ _OWN_NO = N_(
     "Your own order number. It does not have to be unique. If several orders have it, "
     "orderQueryDetail returns the oldest. Use a new one after 50201."
 )
-_A_BALANCE = {"x-range": ["0.00", f"{LARGEST_ID // 100}.{LARGEST_ID % 100:02d}"]}
+_A_BALANCE = {"x-range": ["0.00", hundredths(LARGEST_ID)]}
 _UNSETTLED = N_(
     "The amount of your `confirmed` deposits that will be credited after their settlement delay, after fees. Deposits "
     "whose payment is under review are not included."

@@ -57,12 +57,7 @@ class Yuan(fields.Field[Any]):
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> int:
         if not isinstance(value, str) or len(value) > 40 or not _NUMBER.fullmatch(value):
             raise ValidationError(N_("Must be a decimal number."))
-        return self.fen(value)
-
-    @staticmethod
-    def fen(text: str) -> int:
-        """Return the integer fen of a decimal text. Raises ValidationError."""
-        amount = Decimal(text)
+        amount = Decimal(value)
         if amount <= 0:
             raise ValidationError(N_("Must be greater than 0."))
         if int(amount.as_tuple().exponent) < -2:

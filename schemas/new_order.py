@@ -10,14 +10,15 @@ from typing import Any
 
 from marshmallow import EXCLUDE, Schema, ValidationError
 
+from gateways.base import METHODS
 from models.db.base import LARGEST_ID
-from models.tables.channel import PAY_METHODS, Channel
+from models.tables.channel import Channel
 from models.tables.order import BUY, SELL
+from runtime.money import hundredths
 from schemas.fields import MaxLength, OneOf, Request, Text, Whole, Yuan
 from schemas.gateway_a import CardInfo, GatewayAFields, PersonalData
 from schemas.messages import N_, UNKNOWN, Message, flat
 from schemas.signature_fields import AUTH
-from schemas.views import hundredths
 
 
 class NewOrder(Request):
@@ -26,7 +27,7 @@ class NewOrder(Request):
     order_type = Whole(1, 2, required=True)
     cny_amount = Yuan(required=True)
     paychannel_id = Whole(1, LARGEST_ID, required=True)
-    paychannel_paymethod = Text(required=True, validate=OneOf(PAY_METHODS))
+    paychannel_paymethod = Text(required=True, validate=OneOf(METHODS))
     merchant_order_no = Text(validate=MaxLength(255))
 
 

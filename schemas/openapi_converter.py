@@ -8,6 +8,7 @@ from apispec.ext.marshmallow import MarshmallowPlugin
 from apispec.ext.marshmallow.openapi import OpenAPIConverter
 from marshmallow import Schema, fields, validate
 
+from runtime.money import hundredths
 from schemas.field_descriptions import SCHEMAS, meaning_of
 from schemas.fields import MOST_FEN, NOT_BLANK, Text, Whole, Yuan
 from schemas.gateway_a import DATED, PersonalData, date
@@ -65,7 +66,7 @@ def _kind(self: OpenAPIConverter, field: fields.Field[Any], *, ret: dict[str, An
             return {"enum": [field.low]}
         return {"minimum": field.low, "maximum": field.high}
     if isinstance(field, Yuan):
-        return {"pattern": PATTERNS[Yuan], "x-range": ["0.01", f"{MOST_FEN // 100 - 1}.99"]}
+        return {"pattern": PATTERNS[Yuan], "x-range": ["0.01", hundredths(MOST_FEN - 1)]}
     if isinstance(field, Text):
         if any(isinstance(check, validate.Email) for check in field.validators):
             # Not a plain `format`: pydantic would need another package for it.

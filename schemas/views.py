@@ -10,8 +10,8 @@ from marshmallow import Schema, fields, validate
 
 from models.tables.channel import CATEGORIES
 from models.tables.order import BUY, CANCELLED, COMPLETED, CONFIRMED, PAID, PENDING, SELL, STATUSES
-
-N_ = str  # marks a text for translation
+from runtime.money import hundredths
+from schemas.messages import N_
 
 CATEGORY_TEXTS = {"gateway_a": N_("Gateway A"), "gateway_b": N_("Gateway B"), "gateway_c": N_("Gateway C")}
 PAY_METHOD_TEXTS = {"wxpay": N_("WeChat Pay"), "alipay": N_("Alipay"), "bank": N_("Bank transfer")}
@@ -28,11 +28,6 @@ STATUS_TEXTS = {
     (SELL, COMPLETED): N_("Completed"),
     (SELL, CANCELLED): N_("Cancelled"),
 }
-
-
-def hundredths(value: int) -> str:
-    """Format hundredths (fen, basis points) as decimal text in whole units: 10000 -> "100.00"."""
-    return f"{'-' if value < 0 else ''}{abs(value) // 100}.{abs(value) % 100:02d}"
 
 
 class DecimalText(fields.Field[Any]):

@@ -12,8 +12,9 @@ from blueprints.checkout import parts
 from blueprints.checkout.payer import payer
 from models.tables.channel import Channel
 from models.tables.order import CANCELLED, Order
+from runtime.money import hundredths
 from runtime.state import current
-from schemas.views import PAY_METHOD_TEXTS, hundredths
+from schemas.views import PAY_METHOD_TEXTS
 from services.channels.calls import driver_of, pay_url
 from services.epay import payments
 from services.epay.refusals import Refusal, Refused

@@ -16,8 +16,9 @@ from blueprints.checkout import choice, parts
 from blueprints.checkout.payer import busy, calls_itself_mac, finish, may_open, payer, set_cookie, sign_in
 from gateways.base import ChannelError, Opened, Report, State
 from models.tables.order import BUY, CANCELLED, PENDING, Order
+from runtime.money import hundredths
 from runtime.state import Part, current
-from schemas.views import PAY_METHOD_TEXTS, hundredths
+from schemas.views import PAY_METHOD_TEXTS
 from services.callbacks import returns
 from services.channels import calls, pictures
 from services.channels.calls import driver_of, pay_url

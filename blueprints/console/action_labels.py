@@ -8,10 +8,11 @@ from typing import Any
 from flask_babel import gettext, lazy_gettext, ngettext
 
 from blueprints.console import labels
-from blueprints.console.locale import sentences, yuan
+from blueprints.console.locale import sentences
 from models.tables.ledger import FEES, HELD
 from models.tables.order import BUY, SELL, Order
 from models.tables.outbox import DEAD, DELIVERED, WAITING
+from runtime.money import grouped
 from services.operations.actions import Act, Action, Effect
 from services.orders import lifecycle
 from services.orders.resolution import Case
@@ -225,7 +226,7 @@ _TEXTS: dict[tuple[Act, Effect | Case | Act | int | str], tuple[Any, ...]] = {
 
 def money(fen: int) -> str:
     """Format fen as yuan with sign and currency: "-¥12.50"."""
-    return f"-¥{yuan(-fen)}" if fen < 0 else f"¥{yuan(fen)}"
+    return f"-¥{grouped(-fen)}" if fen < 0 else f"¥{grouped(fen)}"
 
 
 def status(order: Order) -> str:

@@ -11,8 +11,8 @@ from flask_babel import gettext, lazy_gettext
 from markupsafe import Markup, escape
 
 from blueprints.console import labels
-from blueprints.console.locale import local_time, time_tag, yuan
-from schemas.views import hundredths
+from blueprints.console.locale import local_time, time_tag
+from runtime.money import grouped, hundredths
 from services.platform.safe_text import printable
 
 LONG = 40  # characters; the page shortens a longer text and shows all of it in a tooltip
@@ -50,7 +50,7 @@ class Kind:
 KINDS = {
     "text": Kind(text_html, lambda value: "" if value is None else str(value)),
     "number": Kind(lambda value: Markup('<span class="number">{}</span>').format(escape(value)), str),
-    "money": Kind(yuan, lambda value: "" if value is None else hundredths(value)),
+    "money": Kind(grouped, lambda value: "" if value is None else hundredths(value)),
     "percent": Kind(hundredths, hundredths),
     "time": Kind(time_tag, _iso),
     "html": Kind(lambda value: value, lambda value: value.striptags()),

@@ -15,6 +15,7 @@ from flask_babel import gettext, lazy_gettext, ngettext
 
 from blueprints.console import alert_texts, locale, plot
 from models.tables.order import BUY, COMPLETED, SELL
+from runtime.money import grouped
 from services.console.statistics import Slot, Statistics, Sum, Sums
 
 # By name in the address: the days of a range, and its label.
@@ -105,7 +106,7 @@ def compact(number: float) -> str:
 
 def short_yuan(fen: int) -> str:
     """Format fen as yuan, in compact form from a million yuan."""
-    return compact(fen / 100) if abs(fen) >= LONG_NUMBER * 100 else locale.yuan(fen)
+    return compact(fen / 100) if abs(fen) >= LONG_NUMBER * 100 else grouped(fen)
 
 
 def short_count(number: int) -> str:
@@ -159,15 +160,15 @@ FIGURES: dict[str, tuple[Any, Callable[[Sums], Any], Callable[[Any], str], Calla
         lazy_gettext("Deposits (¥)"),
         lambda sums: sums.get(BUY, Sum()).amount,
         short_yuan,
-        locale.yuan,
+        grouped,
     ),
     "withdrawals": (
         lazy_gettext("Withdrawals (¥)"),
         lambda sums: sums.get(SELL, Sum()).amount,
         short_yuan,
-        locale.yuan,
+        grouped,
     ),
-    "fees": (lazy_gettext("Fee income (¥)"), lambda sums: _sum(sums).fees, short_yuan, locale.yuan),
+    "fees": (lazy_gettext("Fee income (¥)"), lambda sums: _sum(sums).fees, short_yuan, grouped),
     "rate": (lazy_gettext("Success rate"), lambda sums: rate(_sum(sums)), _share, _share),
     "orders": (lazy_gettext("New orders"), lambda sums: _sum(sums).orders, short_count, lambda number: f"{number:,}"),
 }
@@ -194,7 +195,7 @@ def _note(name: str, length: int, sums: Sums, today: Sums) -> str:
             return gettext("No finished orders")
         return gettext("%(part)s of %(whole)s", part=f"{whole.completed:,}", whole=f"{whole.closed:,}")
     if name == "fees" and whole.commission:
-        return gettext("less channel cost of %(amount)s", amount=locale.yuan(whole.commission))
+        return gettext("less channel cost of %(amount)s", amount=grouped(whole.commission))
     if length > 1:
         _, take, short, _ = FIGURES[name]
         return gettext("Today: %(value)s", value=short(take(today)))

@@ -15,8 +15,8 @@ from markupsafe import Markup
 
 from blueprints.api import envelope
 from runtime import clock, settings
+from runtime.money import grouped, hundredths
 from runtime.state import current
-from schemas.views import hundredths
 
 LANGUAGES = {"en": Locale("en"), "zh": Locale("zh", "CN", script="Hans")}
 NAMES = {"en": "English", "zh": "中文"}
@@ -75,14 +75,6 @@ def time_tag(timestamp: int | None) -> Markup:
     )
 
 
-def yuan(fen: int | None) -> str:
-    """Format fen as yuan: -1234567 -> "-12,345.67"; empty for none."""
-    if fen is None:
-        return ""
-    whole, _, rest = hundredths(abs(fen)).partition(".")
-    return f"{'-' if fen < 0 else ''}{int(whole):,}.{rest}"
-
-
 def percent(points: int) -> str:
     """Format basis points as percent: 60 -> "0.60 %"."""
     return f"{hundredths(points)} %"
@@ -112,7 +104,7 @@ def _choose(language_name: str) -> Response:
 def init(app: Flask) -> None:
     """Add the language switch, and the filters and variables of the templates."""
     app.add_url_rule("/language/<language_name>", "language", _choose)
-    app.jinja_env.filters.update(time=time_tag, yuan=yuan, percent=percent, up_to_99=up_to_99)
+    app.jinja_env.filters.update(time=time_tag, yuan=grouped, percent=percent, up_to_99=up_to_99)
 
     @app.context_processor
     def _context() -> dict[str, Any]:

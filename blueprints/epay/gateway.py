@@ -14,9 +14,9 @@ from blueprints.api.rate_limits import caller
 from blueprints.checkout.payment_page import strict
 from blueprints.epay import requests, responses
 from models.tables.epay import MD5, RSA, EpayAccount, EpayOrder
+from runtime.money import hundredths
 from runtime.state import Part, current
 from schemas.epay import MOST_LISTED, EpayList
-from schemas.views import hundredths
 from services.callbacks import epay_notices
 from services.channels.calls import pay_url
 from services.channels.order_numbers import in_china

@@ -14,8 +14,9 @@ from blueprints.sandbox.inbox import LABELS
 from gateways.sandbox.driver import PAYOUT_OUTCOMES, SandboxDriver
 from models.tables.order import Order
 from runtime import clock
+from runtime.money import hundredths
 from schemas.sandbox.forms import OPEN, ChannelForm, ClockForm, MerchantForm, OrderForm, PlayForm
-from schemas.views import STATUS_TEXTS, hundredths
+from schemas.views import STATUS_TEXTS
 from services.channels import channel_setup
 from services.channels.calls import driver_of
 from services.console.timeline import order_timeline

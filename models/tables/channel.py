@@ -11,7 +11,6 @@ from models.tables.merchant import Merchant
 
 CATEGORIES = ("gateway_a", "gateway_b", "gateway_c")
 LARGEST_AMOUNT = 100_000_000  # fen: the default maximum of a channel
-PAY_METHODS = ("wxpay", "alipay", "bank")
 
 
 class Channel(Table):

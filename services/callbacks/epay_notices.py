@@ -9,7 +9,7 @@ from gateways.epay_protocol import ambiguous
 from models.tables.epay import EpayAccount, EpayOrder
 from models.tables.order import Order
 from models.tables.outbox import Callback
-from schemas.views import hundredths
+from runtime.money import hundredths
 from services.merchants import cache, epay_accounts, epay_signing
 from services.security import masking
 

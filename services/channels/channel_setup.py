@@ -10,11 +10,11 @@ from marshmallow import ValidationError
 from peewee import IntegrityError
 
 from gateways import registry
-from gateways.base import ChannelUnknown, Finding, Payment
+from gateways.base import METHODS, ChannelUnknown, Finding, Payment
 from models.db.base import LARGEST_ID, database
 from models.db.errors import first_line
 from models.db.writer import after_commit, transaction
-from models.tables.channel import CATEGORIES, LARGEST_AMOUNT, PAY_METHODS, Channel
+from models.tables.channel import CATEGORIES, LARGEST_AMOUNT, Channel
 from models.tables.ledger import CLEARING
 from models.tables.order import Order
 from runtime import clock
@@ -118,7 +118,7 @@ def _pay_method(text: str | None, driver: str) -> str:
     wanted = set(possible) if text is None else {part.strip() for part in text.split(",")}
     if not wanted <= set(possible):
         raise OperatorError(f"payment methods must be some of {', '.join(possible)}", "pay_method")
-    return ",".join(method for method in PAY_METHODS if method in wanted)
+    return ",".join(method for method in METHODS if method in wanted)
 
 
 def _check_driver(name: str) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import base64
 
+from gateways.base import METHODS
 from models.db.writer import transaction
-from models.tables.channel import PAY_METHODS, Channel, ChannelPicture
+from models.tables.channel import Channel, ChannelPicture
 from services.platform import images
 from services.platform.images import Picture
 
@@ -44,7 +45,7 @@ def digests(channel: Channel) -> dict[str, str]:
     """Return the digests of the channel's images by payment method."""
     rows = ChannelPicture.select(ChannelPicture.method, ChannelPicture.digest).where(ChannelPicture.channel == channel)
     found = dict(rows.tuples())
-    return {method: found[method] for method in PAY_METHODS if method in found}
+    return {method: found[method] for method in METHODS if method in found}
 
 
 def find(channel: Channel, method: str) -> Picture | None:

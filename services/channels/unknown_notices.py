@@ -10,8 +10,8 @@ from models.db.writer import transaction
 from models.tables.channel import Channel
 from models.tables.unknown_notice import UnknownNotice
 from runtime import clock
+from runtime.money import hundredths
 from runtime.state import Part
-from schemas.views import hundredths
 from services.channels.calls import driver_of
 from services.channels.order_numbers import order_no_of
 from services.platform.counted_metrics import counters

@@ -15,10 +15,11 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 from peewee import fn
 
+from gateways.base import METHODS
 from gateways.config import private_key
 from models.db.base import database
 from models.db.writer import after_commit, transaction
-from models.tables.channel import PAY_METHODS, Channel
+from models.tables.channel import Channel
 from models.tables.epay import EpayAccount
 from models.tables.merchant import Merchant
 from runtime import clock
@@ -159,10 +160,7 @@ def choices(known: cache.Known, kind: str, fen: int | None = None) -> list[tuple
         pairs = types.get(kind, []) if kind else [pair for each in types.values() for pair in each]
     else:
         pairs = [
-            (channel.id, method)
-            for method in PAY_METHODS
-            if kind in ("", method)
-            for channel in known.channels.values()
+            (channel.id, method) for method in METHODS if kind in ("", method) for channel in known.channels.values()
         ]
     found = [(known.channels[channel], method) for channel, method in dict.fromkeys(pairs) if channel in known.channels]
     return [

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 from models.db.writer import transaction
 from models.tables.order import BUY, PAID, PENDING, Order
-from schemas.views import STATUS_TEXTS, hundredths
+from runtime.money import hundredths
+from schemas.views import STATUS_TEXTS
 from services.channels.calls import driver_of
 from services.deposits import claims
 from services.errors import N_, OperatorError

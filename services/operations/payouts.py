@@ -10,7 +10,8 @@ from typing import Any
 from models.db.base import database
 from models.db.writer import transaction
 from models.tables.order import CONFIRMED, SELL, Order
-from schemas.views import STATUS_TEXTS, hundredths
+from runtime.money import hundredths
+from schemas.views import STATUS_TEXTS
 from services.errors import N_, OperatorError
 from services.operations import bulk, perform
 from services.operations.actions import Act, Effect, Given, possible

@@ -10,7 +10,7 @@ from typing import Self
 
 from models.tables.epay import REPLACED
 from models.tables.order import History, PaymentException
-from schemas.views import hundredths
+from runtime.money import hundredths
 from services.errors import N_
 
 

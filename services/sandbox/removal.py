@@ -21,8 +21,8 @@ from models.tables.ledger import AVAILABLE, CLEARING, FEES, HELD, Entry, LedgerA
 from models.tables.merchant import Merchant
 from models.tables.order import CANCELLED, CONFIRMED, PAID, PENDING, TYPES, Order, PaymentException
 from runtime import clock
+from runtime.money import hundredths
 from runtime.state import current
-from schemas.views import hundredths
 from services.errors import ApiError, OperatorError
 from services.ledger import accounts, postings
 from services.ledger.postings import OPERATOR, RELEASE_AGAIN, Lines

@@ -10,7 +10,7 @@ from typing import Any
 
 from models.tables.channel import Channel
 from models.tables.order import MONEY_IN, PAYOUT_CONFLICT, REVERSED
-from schemas.views import hundredths
+from runtime.money import hundredths
 from services.deposits.money import DepositMoney
 from services.orders.lifecycle import ANSWERED
 from services.orders.verdict import COMPLETE, CREDIT

@@ -13,7 +13,7 @@ from models.tables.payout_account import PayoutAccount
 from models.tables.payout_batch import DISCARDED, PayoutBatch, PayoutBatchLine
 from runtime import clock
 from runtime.clock import CHINA
-from schemas.views import hundredths
+from runtime.money import hundredths
 from services.channels.calls import driver_of
 from services.errors import N_, OperatorError
 from services.security import audit, second_operator

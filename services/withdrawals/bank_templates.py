@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from schemas.views import hundredths
+from runtime.money import hundredths
 from services.errors import N_
 
 # For GBK: its characters have the same bytes, and names with rare characters can be written too.

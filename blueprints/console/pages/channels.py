@@ -28,11 +28,11 @@ from blueprints.console.forms import (
 )
 from blueprints.console.list_page import ListPage, pages_of_one
 from gateways import registry
-from gateways.base import NO_STATUS_CHECKS
+from gateways.base import METHODS, NO_STATUS_CHECKS
 from models.db.base import LARGEST_ID
-from models.tables.channel import LARGEST_AMOUNT, PAY_METHODS, Channel
+from models.tables.channel import LARGEST_AMOUNT, Channel
+from runtime.money import hundredths
 from schemas.fields import Percent, Sum, Whole, Yuan
-from schemas.views import hundredths
 from services.channels import channel_setup, pictures
 from services.channels.calls import driver_of
 from services.console import setup_lists
@@ -41,7 +41,7 @@ from services.merchants import edit_conflicts, links, merchant_setup
 from services.security import audit
 
 CHANNEL = f"/<int(max={LARGEST_ID}):channel_id>"
-PICTURE = f"{CHANNEL}/picture/<any({', '.join(PAY_METHODS)}):method>"
+PICTURE = f"{CHANNEL}/picture/<any({', '.join(METHODS)}):method>"
 AMOUNTS = ("min_amount", "max_amount", "passage_rate", "commission_rate", "deposit_rate", "auto_accept_max")
 NUMBERS = (*AMOUNTS, "settlement_days")
 FIELDS = ("name", "pay_method", *NUMBERS, "enabled", "merchants")

@@ -18,12 +18,12 @@ from blueprints.console.columns import Column, channel_link, merchant_link, orde
 from blueprints.console.filters import CHANNEL, MERCHANT, SINCE, UNTIL, Filter, choices
 from blueprints.console.forms import SchemaField, find_or_404, form_page, message_of, row_id, show_refusal
 from blueprints.console.list_page import ListPage
-from blueprints.console.locale import local_time, yuan
+from blueprints.console.locale import local_time
 from blueprints.console.pages.merchants import pages as merchant_pages
 from models.tables.merchant import Merchant
+from runtime.money import grouped, hundredths
 from runtime.state import current
 from schemas.fields import Sum
-from schemas.views import hundredths
 from services.channels import channel_setup
 from services.console import record_lists
 from services.errors import OperatorError
@@ -37,8 +37,8 @@ pages = Blueprint("ledger", __name__, url_prefix="/ledger")
 def owed(fen: int) -> str:
     """Return a channel's clearing balance in words: receivable if negative, payable if positive."""
     if fen < 0:
-        return gettext("Receivable: ¥%(amount)s", amount=yuan(-fen))
-    return gettext("Payable: ¥%(amount)s", amount=yuan(fen)) if fen else gettext("Nothing owed")
+        return gettext("Receivable: ¥%(amount)s", amount=grouped(-fen))
+    return gettext("Payable: ¥%(amount)s", amount=grouped(fen)) if fen else gettext("Nothing owed")
 
 
 @pages.get("/")
@@ -185,5 +185,5 @@ def _adjusted(row: Merchant, form: AdjustForm) -> Any:
         lambda: accounts.adjust(row, fen, reason, channel=through, who=actor.who, once=True, newest=form.newest.data),
         f"{hundredths(fen)} yuan; channel: {through.id if through else '-'}; {reason}",
     )
-    flash(gettext("Balance adjusted by ¥%(amount)s.", amount=yuan(fen)), "good")
+    flash(gettext("Balance adjusted by ¥%(amount)s.", amount=grouped(fen)), "good")
     return redirect(url_for("merchant.show", key=row.key), 303)

@@ -27,8 +27,8 @@ from blueprints.console.forms import (
 )
 from blueprints.console.list_page import ListPage, pages_of_one
 from models.tables.merchant import Merchant
+from runtime.money import hundredths
 from schemas.fields import Percent, Whole
-from schemas.views import hundredths
 from services.callbacks import test_callback
 from services.channels import channel_setup
 from services.console import setup_lists

@@ -18,18 +18,17 @@ from wtforms.validators import InputRequired, Length, StopValidation
 from blueprints.api.envelope import translated
 from blueprints.console import access, labels
 from blueprints.console.forms import SchemaField, form_page
-from blueprints.console.locale import yuan
 from blueprints.console.pages.order import find_order
 from models.tables.channel import Channel
 from models.tables.order import BUY, SELL
 from runtime import clock
+from runtime.money import grouped, hundredths
 from runtime.state import current
 from schemas.field_descriptions import meaning_of
 from schemas.fields import Yuan
 from schemas.gateway_a import CardInfo, PersonalData
 from schemas.messages import flat
 from schemas.new_order import load_new_order
-from schemas.views import hundredths
 from services import kinds
 from services.channels.calls import driver_of, pay_url
 from services.channels.order_numbers import new_order_no
@@ -128,7 +127,7 @@ def _example(schema: type[PersonalData | CardInfo]) -> dict[str, Any]:
 
 
 def _way(channel: Channel, method: str) -> str:
-    limits = f"¥{yuan(channel.min_amount)}–{yuan(channel.max_amount)}"
+    limits = f"¥{grouped(channel.min_amount)}–{grouped(channel.max_amount)}"
     return f"{channel.name} · {labels.name_of(labels.METHODS, method)} · {limits}"
 
 

@@ -15,11 +15,11 @@ from wtforms.validators import DataRequired, Length
 from blueprints.api.envelope import translated
 from blueprints.console import access, driver_form
 from blueprints.console.forms import find_or_404, form_page, show_errors, show_refusal, texts, translate
-from blueprints.console.locale import NAMES, language, yuan
+from blueprints.console.locale import NAMES, language
 from models.db.base import LARGEST_ID
 from models.tables.notification import KINDS, Destination
+from runtime.money import grouped, hundredths
 from schemas.fields import Sum
-from schemas.views import hundredths
 from services.channels import channel_setup
 from services.errors import OperatorError
 from services.ledger import accounts
@@ -222,8 +222,8 @@ def balances() -> Any:
     if wrong:
         return _index(dict(request.form), wrong), 422
     detail = audit.changes(
-        {f"channel {number}": yuan(limit) for number, limit in present.items()},
-        {f"channel {number}": yuan(limit) if limit else "" for number, limit in limits.items()},
+        {f"channel {number}": grouped(limit) for number, limit in present.items()},
+        {f"channel {number}": grouped(limit) if limit else "" for number, limit in limits.items()},
     )
     if detail:
         change = partial(destinations.set_balance_limits, limits)

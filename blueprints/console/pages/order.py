@@ -13,8 +13,8 @@ from blueprints.console.access import current_user
 from blueprints.console.forms import find_or_404, message_of
 from blueprints.console.list_page import pages_of_one
 from models.tables.order import CANCELLED, COMPLETED, CONFIRMED, PENDING, Order
+from runtime.money import hundredths
 from runtime.state import current
-from schemas.views import hundredths
 from services.channels.calls import driver_of, pay_url
 from services.console import timeline
 from services.epay import queries

@@ -16,7 +16,7 @@ from blueprints.console.filters import CHANNEL, MERCHANT, SINCE, UNTIL, Filter, 
 from blueprints.console.list_page import BulkAction, ListPage
 from blueprints.console.pages import batches, bulk_payouts
 from blueprints.console.pages.orders import CHANNEL_COLUMNS, ORDER_COLUMNS
-from schemas.views import hundredths
+from runtime.money import hundredths
 from services.console import order_list, timeline
 from services.console.order_list import APPROVE, SEND, UNDER_WAY, WAITING
 from services.platform.safe_text import cells, neutral

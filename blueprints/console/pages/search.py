@@ -15,8 +15,8 @@ from blueprints.console.filters import LONGEST
 from blueprints.console.locale import LANGUAGES
 from blueprints.console.pages import new_order
 from models.tables.operator import ADMINISTRATOR, OPERATOR, VIEWER
+from runtime.money import hundredths
 from schemas.fields import Yuan
-from schemas.views import hundredths
 from services.console import search
 
 pages = Blueprint("search", __name__, url_prefix="/search")

@@ -17,7 +17,7 @@ from blueprints.console.forms import find_or_404, message_of
 from blueprints.console.list_page import BYTE_ORDER_MARK, export_slot
 from models.tables.merchant import Merchant
 from runtime.clock import CHINA
-from schemas.views import hundredths
+from runtime.money import hundredths
 from services.errors import OperatorError
 from services.ledger import monthly_statement
 from services.ledger.monthly_statement import Line, Statement

@@ -5,7 +5,7 @@ import pytest
 from models.tables.channel import Channel
 from models.tables.merchant import Merchant
 from models.tables.order import PaymentException
-from schemas.views import hundredths
+from runtime.money import hundredths
 from services.console import search
 from tests.support import completed
 

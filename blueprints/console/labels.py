@@ -13,6 +13,7 @@ from models.tables.ledger import AVAILABLE, CLEARING, COMMISSION, FEES, HELD
 from models.tables.order import BUY, CANCELLED, COMPLETED, CONFIRMED, PAID, PENDING, SELL
 from schemas.views import CATEGORY_TEXTS, PAY_METHOD_TEXTS, STATUS_TEXTS
 from services.callbacks import epay_notices
+from services.console.timeline import NextStep
 from services.orders.reasons import Reason, Why, reason_of
 from services.platform.safe_text import printable
 
@@ -229,16 +230,16 @@ MEANING = {
     (False, COMPLETED): lazy_gettext("Paid out. The reserved amount is spent."),
     (False, CANCELLED): lazy_gettext("Not paid out. The reserved amount was returned."),
 }
-NEXT = {
-    "ask": lazy_gettext("check the payment status"),
-    "expire": lazy_gettext("expire if unpaid"),
-    "end claim": lazy_gettext("cancel if the payment is not confirmed"),
-    "credit": lazy_gettext("credit the merchant"),
-    "ask for late money": lazy_gettext("check for a late payment"),
-    "approve automatically": lazy_gettext("approve automatically"),
-    "hand over": lazy_gettext("send to the channel, or check status"),
-    "ask for second payment": lazy_gettext("check for a second payment"),
-    "ask for late payout": lazy_gettext("check for a late payout"),
+NEXT_STEPS = {
+    NextStep.ASK: lazy_gettext("check the payment status"),
+    NextStep.EXPIRE: lazy_gettext("expire if unpaid"),
+    NextStep.END_CLAIM: lazy_gettext("cancel if the payment is not confirmed"),
+    NextStep.CREDIT: lazy_gettext("credit the merchant"),
+    NextStep.ASK_FOR_LATE_MONEY: lazy_gettext("check for a late payment"),
+    NextStep.APPROVE: lazy_gettext("approve automatically"),
+    NextStep.HAND_OVER: lazy_gettext("send to the channel, or check status"),
+    NextStep.ASK_FOR_SECOND_PAYMENT: lazy_gettext("check for a second payment"),
+    NextStep.ASK_FOR_LATE_PAYOUT: lazy_gettext("check for a late payout"),
 }
 FIELDS = {
     "customer_name": lazy_gettext("Customer name"),

@@ -159,11 +159,36 @@ def mark_open_exceptions(orders: list[Any]) -> list[Any]:
     return orders
 
 
-def _among(keys: list[Key], above: Key | None, below: Key | None, limit: int, newer: bool) -> Page:
-    """Return a page of known rows."""
-    fit = [key for key in keys if (above is None or key > above) and (below is None or key < below)]
-    ids = [key[-1] for key in sorted(fit, reverse=not newer)]
-    return Page(ids[:limit], more=len(ids) > limit)
+@dataclass(frozen=True)
+class Cursor:
+    """The place where a page of a list begins, and the direction in which its rows are found.
+
+    Args:
+        up: whether the page has newer rows than its beginning.
+        start: the key of the row before the page; None for an end of the list.
+    """
+
+    up: bool
+    start: Key | None = None
+
+    def page(self, browse: Browse, few: list[Key] | None, limit: int) -> Page:
+        """Return the rows from here on in this direction; `few` has the keys of all rows if they are known."""
+        above, below = (self.start, None) if self.up else (None, self.start)
+        if few is None:
+            return keyset.page(browse.lines(above, below), limit, newer=self.up)
+        fit = [key for key in few if (above is None or key > above) and (below is None or key < below)]
+        ids = [key[-1] for key in sorted(fit, reverse=not self.up)]
+        return Page(ids[:limit], more=len(ids) > limit)
+
+
+def _cursor(browse: Browse, before: int | None, after: int | None, first: Cursor) -> Cursor:
+    if after == 0:
+        return Cursor(up=True)
+    for up, row_id in ((True, after), (False, before)):
+        start = browse.key(row_id) if row_id else None
+        if start is not None:
+            return Cursor(up, start)
+    return first
 
 
 def find(
@@ -178,33 +203,21 @@ def find(
 
     With `oldest_first` the first page has the oldest rows, and all pages are in this order.
     """
-    if oldest_first and not before:
-        after = after or 0
-    below = browse.key(before) if before else None
-    above = browse.key(after) if after else None
-    few = browse.few()
-    newer = after is not None and (above is not None or not after)
-
-    def page(newer: bool) -> Page:
-        if few is not None:
-            return _among(few, above, below, limit, newer)
-        return keyset.page(browse.lines(above, below), limit, newer)
-
-    got = page(newer)
-    if (above if newer else below) is not None and not got.more and newer != oldest_first:
-        newer, above, below = not newer, None, None  # not a full page, so it is the first one
-        got = page(newer)
-    ids = got.ids[::-1] if newer else got.ids
-    ends = (got.reached[-1] if got.reached else got.ids[-1]) if got.more else None
-    starts = ids[-1 if newer else 0] if ids else None
-    came_from = starts if (above if newer else below) is not None else None
+    first, few = Cursor(up=oldest_first), browse.few()
+    cursor = _cursor(browse, before, after, first)
+    page = cursor.page(browse, few, limit)
+    goes_back = cursor.start is not None and cursor.up != first.up
+    if goes_back and not page.more:  # the rest before the first page, which has a whole page of rows instead
+        cursor, page = first, first.page(browse, few, limit)
+    onward = (page.reached[-1] if page.reached else page.ids[-1]) if page.more else None
+    back = page.ids[0] if page.ids and cursor.start is not None else None
     return Found(
-        rows=browse.rows(ids[::-1] if oldest_first else ids),
-        older=came_from if newer else ends,
-        newer=ends if newer else came_from,
+        rows=browse.rows(page.ids if cursor.up == oldest_first else page.ids[::-1]),
+        older=back if cursor.up else onward,
+        newer=onward if cursor.up else back,
         total=browse.total() if few is None else len(few),
         summary=browse.summary(few),
-        looked_to=browse.time_of(got.reached) if got.reached else None,
+        looked_to=browse.time_of(page.reached) if page.reached else None,
     )
 
 

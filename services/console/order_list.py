@@ -69,10 +69,13 @@ class Orders(Browse):
         """One line for each merchant, type and status, or for each merchant alone."""
         lows, highs = self._numbers(above, below)
         condition = self.condition()
+        parts: list[list[Any]] = [[]]  # one line has all orders of a merchant
+        if self.cells != EVERY_CELL:
+            parts = [[Order.order_type == kind, Order.status == status] for kind, status in product(*self.cells)]
         return [
             Line(
                 table=Order,
-                part=part,
+                part=[Order.merchant == merchant, *part],
                 position=(Order.seq,),
                 key=self.columns,
                 above=None if lows is None else (lows[merchant] - 1,),
@@ -80,15 +83,7 @@ class Orders(Browse):
                 condition=condition,
             )
             for merchant in merchants(self.wanted)
-            for part in self._parts(merchant)
-        ]
-
-    def _parts(self, merchant: int) -> list[list[Any]]:
-        if self.cells == EVERY_CELL:
-            return [[Order.merchant == merchant]]
-        return [
-            [Order.merchant == merchant, Order.order_type == order_type, Order.status == status]
-            for order_type, status in product(*self.cells)
+            for part in parts
         ]
 
     def _numbers(self, above: Key | None, below: Key | None) -> tuple[dict[int, int] | None, dict[int, int] | None]:

@@ -44,17 +44,13 @@ def pieces_of(zone: tzinfo, since: int, until: int) -> Pieces:
     return tuple(found)
 
 
-def _hour(pieces: Pieces) -> Any:
-    """The local hour of an order as a number, counted from 1970, in SQL."""
+def _of_block(pieces: Pieces) -> Statement:
+    """The query for the sums of the orders of a range of ids, created since a time."""
     (_, first), *later = pieces
     moved = "".join(f" WHEN createtime >= {start} THEN {offset}" for start, offset in reversed(later))
     ahead = f"(CASE{moved} ELSE {first} END)" if later else str(first)
-    return SQL(f"(createtime + {ahead}) / {HOUR}")
-
-
-def _of_block(pieces: Pieces) -> Statement:
-    """The query for the sums of the orders of a range of ids, created since a time."""
-    keys = (_hour(pieces), Order.channel, Order.payment_method, Order.order_type, Order.status)
+    hour = SQL(f"(createtime + {ahead}) / {HOUR}")  # local, counted from 1970
+    keys = (hour, Order.channel, Order.payment_method, Order.order_type, Order.status)
     sums = [fn.SUM(each) for each in (Order.amount, Order.service_amount, Order.channel_amount)]
     return Statement(
         lambda v: (
@@ -176,11 +172,11 @@ class OrderSums:
 
     def by_hour(self, days: Iterable[date]) -> list[tuple[Any, ...]]:
         """Return the sums of the hours of some days as rows of day, hour, type, status and the totals."""
-        return [(day, *key, *row) for day in days for key, row in self._of_day(day.toordinal() - EPOCH).items()]
-
-    def _of_day(self, number: int) -> Totals:
-        sums: Totals = {}
-        for block in self._blocks.values():
-            for key, added in block.hours.get(number, {}).items():
-                _add(sums, key, added)
-        return sums
+        rows: list[tuple[Any, ...]] = []
+        for day in days:
+            sums: Totals = {}
+            for block in self._blocks.values():
+                for key, added in block.hours.get(day.toordinal() - EPOCH, {}).items():
+                    _add(sums, key, added)
+            rows += [(day, *key, *row) for key, row in sums.items()]
+        return rows

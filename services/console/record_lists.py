@@ -93,12 +93,6 @@ def exceptions_open() -> int:
     return capped(PaymentException.select(PaymentException.createtime).where(PaymentException.resolution.is_null()))
 
 
-def _for_purpose(purpose: str) -> Any:
-    """The condition on a posting's purpose; the numbered purposes of exceptions count as one."""
-    numbered = f"{purpose} "
-    return Posting.purpose.between(numbered, f"{numbered}:") if purpose == EXCEPTION else Posting.purpose == purpose
-
-
 class Entries(Browse):
     """Ledger entries, by `account` (a kind), `merchant`, `channel`, `purpose`, `order` (its number), `since`, `until`.
 
@@ -125,21 +119,24 @@ class Entries(Browse):
         condition = self.condition()
         return [
             Line(
-                Entry,
-                [Entry.account == account],
-                (Entry.number,),
-                (Entry.id,),
-                None if low is None else (time_bisect.number_from(account, low + 1) - 1,),
-                None if high is None else (time_bisect.number_from(account, high),),
-                condition,
+                table=Entry,
+                part=[Entry.account == account],
+                position=(Entry.number,),
+                key=(Entry.id,),
+                above=None if low is None else (time_bisect.number_from(account, low + 1) - 1,),
+                below=None if high is None else (time_bisect.number_from(account, high),),
+                condition=condition,
             )
             for account in self._accounts()
         ]
 
     def conditions(self) -> list[Any]:
         """Conditions on the posting."""
-        purpose = [_for_purpose(self.wanted["purpose"])] if "purpose" in self.wanted else []
-        wanted = [*purpose, *self.within(Posting.createtime)]
+        wanted = self.within(Posting.createtime)
+        if self.wanted.get("purpose") == EXCEPTION:  # its postings are numbered: "exception 7"
+            wanted.append(Posting.purpose.between(f"{EXCEPTION} ", f"{EXCEPTION} :"))
+        else:
+            wanted += self.equal(purpose=Posting.purpose)
         of_entry = Posting.select(SQL("1")).where(Posting.id == Entry.posting_id, *wanted)
         return [fn.EXISTS(of_entry)] if wanted else []
 
@@ -170,11 +167,9 @@ class Entries(Browse):
     def rows(self, ids: list[int]) -> list[Any]:
         """The rows, each with `owner`: the merchant, the channel, or None for the operator's accounts."""
         rows = super().rows(ids)
-        known: dict[str, dict[int, Any]] = {
-            kind: {each.id: each for each in table.select()}
-            for table, kinds in ((Merchant, (AVAILABLE, HELD)), (Channel, (CLEARING,)))
-            for kind in kinds
-        }
+        merchant_rows = {each.id: each for each in Merchant.select()}
+        channel_rows = {each.id: each for each in Channel.select()}
+        known = {AVAILABLE: merchant_rows, HELD: merchant_rows, CLEARING: channel_rows}
         for row in rows:
             row.owner = known.get(row.account.kind, {}).get(row.account.owner)
         return rows

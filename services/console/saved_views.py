@@ -28,8 +28,7 @@ def save(operator: Operator, list_name: str, name: str, query: str) -> None:
     if len(others) >= MOST:
         raise OperatorError(N_("A list has at most %(most)s saved views. Delete one first."), most=str(MOST))
     delete(operator, list_name, name)
-    facts = {"name": name, "query": query, "createtime": clock.now()}
-    SavedView.create(operator=operator, list_name=list_name, **facts)
+    SavedView.create(operator=operator, list_name=list_name, name=name, query=query, createtime=clock.now())
 
 
 @transaction

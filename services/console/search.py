@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
@@ -57,10 +58,16 @@ def find(text: str, fen: int | None) -> Hits:
     exact = exactly(text)
     containing = None if exact else Orders({"text": text}).few()
     ids = [key[-1] for key in sorted(containing or [], reverse=True)]
+    channels = [row_id for (row_id,) in Channel.select(Channel.id).tuples()]
+    known = (Order.channel_reference != "") & (Order.channel_reference == text)
+    by_reference = Order.select().where(Order.channel.in_(channels), known).limit(MOST)
+    newest = Order.select(fn.MAX(Order.id)).scalar() or 0
+    of_amount = Order.select().where(Order.id > newest - RECENT, Order.amount == fen)
+    by_amount = [] if fen is None else of_amount.order_by(Order.id.desc()).limit(MOST)
     return Hits(
         orders=_complete(exact or Orders().rows(ids[:MOST])),
-        by_reference=_complete(_by_reference(text)),
-        by_amount=[] if fen is None else _complete(_by_amount(fen)),
+        by_reference=_complete(by_reference),
+        by_amount=_complete(by_amount),
         exceptions=_exceptions(text, fen),
         merchants=_named(Merchant, text, Merchant.key, Merchant.name),
         channels=_named(Channel, text, Channel.name),
@@ -68,20 +75,8 @@ def find(text: str, fen: int | None) -> Hits:
     )
 
 
-def _complete(orders: list[Any]) -> list[Any]:
+def _complete(orders: Iterable[Any]) -> list[Any]:
     return mark_open_exceptions(name_owners(sorted(orders, key=lambda order: order.id, reverse=True)))
-
-
-def _by_reference(text: str) -> list[Order]:
-    channels = [row_id for (row_id,) in Channel.select(Channel.id).tuples()]
-    known = (Order.channel_reference != "") & (Order.channel_reference == text)
-    return list(Order.select().where(Order.channel.in_(channels), known).limit(MOST))
-
-
-def _by_amount(fen: int) -> list[Order]:
-    newest = Order.select(fn.MAX(Order.id)).scalar() or 0
-    recent = Order.select().where(Order.id > newest - RECENT, Order.amount == fen)
-    return list(recent.order_by(Order.id.desc()).limit(MOST))
 
 
 def _exceptions(text: str, fen: int | None) -> list[PaymentException]:

@@ -157,7 +157,9 @@ class Statistics:
         """Return the sums of a range by day, or of a single day by hour."""
         if length == 1:
             today = (cell for cell in self.hours if cell.day == self.today)
-            hours = _by_type(summed(today, lambda cell: (cell.hour, cell.order_type)))
+            hours: dict[int, Sums] = {}
+            for (hour, order_type), each in summed(today, lambda cell: (cell.hour, cell.order_type)).items():
+                hours.setdefault(hour, {})[order_type] = each
             return [Slot(datetime.combine(self.today, time(hour)), hours.get(hour, {})) for hour in range(24)]
         return [Slot(datetime.combine(day, time()), self.daily.get(day, {})) for day in self.days(length)]
 
@@ -176,13 +178,6 @@ class Statistics:
         whole = [self.daily.get(first + timedelta(ahead), {}) for ahead in range((last - first).days)]
         rest = (cell for cell in self.hours if cell.day == last and cell.hour < self.hour)
         return added([*whole, summed(rest, lambda cell: cell.order_type)])
-
-
-def _by_type(sums: dict[Any, Sum]) -> dict[Any, Sums]:
-    found: dict[Any, Sums] = {}
-    for (name, order_type), each in sums.items():
-        found.setdefault(name, {})[order_type] = each
-    return found
 
 
 class _Cached:

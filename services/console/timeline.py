@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from enum import Enum, auto
 from typing import Any
 
 from models.db.writer import transaction
@@ -34,17 +35,31 @@ from services.orders.reasons import Reason, Why, reason_of
 from services.orders.verdict import CREDIT, REFUND
 from services.security import audit, masking
 
-# The next automatic step of a due order, in a few words.
-ACTS = {
-    (BUY, PENDING): "ask",
-    (BUY, PAID): "ask",
-    (BUY, CONFIRMED): "credit",
-    (BUY, COMPLETED): "ask for second payment",
-    (BUY, CANCELLED): "ask for late money",
-    (SELL, PENDING): "approve automatically",
-    (SELL, CONFIRMED): "hand over",
-    (SELL, CANCELLED): "ask for late payout",
-    (SELL, COMPLETED): "ask for late payout",
+
+class NextStep(Enum):
+    """The service's next step with an order, at its `due_at`."""
+
+    ASK = auto()
+    EXPIRE = auto()
+    END_CLAIM = auto()
+    CREDIT = auto()
+    ASK_FOR_LATE_MONEY = auto()
+    ASK_FOR_SECOND_PAYMENT = auto()
+    APPROVE = auto()
+    HAND_OVER = auto()
+    ASK_FOR_LATE_PAYOUT = auto()
+
+
+NEXT_STEPS = {
+    (BUY, PENDING): NextStep.ASK,
+    (BUY, PAID): NextStep.ASK,
+    (BUY, CONFIRMED): NextStep.CREDIT,
+    (BUY, COMPLETED): NextStep.ASK_FOR_SECOND_PAYMENT,
+    (BUY, CANCELLED): NextStep.ASK_FOR_LATE_MONEY,
+    (SELL, PENDING): NextStep.APPROVE,
+    (SELL, CONFIRMED): NextStep.HAND_OVER,
+    (SELL, CANCELLED): NextStep.ASK_FOR_LATE_PAYOUT,
+    (SELL, COMPLETED): NextStep.ASK_FOR_LATE_PAYOUT,
 }
 
 
@@ -68,8 +83,14 @@ class Event:
 EVENT, POSTING, CALLBACK, AUDIT = "event", "posting", "callback", "audit"
 # Audit entries whose actions the order's history has, too.
 IN_HISTORY = {
-    *("approve order", "accept order", "reject order", "mark paid", "report payout returned"),
-    *("report not received", "settle exception", "approve payout"),
+    "approve order",
+    "accept order",
+    "reject order",
+    "mark paid",
+    "report payout returned",
+    "report not received",
+    "settle exception",
+    "approve payout",
 }
 
 
@@ -108,16 +129,16 @@ class OrderTimeline:
         return [str(reason.args["text"]) for reason in told]
 
     @property
-    def next_act(self) -> str | None:
-        """The service's step at the order's `due_at`, as in ACTS; None if nothing is due."""
+    def next_step(self) -> NextStep | None:
+        """The service's step at the order's `due_at`; None if nothing is due."""
         order = self.order
         if order.due_at is None or (order.status == CONFIRMED and kinds.of(order).is_held(order)):
             return None
         if order.is_buy and order.status == PENDING and order.due_at >= (order.expires_at or 0):
-            return "expire"
+            return NextStep.EXPIRE
         if order.due_at == claims.ends_at(order):
-            return "end claim"
-        return ACTS.get((order.order_type, order.status))
+            return NextStep.END_CLAIM
+        return NEXT_STEPS.get((order.order_type, order.status))
 
     @property
     def opened(self) -> dict[int, PaymentException]:
@@ -135,8 +156,15 @@ class OrderTimeline:
         for exception in self.exceptions:
             if exception.history_id is None:
                 events.append(Event(exception.createtime, "service", reason_of(exception), exception=exception))
-            if exception.resolution:
-                _settle(events, exception)
+            if not exception.resolution:
+                continue
+            why = settled(exception, exception.resolution)
+            resolving = next((each for each in events if each.exception is None and each.why == why), None)
+            if resolving is not None:
+                events[events.index(resolving)] = replace(resolving, exception=exception, settled=True)
+            else:  # the end of silence has no line of history
+                at, who = exception.resolvedtime or 0, exception.resolved_by or ""
+                events.append(Event(at, who, why, exception=exception, settled=True))
         return sorted(events, key=lambda event: event.at)
 
     @property
@@ -161,17 +189,6 @@ class OrderTimeline:
     def balance(self, kind: str) -> int:
         """The sum of the order's entries on accounts of this kind, in fen."""
         return sum(entry.amount for entry in self.entries if entry.account.kind == kind)
-
-
-def _settle(events: list[Event], exception: PaymentException) -> None:
-    """Add the exception to the line that resolved it, or add an event: the end of silence has no line."""
-    why = settled(exception, exception.resolution)
-    for at, event in enumerate(events):
-        if event.exception is None and event.why == why:
-            events[at] = replace(event, exception=exception, settled=True)
-            return
-    at, who = exception.resolvedtime or 0, exception.resolved_by or ""
-    events.append(Event(at, who, why, exception=exception, settled=True))
 
 
 def find(order_no: str) -> Order:
@@ -205,12 +222,12 @@ def order_timeline(order: Order) -> OrderTimeline:
     told = list(Callback.select().where(Callback.order == order).order_by(Callback.id))
     audit = _audit("order", [order.order_no]) + _audit("callback", [callback.webhook_id for callback in told])
     return OrderTimeline(
-        order,
-        list(History.select().where(History.order == order).order_by(History.id)),
-        list(PaymentException.select().where(PaymentException.order == order).order_by(PaymentException.id)),
-        list(entries),
-        told,
-        sorted(audit, key=lambda entry: entry.id),
+        order=order,
+        history=list(History.select().where(History.order == order).order_by(History.id)),
+        exceptions=list(PaymentException.select().where(PaymentException.order == order).order_by(PaymentException.id)),
+        entries=list(entries),
+        callbacks=told,
+        audit=sorted(audit, key=lambda entry: entry.id),
     )
 
 
@@ -237,18 +254,14 @@ def callback_timeline(webhook_id: str) -> CallbackTimeline:
     if found is None:
         raise OperatorError(f"no callback {webhook_id}")
     attempts = CallbackAttempt.select().where(CallbackAttempt.callback == found).order_by(CallbackAttempt.id)
+    own_headers = {} if found.type == epay_notices.TYPE else delivery.headers_of(webhook_id, "", "")
     return CallbackTimeline(
-        found,
-        list(attempts),
-        masking.address(delivery.destination_of(found)),
-        _headers_of(found),
-        _audit("callback", [webhook_id]),
+        callback=found,
+        attempts=list(attempts),
+        url=masking.address(delivery.destination_of(found)),
+        headers=own_headers | {"User-Agent": http.USER_AGENT},
+        audit=_audit("callback", [webhook_id]),
     )
-
-
-def _headers_of(callback: Callback) -> dict[str, str]:
-    own = {} if callback.type == epay_notices.TYPE else delivery.headers_of(callback.webhook_id, "", "")
-    return own | {"User-Agent": http.USER_AGENT}
 
 
 def personal_values(order: Order) -> dict[str, Any]:

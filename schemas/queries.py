@@ -56,3 +56,15 @@ class ChannelListQuery(Request):
 
 class BalanceQuery(Request):
     """The balance has no parameters."""
+
+
+class CityQuery(Request):
+    """The province whose cities are requested (docs/regions.md)."""
+
+    province = Text(required=True)
+
+
+class DistrictQuery(CityQuery):
+    """The city whose districts are requested."""
+
+    city = Text(required=True)

@@ -15,7 +15,7 @@ from werkzeug.http import parse_accept_header
 
 import regions_data
 from blueprints.api.envelope import language, ok
-from schemas.regions import CityQuery, DistrictQuery
+from schemas.queries import CityQuery, DistrictQuery
 from services.errors import ApiError, Code
 
 regions = Blueprint("regions", __name__, url_prefix="/addons/paychannel/channel.gatewaya")

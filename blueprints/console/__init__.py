@@ -42,11 +42,6 @@ class _Sessions(SecureCookieSessionInterface):
         return not access.is_renewal() and super().should_set_cookie(app, session)
 
 
-def _secret() -> str:
-    """Return the key that signs cookies and forms. It derives from the vault's first key, which all hosts share."""
-    return hmac.new(vault.key_ring().keys[0].encode(), b"console session", hashlib.sha256).hexdigest()
-
-
 def _strict(response: Response) -> Response:
     response.headers["Content-Security-Policy"] = POLICY
     response.headers["Referrer-Policy"] = "same-origin"
@@ -171,5 +166,7 @@ class Mounted:
         """Return the console with the present key, so that a new key of the vault counts at once."""
         with self._lock:
             self._console = self._console or create()
-        self._console.secret_key = _secret()
+        # The key that signs cookies and forms derives from the vault's first key, which all hosts share.
+        vault_key = vault.key_ring().keys[0].encode()
+        self._console.secret_key = hmac.new(vault_key, b"console session", hashlib.sha256).hexdigest()
         return self._console

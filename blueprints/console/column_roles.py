@@ -68,7 +68,11 @@ def page(
     below = [row for at, row in unknown.rows if at > line][:EXAMPLES]
     return render_template(
         "console/columns.html",
-        **{"channel": channel, "problem": message_of(unknown), "line": line, "names": names, "roles": labels_of_roles},
+        channel=channel,
+        problem=message_of(unknown),
+        line=line,
+        names=names,
+        roles=labels_of_roles,
         titles=cells,
         chosen=given or [role.value for role in suggest(names)],
         examples=[[row[place] for row in below if place < len(row) and row[place]] for place in range(len(names))],

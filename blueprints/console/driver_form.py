@@ -16,7 +16,7 @@ from marshmallow import Schema, fields, missing
 from wtforms import BooleanField, Field, PasswordField, SelectChoice, SelectField, StringField, TextAreaField, URLField
 from wtforms.validators import StopValidation
 
-from blueprints.console.forms import translate
+from blueprints.console.forms import show_errors, translate
 from gateways import registry
 from gateways.config import Address, Pasted, UpstreamConfig, choices, is_secret
 
@@ -121,23 +121,22 @@ def form_class(base: type[FlaskForm], driver: Source, present: dict[str, Any]) -
 
 def rows(form: FlaskForm, driver: Source, present: dict[str, Any]) -> list[Row]:
     """Return a row for each field of the config."""
-
-    def row(name: str, spec: fields.Field[Any]) -> Row:
-        file, remove = (form._fields.get(f"{PREFIX}{name}_{part}") for part in ("file", "remove"))
-        when, entry = spec.metadata.get("when"), form[PREFIX + name]
+    found = []
+    for name, spec in _schema_fields(driver).items():
+        entry, when = form[PREFIX + name], spec.metadata.get("when")
         is_set = is_secret(spec) and bool(present.get(name))
-        return Row(
-            entry,
-            translate(spec.metadata.get("hint", "")),
-            file,
-            remove,
-            is_set,
-            (PREFIX + when[0], when[1]) if when else None,
-            bool(spec.metadata.get("more")),
-            is_set or bool(entry.errors) or (entry.data or "") != (_default(spec) or ""),
+        row = Row(
+            entry=entry,
+            hint=translate(spec.metadata.get("hint", "")),
+            file=form._fields.get(f"{PREFIX}{name}_file"),
+            remove=form._fields.get(f"{PREFIX}{name}_remove"),
+            is_set=is_set,
+            when=(PREFIX + when[0], when[1]) if when else None,
+            more=bool(spec.metadata.get("more")),
+            is_changed=is_set or bool(entry.errors) or (entry.data or "") != (_default(spec) or ""),
         )
-
-    return [row(name, spec) for name, spec in _schema_fields(driver).items()]
+        found.append(row)
+    return found
 
 
 def changed(form: FlaskForm, driver: Source, present: dict[str, Any]) -> dict[str, Any]:
@@ -170,13 +169,22 @@ def _typed(form: FlaskForm, name: str, spec: fields.Field[Any]) -> Any:
     return None if spec.load_default is missing else spec.load_default
 
 
-def emptied(form: FlaskForm, driver: Source, present: dict[str, Any]) -> dict[str, list[str]]:
-    """Return errors for required fields that were cleared although the channel has a value."""
-    return {
+def is_valid(
+    form: FlaskForm, driver: Source, present: dict[str, Any], check: Callable[[dict[str, Any]], dict[str, list[str]]]
+) -> bool:
+    """Return whether all fields are valid, including those of the config; show errors at their fields.
+
+    Args:
+        check: returns the errors of a whole config by field.
+    """
+    is_form_valid = form.validate()
+    cleared = {
         f"config.{name}": ["Missing data for required field."]
         for name, spec in _schema_fields(driver).items()
         if spec.required and present.get(name) and not is_secret(spec) and not _typed(form, name, spec)
     }
+    has_errors = show_errors(form, cleared | check(present | changed(form, driver, present)))
+    return is_form_valid and not has_errors
 
 
 def changes(given: dict[str, Any], present: dict[str, Any]) -> tuple[dict[str, str], dict[str, str]]:

@@ -16,7 +16,7 @@ from flask_babel import gettext, lazy_gettext, ngettext
 from blueprints.console import alert_texts, locale, plot
 from models.tables.order import BUY, COMPLETED, SELL
 from runtime.money import grouped
-from services.console.statistics import Slot, Statistics, Sum, Sums
+from services.console.statistics import Statistics, Sum, Sums
 
 # By name in the address: the days of a range, and its label.
 RANGES = {
@@ -126,7 +126,7 @@ def percent(part: float) -> str:
 
 @dataclass(frozen=True)
 class Figure:
-    """A key figure: its value in short and in full, its change against the range before, and its line."""
+    """A key figure: its value in short and in full, its change against the range before, and its line with its ends."""
 
     name: str
     label: Any
@@ -154,23 +154,28 @@ def _share(part: float | None) -> str:
     return "–" if part is None else percent(part)
 
 
-# By name: the label, the value of some sums, and its formats in short and in full.
-FIGURES: dict[str, tuple[Any, Callable[[Sums], Any], Callable[[Any], str], Callable[[Any], str]]] = {
-    "deposits": (
-        lazy_gettext("Deposits (¥)"),
-        lambda sums: sums.get(BUY, Sum()).amount,
-        short_yuan,
-        grouped,
+@dataclass(frozen=True)
+class Measure:
+    """The label of a key figure, its value for some sums, and the formats of a value in short and in full."""
+
+    label: Any
+    of: Callable[[Sums], Any]
+    short: Callable[[Any], str]
+    full: Callable[[Any], str]
+
+
+MEASURES = {
+    "deposits": Measure(
+        lazy_gettext("Deposits (¥)"), lambda sums: sums.get(BUY, Sum()).amount, short_yuan, full=grouped
     ),
-    "withdrawals": (
-        lazy_gettext("Withdrawals (¥)"),
-        lambda sums: sums.get(SELL, Sum()).amount,
-        short_yuan,
-        grouped,
+    "withdrawals": Measure(
+        lazy_gettext("Withdrawals (¥)"), lambda sums: sums.get(SELL, Sum()).amount, short_yuan, full=grouped
     ),
-    "fees": (lazy_gettext("Fee income (¥)"), lambda sums: _sum(sums).fees, short_yuan, grouped),
-    "rate": (lazy_gettext("Success rate"), lambda sums: rate(_sum(sums)), _share, _share),
-    "orders": (lazy_gettext("New orders"), lambda sums: _sum(sums).orders, short_count, lambda number: f"{number:,}"),
+    "fees": Measure(lazy_gettext("Fee income (¥)"), lambda sums: _sum(sums).fees, short_yuan, full=grouped),
+    "rate": Measure(lazy_gettext("Success rate"), lambda sums: rate(_sum(sums)), _share, full=_share),
+    "orders": Measure(
+        lazy_gettext("New orders"), lambda sums: _sum(sums).orders, short_count, full=lambda number: f"{number:,}"
+    ),
 }
 
 
@@ -197,21 +202,13 @@ def _note(name: str, length: int, sums: Sums, today: Sums) -> str:
     if name == "fees" and whole.commission:
         return gettext("less channel cost of %(amount)s", amount=grouped(whole.commission))
     if length > 1:
-        _, take, short, _ = FIGURES[name]
-        return gettext("Today: %(value)s", value=short(take(today)))
+        measure = MEASURES[name]
+        return gettext("Today: %(value)s", value=measure.short(measure.of(today)))
     kind = {"deposits": BUY, "withdrawals": SELL}.get(name)
     if kind:
         count = sums.get(kind, Sum()).completed
         return ngettext("%(count)s order", "%(count)s orders", count, count=f"{count:,}")
     return gettext("%(count)s in progress", count=f"{whole.open:,}") if name == "orders" else ""
-
-
-def _line(name: str, slots: list[Slot]) -> tuple[str, tuple[str, str]]:
-    """Return the points of a figure's line, and its lowest and highest value in words."""
-    _, take, short, _ = FIGURES[name]
-    values = [take(slot.sums) for slot in slots]
-    known = [value for value in values if value is not None]
-    return plot.small_line(values), (short(min(known)), short(max(known))) if known else ("", "")
 
 
 def key_figures(shown: Statistics, length: int) -> list[Figure]:
@@ -223,15 +220,25 @@ def key_figures(shown: Statistics, length: int) -> list[Figure]:
     urls = _volume("", sums, datetime.min, span_of(shown, length)).urls
     links = {"deposits": urls["in"], "withdrawals": urls["out"], "orders": urls["orders"]}
     found = []
-    for name, (label, take, short, full) in FIGURES.items():
-        before = take(compared.before) if compared else None
-        change = _change(name, take(compared.now), before) if compared else ""
-        points, ends = _line(name, slots)
-        was, note = full(before) if change else "", _note(name, length, sums, today)
-        value = take(sums)
-        found.append(
-            Figure(name, label, short(value), full(value), change, was, note, points, ends, links.get(name, ""))
+    for name, measure in MEASURES.items():
+        value = measure.of(sums)
+        before = measure.of(compared.before) if compared else None
+        change = _change(name, measure.of(compared.now), before) if compared else ""
+        line = [measure.of(slot.sums) for slot in slots]
+        known = [each for each in line if each is not None]
+        figure = Figure(
+            name=name,
+            label=measure.label,
+            value=measure.short(value),
+            exact=measure.full(value),
+            change=change,
+            was=measure.full(before) if change else "",
+            note=_note(name, length, sums, today),
+            points=plot.small_line(line),
+            ends=(measure.short(min(known)), measure.short(max(known))) if known else ("", ""),
+            url=links.get(name, ""),
         )
+        found.append(figure)
     return found
 
 

@@ -17,11 +17,10 @@ from werkzeug.exceptions import UnprocessableEntity
 from blueprints.console import filters
 from blueprints.console.access import actor, current_user
 from blueprints.console.columns import Column
-from blueprints.console.filters import SINCE, UNTIL, Filter
+from blueprints.console.filters import SINCE, UNTIL, Filter, named_ranges
 from blueprints.console.forms import message_of
 from blueprints.console.icons import ICONS
 from blueprints.console.locale import zone
-from blueprints.console.time_ranges import named_ranges
 from models.db.base import LARGEST_ID
 from runtime.state import Part
 from services.console import lists, saved_views
@@ -93,23 +92,34 @@ class ListPage:
 
     def index(self) -> tuple[str, int]:
         """Show a page of rows, or the errors of the filters."""
-        wanted, found, sort = filters.read(self.filters), lists.Found([]), ""
+        wanted, found, counts, sort = filters.read(self.filters), lists.Found([]), {}, ""
         if not wanted.wrong:
-            browse, oldest_first = self.browse(wanted.values), self._oldest_first(wanted.values)
-            place = {"before": _row_id("before"), "after": _row_id("after")}
-            found = lists.find(browse, **place, limit=self.limit, oldest_first=oldest_first)
+            browse, oldest_first = self.browse(wanted.values), self.oldest_first
+            if "sort" in wanted.values:
+                oldest_first = wanted.values["sort"].startswith("-")
+            before, after = _row_id("before"), _row_id("after")
+            found = lists.find(browse, before=before, after=after, limit=self.limit, oldest_first=oldest_first)
+            counts = self.counts(wanted.values)
             sort = ("-" if oldest_first else "") + browse.sorted_by
+        given = self._given()
+        views = saved_views.of(current_user.operator, self.name)
+        own = {"counts": counts, "bulk": self.bulk if current_user.may_act else ()}  # `facts` may have others
         narrowed = any(not each.default for each, _ in wanted.shown) or found.looked_to or request.args.get("before")
         page = render_template(
             self.template,
-            **{"page": self, "wanted": wanted, "found": found, "list_url": self._url, "sort": sort},
-            **{"views": self._views(), "may_save": bool(self._given()) and not wanted.wrong},
-            **{"counts": {} if wanted.wrong else self.counts(wanted.values)}
-            | {"bulk": self.bulk if current_user.may_act else (), **self.facts(found.rows)},
+            page=self,
+            wanted=wanted,
+            found=found,
+            list_url=self._url,
+            sort=sort,
+            # The reader's saved views: name, address, and whether it is shown now.
+            views=[(each.name, f"{url_for('.index')}?{each.query}", each.query == urlencode(given)) for each in views],
+            may_save=bool(given) and not wanted.wrong,
             ranges=named_ranges() if {SINCE, UNTIL} <= set(self.filters) else (),
             columns=[column for column in self.columns if column.on != "export"],
             empty=self.empty,
             narrowed=narrowed,
+            **own | self.facts(found.rows),
         )
         return page, 422 if wanted.wrong else 200
 
@@ -118,18 +128,9 @@ class ListPage:
         urls = (column.url(row) for column in self.columns if column.on != "export")
         return next(filter(None, urls), "")
 
-    def _oldest_first(self, wanted: dict[str, Any]) -> bool:
-        return wanted["sort"].startswith("-") if "sort" in wanted else self.oldest_first
-
     def _given(self) -> dict[str, str]:
         """Return the parameters of the filters in the address."""
         return {name: request.args[name] for name in (each.argument for each in self.filters) if name in request.args}
-
-    def _views(self) -> list[tuple[str, str, bool]]:
-        """Return the reader's saved views: name, address, and whether it is shown now."""
-        present = urlencode(self._given())
-        views = saved_views.of(current_user.operator, self.name)
-        return [(view.name, f"{url_for('.index')}?{view.query}", view.query == present) for view in views]
 
     def save_view(self) -> Any:
         """Save the filters in the address under the name in the form."""

@@ -22,19 +22,30 @@ LEDGER_KINDS = ("ledger_off", "ledger_overdue", "ledger_failed")
 # Findings that the cards show; the others are a list above them.
 KINDS = ("payouts", "requests", "claims", "exceptions", "dead", *LEDGER_KINDS)
 
-# By name: the label of the card and of its button, and its icon.
-TEXTS = {
-    "approve": (lazy_gettext("Payouts to approve"), lazy_gettext("Approve payouts"), "payouts"),
-    "send": (lazy_gettext("Payouts to send"), lazy_gettext("Send payouts"), "send"),
-    "requests": (lazy_gettext("Payouts for a second operator"), lazy_gettext("Review requests"), "team"),
-    "in_files": (lazy_gettext("Payouts in bank files without a result"), lazy_gettext("View bank files"), "payouts"),
-    "claims": (lazy_gettext("Claims to confirm"), lazy_gettext("Confirm claims"), "balances"),
-    "exceptions": (lazy_gettext("Exceptions"), lazy_gettext("Resolve exceptions"), "exceptions"),
-    "failed": (lazy_gettext("Failed callbacks"), lazy_gettext("View callbacks"), "callbacks"),
-    LEDGER: (lazy_gettext("Ledger integrity"), lazy_gettext("Check ledger"), "entries"),
-}
-
 HIDDEN = ("requests", "in_files")  # queues that are shown only if they are used
+
+
+@dataclass(frozen=True)
+class CardText:
+    """The heading of a card, the label of its button, and its icon."""
+
+    label: Any
+    button: Any
+    icon: str
+
+
+TEXTS = {
+    "approve": CardText(lazy_gettext("Payouts to approve"), lazy_gettext("Approve payouts"), "payouts"),
+    "send": CardText(lazy_gettext("Payouts to send"), lazy_gettext("Send payouts"), "send"),
+    "requests": CardText(lazy_gettext("Payouts for a second operator"), lazy_gettext("Review requests"), "team"),
+    "in_files": CardText(
+        lazy_gettext("Payouts in bank files without a result"), lazy_gettext("View bank files"), "payouts"
+    ),
+    "claims": CardText(lazy_gettext("Claims to confirm"), lazy_gettext("Confirm claims"), "balances"),
+    "exceptions": CardText(lazy_gettext("Exceptions"), lazy_gettext("Resolve exceptions"), "exceptions"),
+    "failed": CardText(lazy_gettext("Failed callbacks"), lazy_gettext("View callbacks"), "callbacks"),
+    LEDGER: CardText(lazy_gettext("Ledger integrity"), lazy_gettext("Check ledger"), "entries"),
+}
 
 
 @dataclass(frozen=True)
@@ -48,19 +59,9 @@ class Card:
     text: str = ""
 
     @property
-    def label(self) -> Any:
-        """The heading."""
-        return TEXTS[self.name][0]
-
-    @property
-    def button(self) -> Any:
-        """The label of the button."""
-        return TEXTS[self.name][1]
-
-    @property
-    def icon(self) -> str:
-        """The icon of the heading."""
-        return TEXTS[self.name][2]
+    def words(self) -> CardText:
+        """The labels and the icon."""
+        return TEXTS[self.name]
 
     @property
     def is_empty(self) -> bool:
@@ -68,8 +69,9 @@ class Card:
         return not self.queue.count and not self.text
 
 
-def _urls(waits: Waiting) -> dict[str, str]:
-    return {
+def cards(waits: Waiting, found: list[Alert]) -> list[Card]:
+    """Return a card for each queue, also for empty ones; those of a second operator and of files only if needed."""
+    urls = {
         "approve": url_for("payouts.index", flt_state=APPROVE),
         "send": url_for("payouts.index", flt_state=SEND),
         "requests": url_for("payouts.index", flt_state=WAITING),
@@ -78,22 +80,18 @@ def _urls(waits: Waiting) -> dict[str, str]:
         "exceptions": url_for("exceptions.index", flt_state="open"),
         "failed": alert_texts.dead_link(list(waits.dead), waits.dead_since),
     }
-
-
-def _state(name: str, queue: Queue) -> str:
-    if name == "failed":
-        return BAD
-    return LATE if (queue.oldest or 0) < clock.now() - alerts.LONG else ""
-
-
-def cards(waits: Waiting, found: list[Alert]) -> list[Card]:
-    """Return a card for each queue, also for empty ones; those of a second operator and of files only if needed."""
-    urls = _urls(waits)
-    shown = [
-        Card(name, queue, urls[name], _state(name, queue) if queue.count else "")
-        for name, queue in waits.queues.items()
-        if queue.count or name not in HIDDEN or (name == "requests" and current().settings.second_operator_above)
-    ]
-    about = next((each for each in found if each.kind in LEDGER_KINDS), None)
-    state = (BAD if about.kind == "ledger_off" else LATE) if about else ""
-    return [*shown, Card(LEDGER, Queue(), url_for("ledger.index"), state, about.text if about else "")]
+    needed = {"requests"} if current().settings.second_operator_above else set()
+    shown = []
+    for name, queue in waits.queues.items():
+        if name in HIDDEN and name not in needed and not queue.count:
+            continue
+        state = ""
+        if queue.count and name == "failed":
+            state = BAD
+        elif queue.count and (queue.oldest or 0) < clock.now() - alerts.LONG:
+            state = LATE
+        shown.append(Card(name, queue, urls[name], state))
+    ledger = next((each for each in found if each.kind in LEDGER_KINDS), None)
+    ledger_state = "" if ledger is None else BAD if ledger.kind == "ledger_off" else LATE
+    text = "" if ledger is None else ledger.text
+    return [*shown, Card(LEDGER, Queue(), url_for("ledger.index"), ledger_state, text)]

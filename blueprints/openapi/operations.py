@@ -9,8 +9,7 @@ from marshmallow import Schema, fields
 
 from schemas import openapi_responses
 from schemas.new_order import BuyOrder, GatewayASellOrder, SellOrder
-from schemas.queries import BalanceQuery, ChannelListQuery, OrderDetailQuery, OrderListQuery
-from schemas.regions import CityQuery, DistrictQuery
+from schemas.queries import BalanceQuery, ChannelListQuery, CityQuery, DistrictQuery, OrderDetailQuery, OrderListQuery
 from schemas.signature_fields import AUTH, OptionalAuth, signed
 from schemas.views import BalanceView, OrderView
 from services.errors import N_, Code

@@ -22,12 +22,15 @@ class Counters:
         self.load: Callable[[], tuple[int, int]] = lambda: (0, 0)
         self.registry = CollectorRegistry()
         self._requests = Counter(
-            *("orders_http_requests", "responses by endpoint, HTTP status and the envelope's code"),
-            *(("endpoint", "status", "code"),),
+            "orders_http_requests",
+            "responses by endpoint, HTTP status and the envelope's code",
+            ("endpoint", "status", "code"),
             registry=self.registry,
         )
         self._seconds = Histogram(
-            *("orders_http_request_seconds", "response time in seconds", ("endpoint",)),
+            "orders_http_request_seconds",
+            "response time in seconds",
+            ("endpoint",),
             registry=self.registry,
             buckets=BUCKETS,
         )

@@ -83,8 +83,13 @@ def record(actor: Actor, action: str, about: str = "", key: str = "", detail: st
     if about in ("merchant", "operator"):
         key = masking.name(key)  # a mistyped name may be a password, and it is recorded before it is rejected
     AuditEntry.add(
-        **{"who": actor.name, "action": action, "about": about, "key": key},
-        **{"detail": str(detail), "address": actor.address, "at": clock.now()},
+        who=actor.name,
+        action=action,
+        about=about,
+        key=key,
+        detail=str(detail),
+        address=actor.address,
+        at=clock.now(),
         changed=json.dumps(detail.fields) if isinstance(detail, Changes) and detail else None,
     )
 

@@ -86,8 +86,13 @@ def begin(operator: Operator, address: str, browser: str, pending: str = "") -> 
         return None
     token = secrets.token_hex(32)
     Session.add(
-        **{"key": _hashed(token), "operator_id": operator.id, "createtime": now, "seentime": now, "confirmtime": 0},
-        **{"address": address, "browser": "".join(filter(str.isprintable, browser))[:MOST_OF_BROWSER]},
+        key=_hashed(token),
+        operator_id=operator.id,
+        createtime=now,
+        seentime=now,
+        confirmtime=0,
+        address=address,
+        browser="".join(filter(str.isprintable, browser))[:MOST_OF_BROWSER],
     )
     return token
 

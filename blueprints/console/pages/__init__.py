@@ -17,7 +17,6 @@ from blueprints.console.pages import (
     claims,
     confirm,
     dashboard,
-    epay_gateway,
     ledger,
     merchants,
     new_order,
@@ -60,7 +59,7 @@ BLUEPRINTS = (
     ledger.pages,
     statements.pages,
     reconciliations.pages,
-    *dict.fromkeys((epay_gateway.pages, payment_page.pages)),  # both are the blueprint of merchants.py
+    payment_page.pages,  # the blueprint of merchants.py, which epay_gateway.py and payout_accounts.py add to as well
     channels.pages,
     notifications.pages,
     new_order.pages,

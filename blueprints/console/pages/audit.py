@@ -51,18 +51,13 @@ def _fields() -> dict[str, tuple[Any, str, bool]]:
     return found
 
 
-def _link(row: Any) -> str:
-    known = row.about in PAGES and row.key and (row.about not in ("channel", "batch") or row.key.isdecimal())
-    if not known:
-        return ""
-    endpoint, argument = PAGES[row.about]
-    return url_for(endpoint, **{argument: row.key})
-
-
 def _subject(row: Any) -> Markup:
     name = labels.list_name(row.key) if row.about == "list" else row.subject
-    shown, url = text_html(name), _link(row)
-    return Markup('<a href="{}">{}</a>').format(url, shown) if url else shown
+    has_page = row.about in PAGES and row.key and (row.about not in ("channel", "batch") or row.key.isdecimal())
+    if not has_page:
+        return text_html(name)
+    endpoint, argument = PAGES[row.about]
+    return Markup('<a href="{}">{}</a>').format(url_for(endpoint, **{argument: row.key}), text_html(name))
 
 
 def _changes(row: Any) -> Iterator[tuple[str, str, str]]:
@@ -98,11 +93,6 @@ def _details(row: Any) -> str:
     return "; ".join(f"{label}: {old} → {new}" for label, old, new in changes) or row.detail
 
 
-def _actions() -> list[Choice]:
-    """Return the actions as choices: without their subject."""
-    return [Choice(name, labels.action(name), name) for name in labels.ACTIONS]
-
-
 AUDIT_LOG = ListPage(
     "audit",
     lazy_gettext("Audit log"),
@@ -110,7 +100,11 @@ AUDIT_LOG = ListPage(
     empty=lazy_gettext("No actions yet."),
     filters=(
         Filter("who", lazy_gettext("User"), "text"),
-        Filter("action", lazy_gettext("Action"), choices=_actions),
+        Filter(
+            "action",
+            lazy_gettext("Action"),
+            choices=lambda: [Choice(name, labels.action(name), name) for name in labels.ACTIONS],
+        ),
         Filter("about", lazy_gettext("Subject"), choices=choices(labels.ABOUT)),
         Filter("key", lazy_gettext("Subject number or name"), "text"),
         SINCE,

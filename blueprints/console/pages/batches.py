@@ -112,8 +112,11 @@ def new() -> Any:
     chosen = [order for order in orders if order.id not in refused]
     return render_template(
         "console/payouts/batch_new.html",
-        **{"orders": chosen, "refused": [(order, refused[order.id]) for order in orders if order.id in refused]},
-        **{"channels": payouts.subtotals(chosen, "channel"), "total": bulk.total(chosen), "message_of": message_of},
+        orders=chosen,
+        refused=[(order, refused[order.id]) for order in orders if order.id in refused],
+        channels=payouts.subtotals(chosen, "channel"),
+        total=bulk.total(chosen),
+        message_of=message_of,
         templates={name: translate(template.title) for name, template in TEMPLATES.items()},
     )
 
@@ -122,8 +125,12 @@ def _page(batch: PayoutBatch, **facts: Any) -> str:
     lines = bank_files.lines_of(batch)
     return render_template(
         "console/payouts/batch.html",
-        **{"batch": batch, "lines": lines, "open": [line for line in lines if bank_files.is_open(line)]},
-        **{"title": _title(batch), "results": RESULTS, "message_of": message_of},
+        batch=batch,
+        lines=lines,
+        open=[line for line in lines if bank_files.is_open(line)],
+        title=_title(batch),
+        results=RESULTS,
+        message_of=message_of,
         is_out=any(bank_files.is_open(line) and line.filetime for line in lines),
         lacking=bank_files.unreadable(batch) if current_user.may_act else {},
         paused=paused_since() is not None,
@@ -184,7 +191,10 @@ def result(number: int) -> Any:
     sign = _serializer(batch).dumps
     return render_template(
         "console/payouts/batch_result.html",
-        **{"batch": batch, "effects": EFFECTS, "message_of": message_of, "changes": bank_results.CHANGES},
+        batch=batch,
+        effects=EFFECTS,
+        message_of=message_of,
+        changes=bank_results.CHANGES,
         has_accounts=any(each.said[Role.ACCOUNT] for each in reported),
         found={effect: [each for each in matches if each.effect is effect] for effect in Effect},
         rows=[sign([*astuple(each.row), each.judgement.seal]) for each in matches if each.row and each.is_change],

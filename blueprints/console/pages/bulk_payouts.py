@@ -54,11 +54,15 @@ def _confirmation(kind: str) -> Any:
     orders = [row.order for row in possible]
     return render_template(
         "console/payouts/confirm.html",
-        **{"kind": kind, "rows": possible, "others": [row for row in rows if row.action is None]},
-        **{"total": bulk.total(orders), "message_of": message_of},
-        **{"merchants": payouts.subtotals(orders, "merchant"), "channels": payouts.subtotals(orders, "channel")},
-        **{"requests": [row for row in possible if row.is_requested]},
-        **{"in_files": [row for row in possible if row.action and "in_file" in row.action.fields]},
+        kind=kind,
+        rows=possible,
+        others=[row for row in rows if row.action is None],
+        total=bulk.total(orders),
+        message_of=message_of,
+        merchants=payouts.subtotals(orders, "merchant"),
+        channels=payouts.subtotals(orders, "channel"),
+        requests=[row for row in possible if row.is_requested],
+        in_files=[row for row in possible if row.action and "in_file" in row.action.fields],
         is_cut=len(set(request.args.getlist("order_no"))) > bulk.MOST,
     )
 
@@ -80,7 +84,9 @@ def _do(kind: str) -> Any:
     }
     return render_template(
         "console/payouts/outcome.html",
-        **{"kind": kind, "found": by_state, "message_of": message_of},
+        kind=kind,
+        found=by_state,
+        message_of=message_of,
         total=bulk.total(each.order for each in by_state[bulk.DONE]),
     )
 

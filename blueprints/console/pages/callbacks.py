@@ -15,7 +15,6 @@ from blueprints.console.filters import MERCHANT, SINCE, UNTIL, Filter, choices
 from blueprints.console.forms import find_or_404, translate
 from blueprints.console.list_page import ListPage, pages_of_one
 from blueprints.console.pages.order import act_on, find_order
-from models.tables.outbox import Callback
 from services.callbacks import delivery, epay_notices, redirects
 from services.console import record_lists, timeline
 from services.merchants import merchant_setup
@@ -79,24 +78,25 @@ CALLBACKS = ListPage(
 pages = pages_of_one("callback", "callbacks")
 
 
-def _pretty(callback: Callback) -> str:
-    """Return the body for reading: JSON, or the fields of an epay notice."""
-    if callback.type == epay_notices.TYPE:
-        return epay_notices.readable(callback.body)
-    return json.dumps(json.loads(callback.body), ensure_ascii=False, indent=2)
-
-
 @pages.get("/<webhook_id>")
 def show(webhook_id: str) -> str:
     """Show the callback and its attempts."""
     shown = find_or_404(timeline.callback_timeline, webhook_id)
+    callback, is_notice = shown.callback, shown.callback.type == epay_notices.TYPE
+    if is_notice:
+        body = epay_notices.readable(callback.body)
+    else:
+        body = json.dumps(json.loads(callback.body), ensure_ascii=False, indent=2)
     return render_template(
         "console/callback.html",
-        **{"timeline": shown, "callback": shown.callback, "order": find_order(shown.callback.order.order_no)},
-        **{"actions": actions.of_callback(shown.callback)},
-        **{"pretty": _pretty(shown.callback), "error": masking.error},
-        is_notice=shown.callback.type == epay_notices.TYPE,
-        is_good=partial(delivery.is_delivered, shown.callback),
+        timeline=shown,
+        callback=callback,
+        order=find_order(callback.order.order_no),
+        actions=actions.of_callback(callback),
+        pretty=body,
+        error=masking.error,
+        is_notice=is_notice,
+        is_good=partial(delivery.is_delivered, callback),
         problem=lambda status, answer: translate(redirects.problem(status, answer)),
     )
 

@@ -21,7 +21,6 @@ from blueprints.console.forms import (
     find_or_404,
     form_page,
     message_of,
-    show_errors,
     show_refusal,
     texts,
     translate,
@@ -56,10 +55,6 @@ ONLY_IN_DEMO = N_("The sandbox is available in demo mode only. This channel acce
 pages = pages_of_one("channel", "channels")
 
 
-def _methods(row: Any) -> str:
-    return ", ".join(labels.name_of(labels.METHODS, method) for method in row.pay_methods)
-
-
 CHANNELS = ListPage(
     "channels",
     lazy_gettext("Channels"),
@@ -78,7 +73,11 @@ CHANNELS = ListPage(
         Column("name", lazy_gettext("Channel"), lambda row: row.name, link=channel_link),
         Column("category", lazy_gettext("Category"), lambda row: labels.name_of(labels.CATEGORIES, row.category)),
         Column("driver", lazy_gettext("Provider"), lambda row: labels.name_of(labels.DRIVERS, row.driver)),
-        Column("methods", lazy_gettext("Methods"), _methods),
+        Column(
+            "methods",
+            lazy_gettext("Methods"),
+            lambda row: ", ".join(labels.name_of(labels.METHODS, method) for method in row.pay_methods),
+        ),
         Column("least", lazy_gettext("Minimum (¥)"), lambda row: row.min_amount, "money"),
         Column("most", lazy_gettext("Maximum (¥)"), lambda row: row.max_amount, "money"),
         Column("clearing", lazy_gettext("Channel clearing (¥)"), lambda row: row.clearing, "money"),
@@ -151,35 +150,24 @@ def _present(row: Channel) -> dict[str, Any]:
     }
 
 
-def _drivers() -> list[dict[str, str]]:
-    """Return the available drivers."""
-    return [
-        {"name": name, "title": translate(driver.title) or name, "about": translate(driver.about)}
-        for name, driver in registry.DRIVERS.items()
-        if name in registry.usable()
-    ]
-
-
-def _is_valid(form: ChannelForm, driver: str, present: dict[str, Any]) -> bool:
-    """Return whether all fields are valid, including the driver's; show errors at their fields."""
-    is_valid = form.validate()
-    wrong = channel_setup.wrong_config(driver, present | driver_form.changed(form, driver, present))
-    return not (show_errors(form, driver_form.emptied(form, driver, present) | wrong) or not is_valid)
-
-
 @pages.route("/new", methods=["GET", "POST"])
 def new() -> Any:
     """Show the choice of driver; with `?driver=`, show the form for a new channel or add the channel."""
     access.must_act()
     driver = request.args.get("driver", "")
     if driver not in registry.usable():
-        return render_template("console/channels/driver.html", drivers=_drivers())
+        drivers = [
+            {"name": name, "title": translate(each.title) or name, "about": translate(each.about)}
+            for name, each in registry.DRIVERS.items()
+            if name in registry.usable()
+        ]
+        return render_template("console/channels/driver.html", drivers=drivers)
     form = driver_form.form_class(NewChannelForm, driver, {})(driver)
     if not form.is_submitted():
         form.pay_method.data = list(registry.DRIVERS[driver].methods)
         if len(form.merchants.choices) == 1:
             form.merchants.data = [form.merchants.choices[0].value]
-    elif _is_valid(form, driver, {}):
+    elif driver_form.is_valid(form, driver, {}, partial(channel_setup.wrong_config, driver)):
         try:
             return _added(form, driver)
         except OperatorError as refusal:
@@ -213,11 +201,13 @@ def show(channel_id: int) -> Any:
     form = driver_form.form_class(ChannelForm, row.driver, present)(
         row.driver, data=_present(row) | {"mark": edit_conflicts.version_of(row)}
     )
-    if form.is_submitted() and _is_valid(form, row.driver, present):
+    check = partial(channel_setup.wrong_config, row.driver)
+    if form.is_submitted() and driver_form.is_valid(form, row.driver, present, check):
         try:
             return _changed(row, form, present)
         except OperatorError as refusal:
             show_refusal(form, refusal)
+    by_hand, digests = registry.DRIVERS[row.driver].by_hand, pictures.digests(row)
     return form_page(
         "console/channels/channel.html",
         form,
@@ -228,7 +218,12 @@ def show(channel_id: int) -> Any:
         category=labels.name_of(labels.CATEGORIES, row.category),
         category_effect=CATEGORY_EFFECTS[row.category],
         not_checked="" if driver_of(row).checks_status else gettext(NO_STATUS_CHECKS),
-        **_pictures(row),
+        by_hand=by_hand,
+        # The QR code images of manual channels, one for each payment method.
+        pictures=[
+            (each, labels.name_of(labels.METHODS, each), digests.get(each, "")) for each in row.pay_methods if by_hand
+        ],
+        most_kb=pictures.LARGEST // 1024,
     )
 
 
@@ -245,13 +240,6 @@ def _changed(row: Channel, form: ChannelForm, present: dict[str, Any]) -> Any:
         )
     flash(gettext("Saved.") if detail else gettext("No changes."), "good")
     return redirect(url_for("channel.show", channel_id=row.id), 303)
-
-
-def _pictures(row: Channel) -> dict[str, Any]:
-    """Return what the page shows of the QR code images: of manual channels, one for each payment method."""
-    by_hand, found = registry.DRIVERS[row.driver].by_hand, pictures.digests(row)
-    methods = [(each, labels.name_of(labels.METHODS, each), found.get(each, "")) for each in row.pay_methods]
-    return {"by_hand": by_hand, "pictures": methods if by_hand else [], "most_kb": pictures.LARGEST // 1024}
 
 
 def _manual_channel(channel_id: int) -> Channel:

@@ -122,7 +122,10 @@ def _confirmation(kind: Act, endpoint: str) -> Any:
     rows = decisions.preview(kind, decisions.find(numbers))
     return render_template(
         "console/claims/confirm.html",
-        **{"kind": kind, "send_to": url_for(f".{endpoint}"), "rows": rows, "sums": _sums(rows)},
+        kind=kind,
+        send_to=url_for(f".{endpoint}"),
+        rows=rows,
+        sums=_sums(rows),
         message_of=message_of,
     )
 
@@ -263,8 +266,14 @@ def _matches_page(channel: Channel, layout: Layout, found: matching.Matches) -> 
     counted = [(OUTCOMES[outcome], found.sums(outcome)) for outcome in OUTCOMES]
     return render_template(
         "console/claims/matches.html",
-        **{"channel": channel, "layout": layout, "by_order": by_order, "rows": rows, "sums": _sums(rows)},
-        **{"counted": [*counted, (gettext("File"), found.sums())]},
+        channel=channel,
+        layout=layout,
+        by_order=by_order,
+        rows=rows,
+        sums=_sums(rows),
+        counted=[*counted, (gettext("File"), found.sums())],
         others=[(outcome.name, OUTCOMES[outcome], found.of(outcome)) for outcome in list(OUTCOMES)[1:]],
-        **{"send_to": url_for(".confirm_all"), "most": 100, "message_of": message_of},
+        send_to=url_for(".confirm_all"),
+        most=100,
+        message_of=message_of,
     )

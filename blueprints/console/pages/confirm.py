@@ -71,7 +71,10 @@ def _page(form: PasswordAgain | CodeAgain, to: str, status: int, problem: str = 
     carried = [(name, value) for name, value in request.form.items(multi=True) if not name.startswith(PREFIX)]
     return render_template(
         "console/sign_in/confirm.html",
-        **{"form": form, "problem": problem, "carried": carried, "by_code": isinstance(form, CodeAgain)},
+        form=form,
+        problem=problem,
+        carried=carried,
+        by_code=isinstance(form, CodeAgain),
         url=url_for("confirm.check", to=to),
     ), status
 

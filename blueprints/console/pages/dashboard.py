@@ -69,7 +69,7 @@ def index() -> str:
         "console/dashboard/dashboard.html",
         found=[each for each in found if each.kind not in queues.KINDS],
         cards=[card for card in cards if not card.is_empty],
-        quiet=[card.label for card in cards if card.is_empty],
+        quiet=[card.words.label for card in cards if card.is_empty],
         steps=steps,
         begun=steps["order"],
         shown=shown,

@@ -124,10 +124,6 @@ def epay(key: str) -> Any:
     def do() -> Any:
         return _opened(row, form) if account is None else _changed(row, account, form)
 
-    return accepted(form, do) or _page(row, account, form, channels)
-
-
-def _page(row: Merchant, account: EpayAccount | None, form: EpayForm, channels: list[Channel]) -> tuple[str, int]:
     facts: dict[str, Any] = {"merchant": row, "account": account, "channels": channels}
     if account is not None:
         facts |= {
@@ -136,7 +132,7 @@ def _page(row: Merchant, account: EpayAccount | None, form: EpayForm, channels: 
             "marks": {kind: epay_accounts.version_of(account, kind) for kind in epay_accounts.KEY_KINDS},
             "old_until": epay_accounts.old_until(account),
         }
-    return form_page("console/merchants/epay.html", form, **facts)
+    return accepted(form, do) or form_page("console/merchants/epay.html", form, **facts)
 
 
 def _facts(form: EpayForm, account: EpayAccount | None) -> dict[str, Any]:
@@ -215,13 +211,22 @@ def rotate_epay(key: str, kind: str) -> Any:
     except OperatorError as refusal:
         flash(message_of(refusal), "bad")
         return redirect(url_for("merchant.epay", key=key), 303)
-    return _new_keys(epay_accounts.find(row), kind, new, **{"keep_hours": hours} if has_old else {})
+    return _new_keys(epay_accounts.find(row), kind, new, keep_hours=hours if has_old else None)
 
 
-def _new_keys(account: EpayAccount, kind: str, new: str, **facts: Any) -> str:
-    """Show all values for the shop, with a new secret key, once."""
+def _new_keys(account: EpayAccount, kind: str, new: str, *, is_new: bool = False, keep_hours: int | None = None) -> str:
+    """Show all values for the shop, with a new secret key, once.
+
+    Args:
+        is_new: whether the account is new.
+        keep_hours: the hours for which the old key stays valid; None if there was none.
+    """
     return render_template(
         "console/merchants/epay_keys.html",
-        **{"merchant": account.merchant, "values": epay_accounts.settings_of(account), "kind": kind, "new": new},
-        **facts,
+        merchant=account.merchant,
+        values=epay_accounts.settings_of(account),
+        kind=kind,
+        new=new,
+        is_new=is_new,
+        keep_hours=keep_hours,
     )

@@ -123,13 +123,6 @@ def _present(row: Merchant) -> dict[str, Any]:
     }
 
 
-def _visible(row: Merchant) -> dict[str, Any]:
-    """Return the settings, masked for viewers."""
-    present = _present(row)
-    masks = {} if current_user.may_act else MASKS
-    return present | {name: mask(present[name]) for name, mask in masks.items()}
-
-
 @pages.route("/new", methods=["GET", "POST"])
 def new() -> Any:
     """Show the form for a new merchant, or add the merchant and show its secrets once."""
@@ -150,12 +143,10 @@ def _added(form: NewMerchantForm) -> str:
 def show(key: str) -> Any:
     """Show a merchant and its form, or change the merchant."""
     row = find_or_404(merchant_setup.find_merchant, key)
-    form = MerchantForm(data=_visible(row) | {"mark": edit_conflicts.version_of(row)})
-    return accepted(form, lambda: _changed(row, form)) or _page(row, form)
-
-
-def _page(row: Merchant, form: MerchantForm) -> tuple[str, int]:
-    return form_page(
+    present, masks = _present(row), {} if current_user.may_act else MASKS
+    visible = present | {name: mask(present[name]) for name, mask in masks.items()}
+    form = MerchantForm(data=visible | {"mark": edit_conflicts.version_of(row)})
+    return accepted(form, lambda: _changed(row, form)) or form_page(
         "console/merchants/merchant.html",
         form,
         merchant=row,

@@ -131,17 +131,12 @@ def _way(channel: Channel, method: str) -> str:
     return f"{channel.name} · {labels.name_of(labels.METHODS, method)} · {limits}"
 
 
-def _usable() -> list[Known]:
-    """Return the enabled merchants that have a channel."""
-    every = [cache.by_id(row.id) for row in merchant_setup.merchants() if row.enabled]
-    return [known for known in every if known.channels]
-
-
 @pages.route("/", methods=["GET", "POST"])
 def index() -> Any:
     """Show the choice of merchant, then the form of a new order; create the order."""
     access.must_act()
-    usable = _usable()
+    every = [cache.by_id(row.id) for row in merchant_setup.merchants() if row.enabled]
+    usable = [known for known in every if known.channels]
     key = request.args.get("merchant") or (usable[0].merchant.key if len(usable) == 1 else "")
     if not key:
         merchants = [known.merchant for known in usable]
@@ -155,23 +150,26 @@ def index() -> Any:
         form.amount.data = TEST_AMOUNT if current().settings.demo else ""
     elif form.validate() and (answer := _created(form, known)):
         return answer
-    return _form_page(form, known, several=len(usable) > 1)
-
-
-def _form_page(form: NewOrderForm, known: Known, several: bool) -> Any:
     longest = {driver_of(channel).longest_expiry: channel for channel in known.channels.values()}
-    limits = [
-        (labels.name_of(labels.DRIVERS, channel.driver), duration(seconds))
-        for seconds, channel in sorted(longest.items())
-        if seconds < max(EXPIRIES)
-    ]
-    facts = {"merchant": known.merchant, "several": several, "limits": limits, "title": _title()}
-    return form_page("console/new_order/form.html", form, **facts)
+    return form_page(
+        "console/new_order/form.html",
+        form,
+        merchant=known.merchant,
+        several=len(usable) > 1,
+        limits=[
+            (labels.name_of(labels.DRIVERS, channel.driver), duration(seconds))
+            for seconds, channel in sorted(longest.items())
+            if seconds < max(EXPIRIES)
+        ],
+        title=_title(),
+    )
 
 
 def _created(form: NewOrderForm, known: Known) -> Any:
     """Create the order, or find the one that this form created; return a redirect, or None with errors in the form."""
-    if not _is_valid(form.token.data or ""):
+    token = form.token.data or ""
+    begun = token.partition("-")[0]
+    if not begun.isdecimal() or len(token) >= 64 or abs(time.time() - int(begun)) >= FORM_VALID:
         form.token.data = _new_token()
         form.form_errors.append(gettext("This form was open for too long. Check the values and send it again."))
         return None
@@ -182,26 +180,17 @@ def _created(form: NewOrderForm, known: Known) -> Any:
     try:
         wanted = load_new_order(payload, channel, driver_of(channel).payout_methods)
     except ValidationError as error:
-        _show(form, error)
+        for name, messages in flat(error.messages).items():
+            field = form._fields[SHOWN_AT.get(name, "way")]
+            field.errors = [*field.errors, *(translated(text) for text in messages)]
         return None
     chosen = {"note": (form.note.data or "").strip(), "expires_after": form.expiry.data}
-    call = Call(known.merchant, secrets.token_hex(16), payload | chosen, f"console {form.token.data}")
+    call = Call(known.merchant, secrets.token_hex(16), payload | chosen, f"console {token}")
     try:
         placed = new.placed_before(call) or _place(call, channel, wanted)
     except ApiError as refusal:
         return _refused(form, refusal)
     return redirect(url_for(".show", order_no=placed.order.order_no), 303)
-
-
-def _is_valid(token: str) -> bool:
-    begun = token.partition("-")[0]
-    return begun.isdecimal() and len(token) < 64 and abs(time.time() - int(begun)) < FORM_VALID
-
-
-def _show(form: NewOrderForm, error: ValidationError) -> None:
-    for name, messages in flat(error.messages).items():
-        field = form._fields[SHOWN_AT.get(name, "way")]
-        field.errors = [*field.errors, *(translated(text) for text in messages)]
 
 
 def _refused(form: NewOrderForm, refusal: ApiError) -> Any:

@@ -14,7 +14,7 @@ from wtforms.validators import DataRequired, Length
 
 from blueprints.api.envelope import translated
 from blueprints.console import access, driver_form
-from blueprints.console.forms import find_or_404, form_page, show_errors, show_refusal, texts, translate
+from blueprints.console.forms import find_or_404, form_page, show_refusal, texts, translate
 from blueprints.console.locale import NAMES, language
 from models.db.base import LARGEST_ID
 from models.tables.notification import KINDS, Destination
@@ -80,13 +80,6 @@ def _present(row: Destination) -> dict[str, Any]:
     return shared | {"digest": hour, "enabled": bool(row.enabled)}
 
 
-def _is_valid(form: DestinationForm, kind: str, present: dict[str, Any]) -> bool:
-    """Return whether all fields are valid, including those of the kind; show errors at their fields."""
-    is_valid, schema = form.validate(), SCHEMAS[kind]
-    wrong = destinations.wrong_config(kind, present | driver_form.changed(form, schema, present))
-    return not (show_errors(form, driver_form.emptied(form, schema, present) | wrong) or not is_valid)
-
-
 def _state(row: Destination) -> tuple[str, str]:
     """Return a destination's state and its label."""
     if not row.enabled:
@@ -133,7 +126,8 @@ def new() -> Any:
         return render_template("console/notifications/kinds.html", kinds=ABOUT)
     schema = SCHEMAS[kind]
     form = driver_form.form_class(DestinationForm, schema, {})(data={"language": language().language})
-    if form.is_submitted() and _is_valid(form, kind, {}):
+    check = partial(destinations.wrong_config, kind)
+    if form.is_submitted() and driver_form.is_valid(form, schema, {}, check):
         try:
             return _added(form, kind)
         except OperatorError as refusal:
@@ -158,7 +152,8 @@ def show(destination_id: int) -> Any:
     row = find_or_404(destinations.find, destination_id)
     present, schema = destinations.config_of(row), SCHEMAS[row.kind]
     form = driver_form.form_class(DestinationForm, schema, present)(data=_present(row))
-    if form.is_submitted() and _is_valid(form, row.kind, present):
+    check = partial(destinations.wrong_config, row.kind)
+    if form.is_submitted() and driver_form.is_valid(form, schema, present, check):
         try:
             return _changed(row, form, present)
         except OperatorError as refusal:

@@ -136,7 +136,9 @@ EXCEPTIONS = ListPage(
         Filter("text", lazy_gettext("Order number, or part of the bank transaction ID"), "search"),
         Filter("amount", lazy_gettext("Amount"), "amount"),
         Filter(
-            *("state", lazy_gettext("Exceptions"), "tab"),
+            "state",
+            lazy_gettext("Exceptions"),
+            "tab",
             choices=choices(EXCEPTION_STATES),
             default=record_lists.OPEN,
         ),

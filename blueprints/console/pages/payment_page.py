@@ -47,6 +47,7 @@ def page(key: str) -> Any:
     row = find_or_404(merchant_setup.find_merchant, key)
     settings = payment_page.of_merchant(row)
     form = PaymentPageForm(data=_present(settings) | {"mark": payment_page.version_of(settings)})
+    newest = {status: Order.newest_deposit(row, status) for status in (PENDING, COMPLETED)}
     return accepted(form, lambda: _changed(row, settings, form)) or form_page(
         "console/merchants/page.html",
         form,
@@ -54,14 +55,8 @@ def page(key: str) -> Any:
         digest=settings.logo_digest,
         most_kb=payment_page.LARGEST_LOGO // 1024,
         example=payment_page.filled(settings.return_url, Order(order_no="1" * 24, merchant_order_no="A-1001")),
-        previews=[(status, f"{pay_url(order_no)}&stay=1") for status, order_no in _newest(row).items()],
+        previews=[(status, f"{pay_url(order.order_no)}&stay=1") for status, order in newest.items() if order],
     )
-
-
-def _newest(row: Merchant) -> dict[str, str]:
-    """Return the number of the merchant's newest pending deposit and of its newest completed one, if it has them."""
-    found = {status: Order.newest_deposit(row, status) for status in (PENDING, COMPLETED)}
-    return {status: order.order_no for status, order in found.items() if order is not None}
 
 
 def _changed(row: Merchant, settings: PaymentPage, form: PaymentPageForm) -> Any:

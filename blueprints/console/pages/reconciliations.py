@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -32,7 +32,7 @@ from services.security import audit
 from services.statements import kept_results, reconcile
 from services.statements.compare_file import Choices
 from services.statements.kept_results import Kept
-from services.statements.notes import Note, Remark
+from services.statements.notes import Remark
 from services.statements.parse import NoStatus
 from services.statements.reconcile import Difference
 
@@ -207,23 +207,39 @@ def show(row_id: int) -> str:
     orders = kept_results.orders_of(shown)
     return render_template(
         "console/reconciliations/result.html",
-        **{"kept": kept, "row": kept.row, "channel": kept.row.channel, "kind": kind, "kinds": KINDS, "sums": SUMS},
-        **{"rows": [_row(each, kept, *orders.get(each.order_no, (None, False))) for each in shown]},
-        **{"first": first, "size": SHOWN, "more": len(chosen) > first + SHOWN},
+        kept=kept,
+        row=kept.row,
+        channel=kept.row.channel,
+        kind=kind,
+        kinds=KINDS,
+        sums=SUMS,
+        rows=[_row(each, kept, *orders.get(each.order_no, (None, False))) for each in shown],
+        first=first,
+        size=SHOWN,
+        more=len(chosen) > first + SHOWN,
         left_out=kept.row.differences - len(kept.differences),
     )
 
 
 def _row(each: Difference, kept: Kept, order: Order | None, is_open: bool) -> Row:
+    notes = []
+    for note in each.notes:
+        values = dict(note.values)
+        if "kind" in values:
+            values["kind"] = labels.name_of(labels.EXCEPTIONS, values["kind"])
+        notes.append(gettext(note.code.template, **values))
+    for kind, resolution in each.exceptions:
+        ended = gettext("Open") if resolution == reconcile.OPEN else labels.name_of(labels.RESOLUTIONS, resolution)
+        notes.append(f"{labels.name_of(labels.EXCEPTIONS, kind)}: {ended}")
     return Row(
-        KINDS[each.kind],
-        each.line,
-        each.order_no or each.reference,
-        url_for("order.show", order_no=each.order_no) if order else "",
-        _side(each.here, lambda name: labels.status(order.order_type, name) if order else name),
-        _side(each.there, lambda name: labels.name_of(THERE, name)),
-        [*map(_note, each.notes), *_exceptions(each)],
-        _action(each, kept, order, is_open),
+        kind=KINDS[each.kind],
+        line=each.line,
+        name=each.order_no or each.reference,
+        url=url_for("order.show", order_no=each.order_no) if order else "",
+        here=_side(each.here, lambda name: labels.status(order.order_type, name) if order else name),
+        there=_side(each.there, lambda name: labels.name_of(THERE, name)),
+        notes=notes,
+        action=_action(each, kept, order, is_open),
     )
 
 
@@ -232,19 +248,6 @@ def _side(facts: dict[str, str], status: Callable[[str], str]) -> str:
     if "fee" in facts:
         return f"¥{facts['fee']}"
     return f"{status(facts['status'])} ¥{facts['amount']}" if facts else ""
-
-
-def _note(each: Note) -> str:
-    values = dict(each.values)
-    if "kind" in values:
-        values["kind"] = labels.name_of(labels.EXCEPTIONS, values["kind"])
-    return gettext(each.code.template, **values)
-
-
-def _exceptions(each: Difference) -> Iterator[str]:
-    for kind, resolution in each.exceptions:
-        ended = gettext("Open") if resolution == reconcile.OPEN else labels.name_of(labels.RESOLUTIONS, resolution)
-        yield f"{labels.name_of(labels.EXCEPTIONS, kind)}: {ended}"
 
 
 def _action(each: Difference, kept: Kept, order: Order | None, is_open: bool) -> tuple[str, str]:

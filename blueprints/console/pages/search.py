@@ -32,29 +32,6 @@ OTHER_PAGES = (
 )
 
 
-def _fen(text: str) -> int | None:
-    """Return the amount that the text states, in fen; None for none."""
-    try:
-        fen: int = Yuan().deserialize(text.lstrip("¥￥").replace(",", "").strip())
-    except ValidationError:
-        return None
-    return fen
-
-
-def _is_in(text: str, name: str) -> bool:
-    """Return whether a word of the name starts with the text; Chinese has no spaces between words."""
-    return f" {text}" in f" {name}" if text.isascii() else text in name
-
-
-def _names(label: Any) -> list[str]:
-    """Return a label in all languages, in lower case."""
-    names = []
-    for locale in LANGUAGES.values():
-        with force_locale(locale):
-            names.append(str(label).casefold())
-    return names
-
-
 def _pages(text: str) -> list[tuple[str, Any, str, str]]:
     """Return address, label, no note, and icon of the pages whose name has the text, in any language."""
     menu = current_app.config["MENU"]
@@ -63,12 +40,17 @@ def _pages(text: str) -> list[tuple[str, Any, str, str]]:
         *OTHER_PAGES,
     )
 
-    wanted = text.casefold()
-    return [
-        (url_for(endpoint), label, "", icon)
-        for endpoint, label, icon, role in known
-        if current_user.has(role) and any(_is_in(wanted, name) for name in _names(label))
-    ]
+    wanted, found = text.casefold(), []
+    for endpoint, label, icon, role in known:
+        names = []
+        for locale in LANGUAGES.values():
+            with force_locale(locale):
+                names.append(str(label).casefold())
+        # A word of the name starts with the text. Chinese has no spaces between words.
+        fits = any(f" {wanted}" in f" {name}" if wanted.isascii() else wanted in name for name in names)
+        if fits and current_user.has(role):
+            found.append((url_for(endpoint), label, "", icon))
+    return found
 
 
 @pages.get("/")
@@ -77,14 +59,21 @@ def index() -> Any:
     text = request.args.get("q", "").strip()[:LONGEST]
     if not text or not text.isprintable():
         return render_template("console/search.html", text="", hits=None)
-    fen = _fen(text)
+    try:
+        fen = Yuan().deserialize(text.lstrip("¥￥").replace(",", "").strip())
+    except ValidationError:
+        fen = None  # the text does not state an amount
     exact = search.exactly(text)
     if len(exact) == 1 and (fen is None or exact[0].order_no == text):
         return redirect(url_for("order.show", order_no=exact[0].order_no))
     hits = search.find(text, fen)
     return render_template(
         "console/search.html",
-        **{"text": text, "fen": fen, "plain": hundredths(fen) if fen else "", "hits": hits, "recent": search.RECENT},
+        text=text,
+        fen=fen,
+        plain=hundredths(fen) if fen else "",
+        hits=hits,
+        recent=search.RECENT,
         found_pages=_pages(text),
         found_merchants=[(merchant_link(each), each.name, each.key, "merchants") for each in hits.merchants],
         found_channels=[(channel_link(each), each.name, str(each.id), "channels") for each in hits.channels],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import segno
@@ -76,36 +77,29 @@ def index() -> Any:
     form = SetUpForm()
     if form.validate_on_submit():
         try:
-            answer = make_response(_codes(_set_up(me, form)))
+            sign_in_limits.check_password(me, form.password.data or "")
+            secret, typed, this = str(form.secret.data), form.code.data or "", current_user.session.id
+            set_up = partial(second_factor.set_up, me, secret, typed, this)
+            answer = make_response(_codes(access.act("set up second factor", "operator", me.name, set_up)))
             sign_in_limits.remember_device(answer, me.name)
             return answer
         except OperatorError as refusal:
             show_refusal(form, refusal)
         except ApiError as refusal:
             flash(sign_in_limits.too_many(refusal), "bad")
-    return _set_up_page(form), 422 if form.is_submitted() else 200
-
-
-def _set_up(me: Operator, form: SetUpForm) -> list[str]:
-    sign_in_limits.check_password(me, form.password.data or "")
-    secret, typed, this = str(form.secret.data), form.code.data or "", current_user.session.id
-    return access.act(
-        "set up second factor", "operator", me.name, lambda: second_factor.set_up(me, secret, typed, this)
-    )
-
-
-def _set_up_page(form: SetUpForm) -> str:
     if form.secret.errors or not form.secret.data:
         form.secret.data = second_factor.new_secret()
     secret, form.code.data = str(form.secret.data), ""
     # Not cached, unlike the QR codes of payment pages: it contains a secret.
     qr = segno.make(second_factor.address(secret, current_user.name), error="m")
-    picture = qr.svg_data_uri(scale=5, border=2, dark="#000", light="#fff", omitsize=True)
-    spaced = " ".join(secret[at : at + 4] for at in range(0, len(secret), 4))
-    required = second_factor.is_required()
-    return render_template(
-        "console/sign_in/second_factor_new.html", form=form, picture=picture, secret=spaced, required=required
+    page = render_template(
+        "console/sign_in/second_factor_new.html",
+        form=form,
+        picture=qr.svg_data_uri(scale=5, border=2, dark="#000", light="#fff", omitsize=True),
+        secret=" ".join(secret[at : at + 4] for at in range(0, len(secret), 4)),
+        required=second_factor.is_required(),
     )
+    return page, 422 if form.is_submitted() else 200
 
 
 def _codes(codes: list[str]) -> str:

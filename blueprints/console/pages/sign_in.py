@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from typing import Any
 
 from flask import Blueprint, abort, flash, redirect, render_template, request, session, url_for
@@ -67,7 +66,11 @@ def submit() -> Any:
     device = sign_in_limits.known_device(name)
     try:
         take_back = sign_in_limits.count_try(device)
-        found = _checked(name, form.password.data or "", device, take_back)
+        try:
+            found = operators.sign_in(name, form.password.data or "", known=bool(device))
+        except ApiError:
+            take_back()  # no password was compared
+            raise
     except ApiError as refusal:
         page, status = _page(form, 429, sign_in_limits.too_many(refusal))
         return page, status, {"Retry-After": str(refusal.retry_after or 1)}
@@ -85,14 +88,6 @@ def submit() -> Any:
     session.clear()
     session["pending"] = token
     return redirect(url_for("second_factor.code", next=request.args.get("next")))
-
-
-def _checked(name: str, password: str, device: str, take_back: Callable[[], None]) -> Operator | None:
-    try:
-        return operators.sign_in(name, password, known=bool(device))
-    except ApiError:
-        take_back()  # no password was compared
-        raise
 
 
 def pending() -> str:

@@ -47,12 +47,6 @@ def _month() -> date:
     return find_or_404(monthly_statement.month_of, given) if given else monthly_statement.last_month()
 
 
-def _day(month: date) -> date | None:
-    """Return the day in the address whose lines are shown, if it is in the month."""
-    given = request.args.get("day", type=date.fromisoformat)
-    return given if given and given.replace(day=1) == month else None
-
-
 def _merchant(key: str) -> Merchant | None:
     """Return the merchant with this key, the first one without a key, or None if there are no merchants."""
     if key:
@@ -64,7 +58,10 @@ def _merchant(key: str) -> Merchant | None:
 def index() -> Any:
     """Show the statement of a merchant and a month, and the lines of one day."""
     row, month = _merchant(request.args.get("merchant", "")), _month()
-    statement, day, problem = None, _day(month), ""
+    day = request.args.get("day", type=date.fromisoformat)  # whose lines are shown
+    if day and day.replace(day=1) != month:
+        day = None
+    statement, problem = None, ""
     try:
         statement = monthly_statement.of(row, month) if row else None
         lines = list(islice(monthly_statement.lines(statement, day), SHOWN + 1)) if statement and day else []
@@ -74,8 +71,16 @@ def index() -> Any:
         "console/statements/statement.html",
         merchants=merchant_choices(),
         months=monthly_statement.months_of(row) if row else [],
-        **{"merchant": row, "month": month, "statement": statement, "day": day, "problem": problem},
-        **{"lines": lines[:SHOWN], "more": len(lines) > SHOWN, "kind_of": kind_of, "memo_of": memo_of, "at": at},
+        merchant=row,
+        month=month,
+        statement=statement,
+        day=day,
+        problem=problem,
+        lines=lines[:SHOWN],
+        more=len(lines) > SHOWN,
+        kind_of=kind_of,
+        memo_of=memo_of,
+        at=at,
     )
     return page, 503 if problem else 200
 

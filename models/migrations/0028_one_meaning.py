@@ -3,9 +3,11 @@ own; the act of a payout request as operators know it."""
 
 from typing import Any
 
+from models.migrations import execute
+
 ORDERS = (
     'ALTER TABLE "order" ADD COLUMN "shown_from" {int}',
-    'ALTER TABLE "order" ADD COLUMN "opens_on_view" {flag} NOT NULL DEFAULT FALSE',
+    'ALTER TABLE "order" ADD COLUMN "opens_on_view" {bool} NOT NULL DEFAULT FALSE',
     """UPDATE "order" SET "shown_from" = "expires_at" WHERE "order_type" = 2 AND "expires_at" IS NOT NULL""",
     """UPDATE "order" SET "expires_at" = NULL WHERE "order_type" = 2 AND "expires_at" IS NOT NULL""",
     """UPDATE "order" SET "opens_on_view" = TRUE
@@ -37,8 +39,4 @@ POSTGRES = (
 
 def up(migrator: Any, database: Any) -> None:
     """Apply the step, in the runner's transaction."""
-    types = {"int": "BIGINT", "flag": "BOOLEAN"} if database.is_shared else {"int": "INTEGER", "flag": "INTEGER"}
-    for statement in ORDERS:
-        database.execute_sql(statement.format(**types))
-    for statement in POSTGRES if database.is_shared else SQLITE:
-        database.execute_sql(statement)
+    execute(database, (*ORDERS, *(POSTGRES if database.is_shared else SQLITE)))

@@ -35,7 +35,7 @@ from werkzeug import Request, Response
 from app import create_app
 from cli.command_line import Orders
 from gateways.sandbox.driver import SandboxDriver
-from gateways.sandbox.simulator import books
+from gateways.sandbox.records import books
 from models.tables.order import Order
 from services import kinds
 from services.channels.calls import driver_of

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, consumes, multiple, rule, run_state_machine_as_test
 
-from gateways.sandbox.simulator import OUTCOMES
+from gateways.sandbox.records import OUTCOMES
 from models.tables.order import Order
 from services.callbacks import outbox
 from services.ledger import accounts, day_sums

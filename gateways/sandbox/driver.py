@@ -22,7 +22,7 @@ from gateways.base import (
     State,
 )
 from gateways.config import N_, texts
-from gateways.sandbox.simulator import (
+from gateways.sandbox.records import (
     LATE_PAYOUT_SECONDS,
     OUTCOMES,
     PAYOUT_SECONDS,

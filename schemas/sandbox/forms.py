@@ -7,7 +7,7 @@ from typing import Any
 from marshmallow import EXCLUDE, Schema, ValidationError, pre_load, validates_schema
 
 from gateways.sandbox.driver import PAYOUT_OUTCOMES
-from gateways.sandbox.simulator import OUTCOMES
+from gateways.sandbox.records import OUTCOMES
 from schemas.fields import OneOf, Text, Whole
 from schemas.messages import N_
 

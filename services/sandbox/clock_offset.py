@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sqlite3
 
-from gateways.sandbox.simulator import books
+from gateways.sandbox.records import books
 from models.tables.merchant import Merchant
 from runtime import clock
 from runtime.state import current

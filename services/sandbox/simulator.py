@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from gateways.sandbox.driver import SandboxDriver
-from gateways.sandbox.simulator import OUTCOMES, Plan, books
+from gateways.sandbox.records import OUTCOMES, Plan, books
 from models.tables.channel import Channel
 from models.tables.merchant import Merchant
 from models.tables.order import CONFIRMED, PAID, PENDING, Order

@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
-from gateways.sandbox import simulator
+from gateways.sandbox import records
 from tests.upstreams.alipay import Alipay
 from tests.upstreams.epay import EpayPlatform
 from tests.upstreams.loopback import Sent
@@ -151,19 +151,19 @@ class SandboxMoves(Moves):
         return {"secret": "a-secret-of-a-test"}
 
     def pay(self, order_no: str, fen: int) -> None:
-        simulator.books().set_outcome(order_no, fen, "success")
+        records.books().set_outcome(order_no, fen, "success")
 
     def give_back(self, order_no: str, fen: int, left: int) -> None:
-        simulator.books().set_outcome(order_no, left or fen, "success" if left else "fail")
+        records.books().set_outcome(order_no, left or fen, "success" if left else "fail")
 
     def fail(self, order_no: str) -> None:
-        simulator.books().set_outcome(order_no, 1, "fail")
+        records.books().set_outcome(order_no, 1, "fail")
 
     def notice(self, order_no: str) -> Sent:
-        play = simulator.books().find(order_no)
+        play = records.books().find(order_no)
         assert play is not None
-        body, signature = simulator.notice(play, self.config()["secret"])
-        return Sent("POST", body, {simulator.SIGNATURE_HEADER: signature})
+        body, signature = records.notice(play, self.config()["secret"])
+        return Sent("POST", body, {records.SIGNATURE_HEADER: signature})
 
 
 DRIVERS = (SandboxMoves, Epay1, Epay2, Wechat, AlipayMoves)

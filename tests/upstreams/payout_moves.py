@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gateways.sandbox import simulator
+from gateways.sandbox import records
 from models.tables.order import Order
 from services.channels.order_numbers import payout_number
 from tests.upstreams.alipay import Alipay
@@ -24,17 +24,17 @@ class SandboxPayouts:
 
     def take(self, order_no: str) -> None:
         """Let the channel have the payout now."""
-        simulator.books().request_payout(order_no, Order.get(Order.order_no == order_no).amount, "silent")
+        records.books().request_payout(order_no, Order.get(Order.order_no == order_no).amount, "silent")
 
     def has(self, order_no: str) -> bool:
         """Return whether the channel has it."""
-        play = simulator.books().find(order_no)
+        play = records.books().find(order_no)
         return play is not None and play.payout_at is not None
 
     def end(self, order_no: str, paid: bool) -> None:
         """Pay it out, or let it fail or bounce."""
         amount = Order.get(Order.order_no == order_no).amount
-        simulator.books().set_outcome(order_no, amount, "success" if paid else "fail")
+        records.books().set_outcome(order_no, amount, "success" if paid else "fail")
 
     def fail(self, *faults: str) -> None:
         """Set the faults of the next calls."""

@@ -9,6 +9,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
@@ -132,18 +133,14 @@ class RootCertificates(Certificates):
     refusal = N_("The file does not contain Alipay's root certificates.")
 
     def _pem(self, text: str) -> str:
-        found = [root for block in _CERTIFICATE.findall(text) for root in _readable(block)]
-        roots = [root for root in found if root.signature_algorithm_oid.dotted_string.startswith(RSA_SIGNED)]
-        if not roots:
+        roots: list[x509.Certificate] = []
+        for block in _CERTIFICATE.findall(text):
+            with suppress(ValueError):
+                roots += certificates(block)
+        signed = [each for each in roots if each.signature_algorithm_oid.dotted_string.startswith(RSA_SIGNED)]
+        if not signed:
             raise ValueError
-        return "".join(root.public_bytes(Encoding.PEM).decode() for root in roots)
-
-
-def _readable(block: str) -> list[x509.Certificate]:
-    try:
-        return certificates(block)
-    except ValueError:
-        return []
+        return "".join(each.public_bytes(Encoding.PEM).decode() for each in signed)
 
 
 class AlipayConfig(UpstreamConfig):
@@ -232,17 +229,16 @@ class AlipayConfig(UpstreamConfig):
         keys = {name: _certified(data[name]) for name in CERTIFICATES[:2] if data[name]}
         if data["alipay_public_key"]:
             keys["alipay_public_key"] = public_key(data["alipay_public_key"])
-        misfits = {name: _misfit(key, ours, name == "app_certificate") for name, key in keys.items()}
-        if any(misfits.values()):
-            raise ValidationError({name: [text] for name, text in misfits.items() if text})
-
-
-def _misfit(key: RSAPublicKey | None, ours: RSAPublicKey, is_ours: bool) -> str:
-    if key is None:
-        return N_("Must contain an RSA key.")
-    if is_ours:
-        return "" if key == ours else N_("Does not match private_key.")
-    return N_("This is your application's key. Enter Alipay's public key.") if key == ours else ""
+        wrong = {}
+        for name, key in keys.items():
+            if key is None:
+                wrong[name] = [N_("Must contain an RSA key.")]
+            elif name == "app_certificate" and key != ours:
+                wrong[name] = [N_("Does not match private_key.")]
+            elif name != "app_certificate" and key == ours:
+                wrong[name] = [N_("This is your application's key. Enter Alipay's public key.")]
+        if wrong:
+            raise ValidationError(wrong)
 
 
 def _certified(pem: str) -> RSAPublicKey | None:
@@ -252,12 +248,6 @@ def _certified(pem: str) -> RSAPublicKey | None:
     except (ValueError, UnsupportedAlgorithm):
         return None
     return key if isinstance(key, RSAPublicKey) else None
-
-
-def _verifying_key(config: Mapping[str, Any]) -> RSAPublicKey | None:
-    """Return the key that verifies Alipay's signatures."""
-    pem = config["alipay_public_key"]
-    return public_key(pem) if pem else _certified(config["alipay_certificate"])
 
 
 def serial_numbers(pem: str) -> str:
@@ -359,7 +349,8 @@ class AlipayDriver(Driver):
         self._upstream = Upstream(f"{address.scheme}://{address.netloc}", config["proxy"])
         self._path = address.path
         self._private_key = private_key(config["private_key"])
-        self._alipay_key = _verifying_key(config)
+        pem = config["alipay_public_key"]
+        self._alipay_key = public_key(pem) if pem else _certified(config["alipay_certificate"])
         self._serials, self._alipay_serial = {}, ""
         if config["app_certificate"]:
             self._serials = {
@@ -407,18 +398,14 @@ class AlipayDriver(Driver):
         except (ValueError, RecursionError):
             why = f"status {reply.status} and no JSON object"
             raise ChannelUnknown(why, problem=Problem.NOT_THE_API, status=str(reply.status)) from None
-        return self._verified(answer, charset, f"{method.replace('.', '_')}_response", unsigned_errors)
-
-    def _verified(
-        self, answer: dict[str, tuple[Any, str]], charset: str, name: str, unsigned_errors: bool
-    ) -> dict[str, Any]:
-        result, text = answer.get(name) or answer.get("error_response") or (None, "")
+        name = f"{method.replace('.', '_')}_response"
+        result, signed = answer.get(name) or answer.get("error_response") or (None, "")
         if not isinstance(result, dict) or not isinstance(result.get("code"), str):
             raise ChannelUnknown("the response has no code")
         serial, _ = answer.get("alipay_cert_sn", ("", ""))
         if self._alipay_serial and serial and serial != self._alipay_serial:
             raise ChannelUnknown(f"Alipay now uses another certificate, {printable(serial)}: download it")
-        if not self._genuine(text.encode(charset), answer.get("sign", ("", ""))[0]):
+        if not self._genuine(signed.encode(charset), answer.get("sign", ("", ""))[0]):
             if result["code"] == DONE:
                 raise ChannelUnknown("the signature of the response is invalid", problem=Problem.NOT_AUTHENTIC)
             if not unsigned_errors:
@@ -438,14 +425,6 @@ class AlipayDriver(Driver):
     def signs_again(self, browser: str) -> bool:
         return self.way(browser) in PAGES
 
-    def _page(self, way: str, content: Mapping[str, Any], payment: Payment) -> Opened:
-        """Return the signed form that opens Alipay's own page. Only the browser that sends it calls Alipay."""
-        method, product = PAGES[way]
-        more = {"product_code": product} | ({"quit_url": payment.pay_url} if way == "wap" else {})
-        addresses = {"notify_url": payment.notify_url, "return_url": payment.return_url}
-        query, form = self._request(method, {**content, **more}, **addresses)
-        return Opened(redirect=f"{self.config['base_url']}?{urlencode(query)}", fields=form)
-
     def open_payment(self, payment: Payment) -> Opened:
         way = self.way(payment.payer.browser) if payment.payer else ""
         content = {
@@ -455,7 +434,14 @@ class AlipayDriver(Driver):
             "time_expire": _china(datetime.fromtimestamp(payment.expires_at, CHINA)),
         }
         if way in PAGES:
-            return self._page(way, content, payment)
+            # A signed form that opens Alipay's own page. Only the browser that sends it calls Alipay.
+            method, product = PAGES[way]
+            content["product_code"] = product
+            if way == "wap":
+                content["quit_url"] = payment.pay_url
+            addresses = {"notify_url": payment.notify_url, "return_url": payment.return_url}
+            query, form = self._request(method, content, **addresses)
+            return Opened(redirect=f"{self.config['base_url']}?{urlencode(query)}", fields=form)
         if self.config["order_code"]:
             content["product_code"] = ORDER_CODE
         # A forged refusal is harmless here: no payer has seen a code yet.

@@ -6,6 +6,7 @@ import hmac
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
@@ -290,7 +291,21 @@ class EpayDriver(Driver):
     def check(self, payments: Sequence[Payment]) -> list[Finding]:
         """Also check the merchant's permissions and payment methods, by creating an unpaid order for each method."""
         found = [*super().check(payments), *self._rights()]
-        found += [self._is_on(payment) for payment in payments]
+        for payment in payments:
+            method, facts = payment.method, {"amount": money.hundredths(payment.amount)}
+            if self.config["redirect"]:
+                text = N_("Not tested. The platform's own page shows the payment.")
+                found.append(Finding(method, None, text))
+                continue
+            try:
+                self.open_payment(payment)
+            except ChannelError as error:
+                text = N_("An order of %(amount)s was rejected: %(why)s")
+                good = False if isinstance(error, ChannelRefused) else None
+                found.append(Finding(method, good, text, facts | {"why": str(error)}))
+            else:
+                self.close(payment)
+                found.append(Finding(method, True, N_("An order of %(amount)s was accepted."), facts))
         return [*found, *self.clock(), self._version()]
 
     def _rights(self) -> list[Finding]:
@@ -300,24 +315,6 @@ class EpayDriver(Driver):
     def _version(self) -> Finding:
         """Return a finding on the protocol's version in use."""
         raise NotImplementedError
-
-    def _is_on(self, payment: Payment) -> Finding:
-        """Return a finding on whether a payment method can be used."""
-        if self.config["redirect"]:
-            return Finding(payment.method, None, N_("Not tested. The platform's own page shows the payment."))
-        try:
-            self.open_payment(payment)
-        except ChannelError as error:
-            told = {"amount": money.hundredths(payment.amount), "why": str(error)}
-            good = False if isinstance(error, ChannelRefused) else None
-            return Finding(payment.method, good, N_("An order of %(amount)s was rejected: %(why)s"), told)
-        self.close(payment)
-        return Finding(
-            payment.method,
-            True,
-            N_("An order of %(amount)s was accepted."),
-            {"amount": money.hundredths(payment.amount)},
-        )
 
     def _page(self, address: str) -> str:
         """Resolve a page address of the platform as a browser on its site would. Raises ChannelUnknown.
@@ -574,21 +571,15 @@ class EpayV2(EpayDriver):
             amount = money.fen(str(answer["amount"])) if answer.get("amount") else payout.amount
         except ValueError as error:
             raise ChannelUnknown(printable(error)) from None
-        return Report(state, amount, printable(reference or ""), detail=_detail(answer, state))
-
-
-def _detail(answer: Mapping[str, Any], state: State) -> str:
-    """Return why a payout failed, or what it waits for: the platform's staff, or confirmation by its receiver."""
-    if state is State.FAILED:
-        return printable(answer.get("errmsg") or "")
-    if state is not State.OPEN:
-        return ""
-    if str(answer.get("status")) == WAITS_FOR_STAFF:
-        return "it waits for the platform's staff to approve it"
-    try:
-        return f"the receiver must confirm it at {web_address(str(answer.get('jumpurl') or ''))}"
-    except ChannelUnknown:
-        return ""
+        detail = ""  # why it failed, or what it waits for
+        if state is State.FAILED:
+            detail = printable(answer.get("errmsg") or "")
+        elif str(answer.get("status")) == WAITS_FOR_STAFF:
+            detail = "it waits for the platform's staff to approve it"
+        elif state is State.OPEN:
+            with suppress(ChannelUnknown):  # no address
+                detail = f"the receiver must confirm it at {web_address(str(answer.get('jumpurl') or ''))}"
+        return Report(state, amount, printable(reference or ""), detail=detail)
 
 
 def _is_fresh(answer: Mapping[str, Any]) -> bool:

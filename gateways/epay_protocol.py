@@ -52,11 +52,10 @@ def ambiguous(fields: Mapping[str, str]) -> list[str]:
 
     If there are none, the text cannot be cut into another payment or notice that is accepted.
     """
-    return [name for name, value in fields.items() if _has_second_reading(name, value, fields)]
-
-
-def _has_second_reading(name: str, value: str, fields: Mapping[str, str]) -> bool:
-    if "&" in name or "=" in name:
-        return True
-    inside = _INSIDE.findall(value)
-    return any(each in NAMES or each in fields or name < each < NEXT.get(name, "") for each in inside)
+    found = []
+    for name, value in fields.items():
+        inside = _INSIDE.findall(value)
+        hidden = [each for each in inside if each in NAMES or each in fields or name < each < NEXT.get(name, "")]
+        if "&" in name or "=" in name or hidden:
+            found.append(name)
+    return found

@@ -111,13 +111,11 @@ def _problem(error: Exception) -> Problem:
     """Return the problem behind an error of a request."""
     if "gaierror" in repr(error) or "NameResolutionError" in repr(error):
         return Problem.NO_SUCH_HOST
-    known: dict[type[Exception], Problem] = {
-        requests.exceptions.ProxyError: Problem.PROXY,
-        requests.exceptions.SSLError: Problem.TLS,
-        requests.exceptions.Timeout: Problem.TIMEOUT,
-        TimeoutError: Problem.TIMEOUT,
-    }
-    return next((problem for kind, problem in known.items() if isinstance(error, kind)), Problem.NO_CONNECTION)
+    if isinstance(error, requests.exceptions.ProxyError):
+        return Problem.PROXY
+    if isinstance(error, requests.exceptions.SSLError):
+        return Problem.TLS
+    return Problem.TIMEOUT if isinstance(error, (requests.exceptions.Timeout, TimeoutError)) else Problem.NO_CONNECTION
 
 
 class Upstream:
@@ -162,20 +160,17 @@ class Upstream:
                 self._adapter.send(request, stream=True, timeout=(CONNECT, READ), proxies=self._proxies) as answer,
             ):
                 self._date, self._heard = answer.headers.get("Date", ""), time.time()
-                return Reply(answer.status_code, answer.headers, self._body(answer))
+                encoding = answer.headers.get("Content-Encoding", "")
+                if encoding.lower() not in ("", "identity"):  # a few bytes could expand to any size
+                    raise ChannelUnknown(f"{self._host} uses an unexpected encoding: {printable(encoding)}")
+                body = b"".join(answer.raw.stream(decode_content=False))
+                return Reply(answer.status_code, answer.headers, body)
         except AddressRefused as refusal:
             text = f"{self._host} was not called: {refusal}, and private_channels is not set"
             raise ChannelUnknown(text, problem=Problem.PRIVATE, host=str(self._host)) from None
         except (OSError, ValueError, HTTPError, HTTPException) as error:  # those of requests are OSErrors
             text = f"no response from {self._host}: {type(error).__name__}"
             raise ChannelUnknown(text, problem=_problem(error), host=str(self._host)) from None
-
-    def _body(self, answer: requests.Response) -> bytes:
-        """Return the body. It must not be compressed: a few bytes could expand to any size. Raises ChannelUnknown."""
-        encoding = answer.headers.get("Content-Encoding", "")
-        if encoding.lower() not in ("", "identity"):
-            raise ChannelUnknown(f"{self._host} uses an unexpected encoding: {printable(encoding)}")
-        return b"".join(answer.raw.stream(decode_content=False))
 
     def clock(self) -> Finding:
         """Return by how much this machine's clock differs from the upstream's, by its last response."""

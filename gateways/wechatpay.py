@@ -86,7 +86,6 @@ CLOSED_ALREADY = ("ORDER_CLOSED", "ORDERCLOSED")
 
 
 def _rsa_only(text: str) -> None:
-    """Validate certificates. Raises ValidationError."""
     if not all(isinstance(each.public_key(), RSAPublicKey) for each in certificates(text)):
         raise ValidationError(N_("The certificate must contain an RSA key."))
 
@@ -272,15 +271,6 @@ def _serial(text: str) -> str:
     return text.upper().lstrip("0")
 
 
-def _keys(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the keys to verify with, by number."""
-    found = certificates(config["platform_certificates"])
-    keys: dict[str, Any] = {_serial(f"{each.serial_number:X}"): each.public_key() for each in found}
-    if config["public_key_id"]:
-        keys[_serial(config["public_key_id"])] = public_key(config["public_key"])
-    return keys
-
-
 @dataclass(frozen=True)
 class _Answer:
     """A genuine response, or an unsigned error with its `code` and a `text` for the history."""
@@ -320,21 +310,11 @@ class WechatpayDriver(Driver):
         self._upstream = Upstream(config["base_url"], config["proxy"])
         self._sign_in = Upstream(config["sign_in_api"], config["proxy"])
         self._private_key = private_key(config["private_key"])
-        self._keys = _keys(config)
-
-    # --- signatures
-
-    def _authorization(self, method: str, target: str, body: bytes) -> str:
-        stamp, nonce = str(int(time.time())), secrets.token_hex(16)
-        text = f"{method}\n{target}\n{stamp}\n{nonce}\n".encode() + body + b"\n"
-        parts = {
-            "mchid": self.config["mchid"],
-            "nonce_str": nonce,
-            "signature": sign(self._private_key, text),
-            "timestamp": stamp,
-            "serial_no": self.config["serial_no"],
-        }
-        return f"{SCHEME} " + ",".join(f'{name}="{value}"' for name, value in parts.items())
+        # The keys to verify with, by number.
+        found = certificates(config["platform_certificates"])
+        self._keys: dict[str, Any] = {_serial(f"{each.serial_number:X}"): each.public_key() for each in found}
+        if config["public_key_id"]:
+            self._keys[_serial(config["public_key_id"])] = public_key(config["public_key"])
 
     def _verify(self, headers: Mapping[str, str], body: bytes) -> None:
         """Verify the signature and the time. Raises ValueError, whose text repeats none of the input."""
@@ -349,16 +329,27 @@ class WechatpayDriver(Driver):
         if not re.fullmatch(r"[0-9]{1,12}", stamp) or abs(time.time() - int(stamp)) > CLOCKS_DIFFER:
             raise ValueError("too old, or a clock is wrong")
 
-    # --- calls
-
     def _call(
         self, method: str, path: str, query: Mapping[str, str] | None = None, fields: Mapping[str, Any] | None = None
     ) -> _Answer:
-        """Make one call. Raises ChannelUnknown if the response is neither genuine nor an explicit error."""
+        """Make one signed call.
+
+        Raises:
+            ChannelUnknown: the response is neither genuine nor an explicit error, which is a 4xx with a code.
+        """
         body = json.dumps(fields, ensure_ascii=False).encode() if fields else b""
         target = urlsplit(self._upstream.address(path, query))._replace(scheme="", netloc="").geturl()
+        stamp, nonce = str(int(time.time())), secrets.token_hex(16)
+        text = f"{method}\n{target}\n{stamp}\n{nonce}\n".encode() + body + b"\n"
+        authorization = {
+            "mchid": self.config["mchid"],
+            "nonce_str": nonce,
+            "signature": sign(self._private_key, text),
+            "timestamp": stamp,
+            "serial_no": self.config["serial_no"],
+        }
         headers = {
-            "Authorization": self._authorization(method, target, body),
+            "Authorization": f"{SCHEME} " + ",".join(f'{name}="{value}"' for name, value in authorization.items()),
             "Accept": "application/json",
             "Content-Type": "application/json",
         }
@@ -370,9 +361,16 @@ class WechatpayDriver(Driver):
             try:
                 self._verify(reply.headers, reply.body)
             except ValueError as error:
-                text = f"the response is not authentic: {error}"
-                raise ChannelUnknown(text, problem=Problem.NOT_AUTHENTIC) from None
-        return _error(reply) if is_error else _Answer(reply)
+                why = f"the response is not authentic: {error}"
+                raise ChannelUnknown(why, problem=Problem.NOT_AUTHENTIC) from None
+        if not is_error:
+            return _Answer(reply)
+        answer = reply.json()
+        code = str(answer.get("code"))
+        why = printable(f"{answer.get('message', '')} ({code})")
+        if not 400 <= reply.status < 500 or reply.status == 429 or not re.fullmatch(r"[A-Z][A-Z0-9_]{2,63}", code):
+            raise ChannelUnknown(why)
+        return _Answer(reply, code, why)
 
     @property
     def domain_files(self) -> Mapping[str, str]:
@@ -434,15 +432,15 @@ class WechatpayDriver(Driver):
             raise ChannelUnknown(answer.text)
         if answer.code:
             raise ChannelRefused(answer.text)
-        return OPENED[way](self, answer.reply.json(), payment)
-
-    def _native(self, found: dict[str, Any], payment: Payment) -> Opened:
-        code_url = str(found.get("code_url"))
-        if not re.fullmatch(r"[a-z]+://[!-~]{1,500}", code_url):
-            raise ChannelUnknown("the response has no usable code_url")
-        return Opened(qr=code_url)
-
-    def _jsapi(self, found: dict[str, Any], payment: Payment) -> Opened:
+        found = answer.reply.json()
+        if way == "native":
+            code_url = str(found.get("code_url"))
+            if not re.fullmatch(r"[a-z]+://[!-~]{1,500}", code_url):
+                raise ChannelUnknown("the response has no usable code_url")
+            return Opened(qr=code_url)
+        if way == "h5":
+            link = web_address(str(found.get("h5_url")))
+            return Opened(redirect=f"{link}&redirect_url={quote(payment.pay_url, safe='')}", seconds=LINK_SECONDS)
         prepay_id = str(found.get("prepay_id"))
         if not re.fullmatch(r"[!-~]{1,64}", prepay_id):
             raise ChannelUnknown("the response has no usable prepay_id")
@@ -454,10 +452,6 @@ class WechatpayDriver(Driver):
         }
         text = "".join(f"{value}\n" for value in signed.values())
         return Opened(bridge=signed | {"signType": "RSA", "paySign": sign(self._private_key, text.encode())})
-
-    def _h5(self, found: dict[str, Any], payment: Payment) -> Opened:
-        link = web_address(str(found.get("h5_url")))
-        return Opened(redirect=f"{link}&redirect_url={quote(payment.pay_url, safe='')}", seconds=LINK_SECONDS)
 
     def query(self, payment: Payment) -> Report:
         path = f"{TRANSACTIONS}/out-trade-no/{payment.order_no}"
@@ -479,20 +473,19 @@ class WechatpayDriver(Driver):
 
     def check(self, payments: Sequence[Payment]) -> list[Finding]:
         """Check the keys, the sign-in and the clock."""
-        return [*super().check(payments), *self._sign_in_finding(), *self.clock()]
-
-    def _sign_in_finding(self) -> list[Finding]:
-        """Return whether WeChat accepts the AppSecret: with a wrong code it refuses a wrong secret first."""
-        if not self.config["jsapi"]:
-            return []
-        try:
-            answer = self._openid("0")
-        except ChannelUnknown as error:
-            return [Finding("jsapi", None, N_("Sign-in not tested: %(why)s."), {"why": str(error)})]
-        if answer.get("errcode") == BAD_CODE:
-            return [Finding("jsapi", True, N_("WeChat accepts the AppSecret."))]
-        text = N_("WeChat rejects the sign-in: %(why)s. Check AppID and AppSecret.")
-        return [Finding("jsapi", False, text, {"why": _sign_in_error(answer)})]
+        found = super().check(payments)
+        if self.config["jsapi"]:
+            try:
+                answer = self._openid("0")  # with a wrong code WeChat refuses a wrong AppSecret first
+            except ChannelUnknown as error:
+                found.append(Finding("jsapi", None, N_("Sign-in not tested: %(why)s."), {"why": str(error)}))
+            else:
+                if answer.get("errcode") == BAD_CODE:
+                    found.append(Finding("jsapi", True, N_("WeChat accepts the AppSecret.")))
+                else:
+                    text = N_("WeChat rejects the sign-in: %(why)s. Check AppID and AppSecret.")
+                    found.append(Finding("jsapi", False, text, {"why": _sign_in_error(answer)}))
+        return [*found, *self.clock()]
 
     def close(self, payment: Payment) -> bool:
         path = f"{TRANSACTIONS}/out-trade-no/{payment.order_no}/close"
@@ -505,8 +498,6 @@ class WechatpayDriver(Driver):
             raise ChannelRefused(answer.text)
         raise ChannelUnknown(answer.text or f"status {answer.reply.status}")
 
-    # --- reports on a payment, in a notice or a response
-
     def _read_report(self, text: bytes) -> tuple[str, Report]:
         """Return the order's number and its report. Raises ValueError, whose text repeats none of the input."""
         found = _read(_transaction, text)
@@ -518,15 +509,6 @@ class WechatpayDriver(Driver):
         paid = _read(_paid, text)
         return found["out_trade_no"], Report(state, int(paid["amount"]["total"]), paid["transaction_id"])
 
-    def _decrypted(self, resource: Mapping[str, Any]) -> bytes:
-        """Decrypt a resource. Raises ValueError, whose text repeats none of it."""
-        key = AESGCM(self.config["apiv3_key"].encode())
-        try:
-            nonce, ciphertext = resource["nonce"].encode(), b64decode(resource["ciphertext"], validate=True)
-            return key.decrypt(nonce, ciphertext, (resource["associated_data"] or "").encode())
-        except (InvalidTag, ValueError):
-            raise ValueError("decryption failed: check apiv3_key") from None
-
     def read_notice(self, incoming: Incoming) -> Notice:
         if incoming.method != "POST":
             raise BadNotice("not a POST")
@@ -535,7 +517,13 @@ class WechatpayDriver(Driver):
             event = _read(_event, incoming.body)
             if event["event_type"] != "TRANSACTION.SUCCESS":
                 raise ValueError("it does not report a payment")
-            order_no, report = self._read_report(self._decrypted(event["resource"]))
+            resource, key = event["resource"], AESGCM(self.config["apiv3_key"].encode())
+            try:
+                nonce, ciphertext = resource["nonce"].encode(), b64decode(resource["ciphertext"], validate=True)
+                told = key.decrypt(nonce, ciphertext, (resource["associated_data"] or "").encode())
+            except (InvalidTag, ValueError):
+                raise ValueError("decryption failed: check apiv3_key") from None
+            order_no, report = self._read_report(told)
             if report.state not in (State.PAID, State.RETURNED):  # open or closed
                 raise ValueError("it does not report a payment")
         except ValueError as error:
@@ -549,20 +537,6 @@ class WechatpayDriver(Driver):
         return Acknowledgement(json.dumps(refused), 400, "application/json")
 
 
-# How the response to a new payment is read.
-OPENED = {"native": WechatpayDriver._native, "jsapi": WechatpayDriver._jsapi, "h5": WechatpayDriver._h5}
-
-
 def _sign_in_error(answer: Mapping[str, Any]) -> str:
     """Return WeChat's message and code for a refused sign-in."""
     return printable(f"{answer.get('errmsg', '')} ({answer.get('errcode', '')})")
-
-
-def _error(reply: Reply) -> _Answer:
-    """Return an explicit error: a 4xx with a code. Raises ChannelUnknown for temporary or other errors."""
-    answer = reply.json()
-    code = str(answer.get("code"))
-    text = printable(f"{answer.get('message', '')} ({code})")
-    if not 400 <= reply.status < 500 or reply.status == 429 or not re.fullmatch(r"[A-Z][A-Z0-9_]{2,63}", code):
-        raise ChannelUnknown(text)
-    return _Answer(reply, code, text)

@@ -9,8 +9,7 @@ from pytest_httpserver import HTTPServer
 from tests.browser import NEEDS_CHROMIUM, PHONE, Person
 from tests.databases import copied
 from tests.epay_shop import Shop
-from tests.gateways.test_attempts import AGENTS
-from tests.gateways.test_phones import MAC
+from tests.payers import AGENTS, MAC
 from tests.support import DemoService
 from tests.upstreams.alipay import Alipay
 from tests.upstreams.wechatpay import WechatPay, WechatSignIn

@@ -5,8 +5,14 @@ from collections.abc import Iterator
 from functools import cache
 
 import pytest
+from wechatpayv3 import WeChatPay, WeChatPayType
 
 from gateways import config
+from tests.payers import Payer
+from tests.upstreams.alipay import Alipay
+from tests.upstreams.epay import EpayPlatform
+from tests.upstreams.loopback import key_pair
+from tests.upstreams.wechatpay import APPID, KEY_ID, MCHID, MERCHANT_SERIAL, WechatPay, WechatSignIn, apiv3_key
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -29,6 +35,69 @@ def add_channel(flask, flask_json):
         return number
 
     return add
+
+
+@pytest.fixture
+def platform(web_server):
+    """An epay platform."""
+    return EpayPlatform(web_server)
+
+
+@pytest.fixture(params=["1", "2"])
+def version(request):
+    """The version of its protocol."""
+    return request.param
+
+
+@pytest.fixture
+def channel(version, platform, add_channel):
+    """A channel of either version at the platform."""
+    return add_channel("epay", platform.config(version))
+
+
+@pytest.fixture
+def placed(api, channel):
+    """`placed()`: the number of a new deposit of 100 yuan at the platform."""
+    return lambda: api.buy(channel=channel).data["order_no"]
+
+
+@pytest.fixture
+def wechat(web_server):
+    return WechatPay(web_server)
+
+
+@pytest.fixture
+def wechat_sdk(wechat):
+    """`wechat_sdk()`: a third party's SDK, wechatpayv3, for the merchant's account or with another key.
+
+    It has no public setting for its address.
+    """
+
+    def make(private=wechat.merchant_private, **whom):
+        key = {"public_key": key_pair("wechatpay platform")[1], "public_key_id": KEY_ID}
+        account = (WeChatPayType.NATIVE, MCHID, private, MERCHANT_SERIAL, APPID, apiv3_key())
+        made = WeChatPay(*account, notify_url="https://shop.example.com/notify", **whom or key)
+        made._core._gate_way = wechat.base_url
+        return made
+
+    return make
+
+
+@pytest.fixture
+def sign_in(web_server):
+    """WeChat's sign-in of payers."""
+    return WechatSignIn(web_server)
+
+
+@pytest.fixture
+def alipay(web_server):
+    return Alipay(web_server)
+
+
+@pytest.fixture
+def payer(app):
+    """`payer("mobile")`: a payer with this browser, at another address if given (`tests/payers.py`)."""
+    return lambda *browser, **address: Payer(app, *browser, **address)
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from urllib.parse import quote_plus
 import pytest
 from werkzeug import Response
 
-from tests.upstreams.alipay import Alipay
 from tests.upstreams.loopback import Sent
 
 START = 1_000_000
@@ -13,11 +12,6 @@ PAID, UNPAID = (START + 9_940, 0), (START, 0)
 # The second byte of 乗 is a backslash in GBK, that of 亇 a brace.
 NAME = "张三的小店 乗亇"
 NAMES = ["gbk", "GBK", "gb2312", "GB18030", '"gbk"']
-
-
-@pytest.fixture
-def alipay(web_server):
-    return Alipay(web_server)
 
 
 @pytest.fixture

@@ -4,15 +4,10 @@ import logging
 
 import pytest
 
-from tests.upstreams.alipay import APP_ID, Alipay
+from tests.upstreams.alipay import APP_ID
 
 START = 1_000_000
 PAYEE = "payee@example.com"
-
-
-@pytest.fixture
-def alipay(web_server):
-    return Alipay(web_server)
 
 
 @pytest.fixture
@@ -53,14 +48,6 @@ def why(order_details):
     return lambda order_no: [row["detail"] for row in order_details(order_no)["exceptions"] if not row["resolution"]]
 
 
-def test_a_payout_is_paid_once(api, alipay, sell, later, balances, order_details):
-    order_no = sell()
-    later(1, times=4)
-    assert (api.status(order_no), list(alipay.transfers), alipay.balance) == ("completed", [order_no], 99_900)
-    assert (order_details(order_no)["channel_reference"], balances()) == (f"TR{order_no}", (START - 10_030, 0))
-    assert called_methods(alipay) == ["uni.transfer"]
-
-
 @pytest.mark.parametrize(
     ("account", "kind"),
     [
@@ -77,25 +64,6 @@ def test_the_payee_is_named_by_number_or_by_login(account, kind, alipay, sell, p
     assert alipay.transfers[order_no]["payee"] == {"identity": account, "identity_type": kind, "name": "张三"}
 
 
-@pytest.mark.parametrize("fault", ["slow", "unheard", "lost", "half", "garbage", "broken"])
-def test_a_payout_without_a_response_is_paid_once(fault, impatient, api, alipay, sell, later, exceptions):
-    alipay.fails(fault)
-    order_no = sell()
-    later(1)
-    assert exceptions() == {order_no: "unknown_outcome"}
-    later(301, times=4)  # if Alipay does not show it, it is sent again after ten minutes
-    assert (api.status(order_no), list(alipay.transfers), alipay.balance) == ("completed", [order_no], 99_900)
-    assert exceptions() == {}
-
-
-@pytest.mark.parametrize("fault", ["lost", "garbage", "unheard"])
-def test_a_status_check_without_a_response_pays_nothing_twice(fault, api, alipay, sell, later):
-    alipay.fails("lost", fault, fault)
-    order_no = sell()
-    later(30, times=5)
-    assert (api.status(order_no), list(alipay.transfers), alipay.balance) == ("completed", [order_no], 99_900)
-
-
 @pytest.mark.parametrize("reason", ["PAYEE_NOT_EXIST", "PAYEE_USER_INFO_ERROR", "PERMIT_NON_BANK_LIMIT_PAYEE"])
 def test_for_a_payee_who_can_not_be_paid_the_reserve_returns(reason, api, alipay, sell, later, balances, order_details):
     alipay.unpayable[PAYEE] = reason
@@ -103,19 +71,6 @@ def test_for_a_payee_who_can_not_be_paid_the_reserve_returns(reason, api, alipay
     later(1)
     assert (api.status(order_no), balances(), alipay.transfers) == ("cancelled", (START, 0), {})
     assert order_details(order_no)["history"][-1]["why"] == f"Rejected: 收款账号***有误 (40004 {reason})"
-
-
-def test_without_enough_money_the_reserve_stays_until_there_is_some(
-    api, alipay, sell, later, balances, why, exceptions
-):
-    alipay.balance = 99
-    order_no = sell()
-    later(1)
-    assert (api.status(order_no), balances()) == ("confirmed", (START - 10_030, 10_030))
-    assert why(order_no) == ["付款方余额不足 (40004 PAYER_BALANCE_NOT_ENOUGH)"]
-    alipay.balance = 1_000
-    later(301, times=3)
-    assert (api.status(order_no), alipay.balance, exceptions()) == ("completed", 900, {})
 
 
 NO_ANSWERS = [
@@ -141,28 +96,6 @@ def test_a_temporary_failure_keeps_the_reserve_and_gives_the_reason(error, api, 
     assert (api.status(order_no), alipay.balance) == ("completed", 99_900)
 
 
-@pytest.mark.parametrize("status", ["DEALING", "INIT", "WAIT_PAY"])
-def test_a_payout_in_progress_is_checked_until_it_is_paid(status, api, alipay, sell, later):
-    alipay.transfers_end = status
-    order_no = sell()
-    later(5, times=2)
-    assert api.status(order_no) == "confirmed"
-    alipay.transfers[order_no]["status"] = "SUCCESS"
-    later(10)
-    assert (api.status(order_no), set(called_methods(alipay)[1:])) == ("completed", {"common.query"})
-
-
-@pytest.mark.parametrize("status", ["FAIL", "CLOSED", "REFUND"])
-def test_a_payout_that_fails_later_returns_the_reserve(status, api, alipay, sell, later, balances, order_details):
-    alipay.transfers_end = "DEALING"
-    order_no = sell()
-    later(1)
-    alipay.transfers[order_no] |= {"status": status, "error_code": "PAYEE_CLOSED", "fail_reason": "账户已注销"}
-    later(10)
-    assert (api.status(order_no), balances()) == ("cancelled", (START, 0))
-    assert order_details(order_no)["history"][-1]["why"] == "账户已注销 (PAYEE_CLOSED)"
-
-
 def test_a_payee_in_a_failure_or_unclear_response_is_not_stored(alipay, sell, later, order_details, why):
     """History cannot be changed, so an erasure could not remove it from there."""
     alipay.transfers_end = "DEALING"
@@ -177,32 +110,6 @@ def test_a_payee_in_a_failure_or_unclear_response_is_not_stored(alipay, sell, la
     assert not [text for text in ("张三", PAYEE) if text in str(order_details(order_no))]
 
 
-WRONG_TRANSFERS = {
-    "another number": {"out_biz_no": "1" * 24},
-    "an unknown status": {"status": "EATEN"},
-    "no amount": {"trans_amount": "a lot"},
-}
-
-
-@pytest.mark.parametrize("wrong", WRONG_TRANSFERS)
-def test_a_response_with_other_facts_ends_no_order(wrong, api, alipay, sell, later, exceptions):
-    alipay.transfers_end = "DEALING"
-    order_no = sell()
-    later(1)
-    alipay.transfers[order_no] |= {"status": "SUCCESS", **WRONG_TRANSFERS[wrong]}
-    later(10)
-    assert (api.status(order_no), exceptions()) == ("confirmed", {order_no: "unknown_outcome"})
-
-
-def test_another_amount_needs_an_operator(alipay, sell, later, exceptions):
-    alipay.transfers_end = "DEALING"
-    order_no = sell()
-    later(1)
-    alipay.transfers[order_no] |= {"status": "SUCCESS", "trans_amount": "99.99"}
-    later(10)
-    assert exceptions() == {order_no: "payout_conflict"}
-
-
 def test_an_unsigned_not_found_pays_nothing_again(alipay, sell, later):
     alipay.transfers_end = "DEALING"
     sell()
@@ -210,12 +117,6 @@ def test_an_unsigned_not_found_pays_nothing_again(alipay, sell, later):
     alipay.errs("40004", "ORDER_NOT_EXIST", signed=False)
     later(10)
     assert called_methods(alipay) == ["uni.transfer", "common.query"]
-
-
-def test_without_certificates_a_channel_pays_nothing_out(api, alipay, add_channel, payee):
-    channel = add_channel("alipay", alipay.config("key"))
-    refused = api.sell(channel=channel, paychannel_paymethod="alipay")
-    assert (refused.code, refused.data) == (42200, {"paychannel_paymethod": ["This channel pays out by: -."]})
 
 
 def test_a_changed_certificate_of_alipay_is_reported_to_the_operator(api, alipay, sell, later, why):

@@ -1,7 +1,6 @@
 """alipay against independent code: the package python-alipay-sdk with OpenSSL, and data signed by Alipay's sandbox."""
 
 import time
-from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import parse_qsl
 
 import pytest
@@ -193,28 +192,3 @@ def test_the_signature_of_a_form_that_alipays_sandbox_signed_is_valid(alipay):
 
 
 # --- several threads
-
-
-def test_threads_that_share_a_driver_get_their_own_responses(alipay):
-    ours = driver(alipay, "certificate")
-
-    def walk(number):
-        name, amount = f"{number}", 100 + number
-        opened = ours.open_payment(payment(name, amount))
-        alipay.pay(name)
-        report = ours.query(payment(name, amount))
-        sent = alipay.notice(name)
-        notice = ours.read_notice(Incoming(sent.method, b"", sent.headers, sent.body))
-        return opened.qr, report.amount, report.reference, notice.order_no, notice.report
-
-    with ThreadPoolExecutor(8) as pool:
-        results = list(pool.map(walk, range(40)))
-    for number, (qr, amount, reference, told, report) in enumerate(results):
-        mine = alipay.trades[f"{number}"]
-        assert (qr, amount, reference, told) == (
-            alipay.codes[f"{number}"]["qr_code"],
-            100 + number,
-            mine["trade_no"],
-            f"{number}",
-        )
-        assert (report.amount, report.reference) == (amount, reference)

@@ -7,20 +7,6 @@ from http.server import BaseHTTPRequestHandler
 
 import pytest
 
-from tests.upstreams.alipay import Alipay
-from tests.upstreams.epay import EpayPlatform
-from tests.upstreams.wechatpay import WechatPay
-
-
-@pytest.fixture
-def platform(web_server):
-    return EpayPlatform(web_server)
-
-
-@pytest.fixture(params=["1", "2"])
-def version(request):
-    return request.param
-
 
 @pytest.fixture
 def channel(version, platform, add_channel):
@@ -104,12 +90,6 @@ def test_a_channel_without_a_time_is_not_a_problem(date, checked, says_it_is):
 def test_the_output_for_people_is_a_table(flask, channel):
     lines = flask("channel", "check", channel).output.splitlines()
     assert [line.split()[:2] for line in lines[:3]] == [["check", "result"], ["keys", "ok"], ["collect", "ok"]]
-
-
-@pytest.mark.parametrize(("driver", "upstream"), [("wechatpay", WechatPay), ("alipay", Alipay)])
-def test_the_other_channels_report_on_keys_and_clock(driver, upstream, web_server, add_channel, flask_json):
-    rows = flask_json("channel", "check", add_channel(driver, upstream(web_server).config("key")))
-    assert [(row["check"], row["result"]) for row in rows] == [("keys", "ok"), ("clock", "ok")]
 
 
 def test_a_manual_channel_has_no_check(flask_json):

@@ -5,8 +5,6 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from tests.upstreams.epay import EpayPlatform
-
 CHINA = timezone(timedelta(hours=8))
 FIRST, SECOND = "2026-05-01", "2026-05-02"
 HEADER = (
@@ -26,16 +24,6 @@ def at(time_machine):
 
     set_clock(FIRST)
     return set_clock
-
-
-@pytest.fixture(params=["1", "2"])
-def version(request):
-    return request.param
-
-
-@pytest.fixture
-def platform(web_server):
-    return EpayPlatform(web_server)
 
 
 @pytest.fixture

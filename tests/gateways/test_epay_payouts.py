@@ -1,25 +1,9 @@
 """epay, version 2: payouts, against the loopback platform; no independent code has checked them."""
 
-import time
-from urllib.parse import parse_qsl
-
 import pytest
-from werkzeug import Response
-
-from gateways.base import State
-from models.tables.order import Order
-from services.jobs import sweep
-from services.withdrawals import send
-from tests.upstreams.epay import EpayPlatform
 
 START = 1_000_000
 HELD, SPENT, BACK = (START - 10_030, 10_030), (START - 10_030, 0), (START, 0)
-FAULTS = ("slow", "unheard", "lost", "half", "garbage", "broken")
-
-
-@pytest.fixture
-def platform(web_server):
-    return EpayPlatform(web_server)
 
 
 @pytest.fixture
@@ -31,18 +15,6 @@ def channel(platform, add_channel):
 def placed(api, channel):
     """`placed()`: the number of a new, auto-approved withdrawal of 100 yuan."""
     return lambda: api.sell(channel=channel, paychannel_paymethod="alipay").data["order_no"]
-
-
-def test_a_payout_is_sent_checked_and_done(placed, api, platform, later, balances, order_details):
-    order_no = placed()
-    later(1, times=2)
-    [(number, payout)] = platform.payouts.items()
-    assert (payout["money"], payout["account"], payout["name"]) == ("100.00", "6222020000000000017", "张三")
-    assert (len(number), number[:8]) == (19, order_no[:8])
-    assert balances() == HELD
-    later(1, times=3)
-    assert (api.status(order_no), balances()) == ("completed", SPENT)
-    assert order_details(order_no)["channel_reference"] == payout["biz_no"]
 
 
 def test_an_older_platforms_responses_without_a_number_are_accepted(placed, api, platform, later, balances):
@@ -67,107 +39,6 @@ def test_a_not_found_of_the_platforms_bank_does_not_mean_an_absent_payout(
 def test_over_plain_http_nothing_is_paid_out(api, platform, add_channel):
     channel = add_channel("epay", platform.config("2", base_url="http://platform.invalid"))
     assert api.sell(channel=channel).code == 42200
-
-
-@pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.usefixtures("impatient")
-def test_whatever_fails_while_it_is_sent_it_is_paid_once(fault, placed, api, platform, later, balances):
-    order_no = placed()
-    later(1)
-    platform.fails(fault)
-    later(1, times=4)
-    later(301, times=4)  # if the platform does not show it, it is sent again after ten minutes
-    assert (api.status(order_no), balances(), len(platform.payouts)) == ("completed", SPENT, 1)
-
-
-def test_a_payout_that_the_platform_may_not_show_yet_is_not_sent_again(placed, api, platform, later, balances):
-    order_no = placed()
-    later(1)
-    platform.fails("unheard")
-    later(1, times=9)  # it may be in progress
-    later(301)
-    handed_over = [call.path for call in platform.calls].count("/epay/api/transfer/submit")
-    assert (api.status(order_no), balances(), handed_over) == ("confirmed", HELD, 1)
-
-
-def test_an_overtaken_worker_sends_nothing(placed, platform, later, flask, monkeypatch):
-    order_no = placed()
-    later(1)
-    order = Order.get(Order.order_no == order_no)
-    order.claim(int(time.time()) + sweep.LEASE)
-    # Another worker has claimed it by now.
-    Order.update(due_at=int(time.time()) - 1).where(Order.id == order.id).execute()
-    assert send.hand_over(order)[0].state is State.OPEN
-    assert platform.payouts == {}
-
-
-@pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.usefixtures("impatient")
-def test_whatever_fails_in_a_status_check_the_reserve_stays_until_a_response(
-    fault, placed, api, platform, later, balances
-):
-    order_no = placed()
-    later(1, times=2)
-    platform.fails(fault)
-    later(1)
-    assert (api.status(order_no), balances()) == ("confirmed", HELD)
-    later(4, times=3)
-    assert (api.status(order_no), balances(), len(platform.payouts)) == ("completed", SPENT, 1)
-
-
-def test_only_an_explicit_failure_returns_the_reserve(placed, api, platform, later, balances, order_details):
-    platform.transfers_end = "2"
-    order_no = placed()
-    later(1, times=4)
-    assert (api.status(order_no), balances()) == ("cancelled", BACK)
-    assert "收款方账户异常" in order_details(order_no)["history"][-1]["why"]
-
-
-@pytest.mark.parametrize("status", ["0", "3"])
-def test_a_payout_that_waits_at_the_platform_stays_reserved(status, placed, api, platform, later, balances):
-    platform.transfers_end = status
-    order_no = placed()
-    later(30, times=5)
-    assert (api.status(order_no), balances()) == ("confirmed", HELD)
-
-
-def test_too_little_money_at_the_platform_is_visible_and_paid_after_a_top_up(
-    placed, api, platform, later, balances, exceptions, order_details
-):
-    platform.balance -= platform.balance
-    order_no = placed()
-    later(1, times=4)
-    assert (api.status(order_no), balances(), exceptions()) == ("confirmed", HELD, {order_no: "unknown_outcome"})
-    assert "需支付金额大于可转账余额" in order_details(order_no)["exceptions"][0]["detail"]
-    platform.balance += 1_000
-    later(301, times=3)
-    assert (api.status(order_no), balances(), exceptions()) == ("completed", SPENT, {})
-
-
-def test_a_response_about_another_payout_is_ignored(placed, api, platform, later, balances, monkeypatch):
-    order_no = placed()
-    later(1, times=2)
-    wrong = {"code": 0, "status": 1, "out_biz_no": "2026050112000000001", "biz_no": "BZ1", "amount": "100.00"}
-    monkeypatch.setattr(platform, "_ask_transfer", lambda fields: wrong)
-    later(30)
-    assert (api.status(order_no), balances()) == ("confirmed", HELD)
-
-
-def test_an_amount_other_than_the_orders_is_an_exception(placed, api, platform, later, balances, exceptions):
-    order_no = placed()
-    later(1, times=2)
-    next(iter(platform.payouts.values()))["money"] = "99.00"
-    later(30)
-    assert (api.status(order_no), balances(), exceptions()) == ("confirmed", HELD, {order_no: "payout_conflict"})
-
-
-def test_an_operator_need_not_wait_for_the_next_status_check(placed, api, platform, later, flask, balances):
-    platform.transfers_end = "0"
-    order_no = placed()
-    later(100, times=9)
-    platform.transfers_end = "1"
-    assert "status at the channel: paid 100.00" in flask("order", "ask", order_no).output
-    assert (api.status(order_no), balances()) == ("completed", SPENT)
 
 
 # --- the platform's reports on a payout that it has
@@ -275,92 +146,6 @@ def test_an_unknown_status_keeps_the_reserve_and_shows_that_the_payout_exists(
 # --- an operator ends a payout that the platform does not have
 
 
-def _stuck(placed, platform, later):
-    platform.balance -= platform.balance
-    order_no = placed()
-    later(100, times=10)  # until the pauses are long
-    return order_no
-
-
-def _rejected(order_no, refuses, flask, later):
-    """At first it was sent too recently; ten minutes later the platform would show it."""
-    assert "recently" in refuses("order", "reject", order_no, "--reason", "no money at the platform")
-    later(600)
-    return flask("order", "reject", order_no, "--reason", "no money at the platform")
-
-
-def test_a_payout_that_the_platform_does_not_have_can_be_rejected(
-    placed, api, platform, later, flask, refuses, balances, exceptions
-):
-    order_no = _stuck(placed, platform, later)
-    assert (balances(), exceptions()) == (HELD, {order_no: "unknown_outcome"})
-    _rejected(order_no, refuses, flask, later)
-    assert (api.status(order_no), balances(), exceptions()) == ("cancelled", BACK, {})
-    platform.balance += 1_000
-    later(600, times=3)
-    assert platform.payouts == {}
-
-
-def test_a_rejected_payout_that_is_still_paid_is_visible(
-    placed, api, platform, later, flask, refuses, balances, exceptions
-):
-    order_no = _stuck(placed, platform, later)
-    _rejected(order_no, refuses, flask, later)
-    [submitted] = [call for call in platform.calls if call.path.endswith("transfer/submit")][-1:]
-    number = dict(parse_qsl(submitted.get_data().decode()))["out_biz_no"]
-    platform.payouts[number] = {"money": "100.00", "biz_no": f"BZ{number}", "status": "0"}
-    later(601)
-    assert (api.status(order_no), exceptions()) == ("cancelled", {order_no: "payout_conflict"})
-    flask("order", "settle", order_no, "--complete")
-    assert (api.status(order_no), balances(), exceptions()) == ("cancelled", SPENT, {})
-
-
-def test_a_rejection_that_took_too_long_cancels_nothing(placed, api, platform, later, refuses, balances, monkeypatch):
-    order_no = _stuck(placed, platform, later)
-    refuses("order", "reject", order_no, "--reason", "no money at the platform")
-    later(600)
-    really_ask = platform._ask_transfer
-
-    def slowly(fields):
-        answer = really_ask(fields)
-        # The sweep has claimed it meanwhile.
-        Order.update(asks=Order.asks + 1).where(Order.order_no == order_no).execute()
-        return answer
-
-    monkeypatch.setattr(platform, "_ask_transfer", slowly)
-    assert "changed just now" in refuses("order", "reject", order_no, "--reason", "no money at the platform")
-    assert (api.status(order_no), balances()) == ("confirmed", HELD)
-
-
-def test_a_payout_that_the_platform_has_can_not_be_rejected(placed, api, platform, later, refuses, balances):
-    platform.transfers_end = "0"
-    order_no = placed()
-    later(100, times=9)
-    assert "has it in progress" in refuses("order", "reject", order_no, "--reason", "changed my mind")
-    assert (api.status(order_no), balances()) == ("confirmed", HELD)
-    platform.transfers_end = "1"
-    later(2 * sweep.LEASE)
-    assert (api.status(order_no), balances()) == ("completed", SPENT)
-
-
-def test_a_payout_without_a_status_check_can_not_be_rejected(placed, api, platform, later, refuses, balances):
-    order_no = _stuck(placed, platform, later)
-    refuses("order", "reject", order_no, "--reason", "no money at the platform")
-    later(600)
-    platform.fails("unheard")
-    assert "cannot confirm" in refuses("order", "reject", order_no, "--reason", "changed my mind")
-    assert (api.status(order_no), balances()) == ("confirmed", HELD)
-
-
-def test_a_payout_claimed_by_the_service_can_not_be_rejected(placed, platform, later, refuses, balances):
-    order_no = placed()
-    later(1)
-    order = Order.get(Order.order_no == order_no)
-    assert order.claim(int(time.time()) + sweep.LEASE)  # as the sweep does
-    assert "Try again in a minute" in refuses("order", "reject", order_no, "--reason", "changed my mind")
-    assert balances() == HELD
-
-
 @pytest.mark.parametrize("by", ["ask", "reject"])
 def test_an_error_that_names_the_payout_counts_for_every_caller(
     by, handed_over_unheard, platform, later, ahead, refuses, exceptions, monkeypatch
@@ -380,40 +165,4 @@ def test_an_error_that_names_the_payout_counts_for_every_caller(
 # --- a platform that no longer responds
 
 
-@pytest.mark.parametrize(("how", "status", "money"), [("complete", "completed", SPENT), ("cancel", "cancelled", BACK)])
-def test_after_a_day_of_silence_an_operator_decides(
-    how, status, money, placed, api, platform, later, ahead, flask, refuses, balances, exceptions, monkeypatch
-):
-    order_no = placed()
-    later(1)
-    monkeypatch.setattr(platform, "answer", lambda path, request: Response("gone", 410))
-    later(300, times=3)
-    assert "after a day" in refuses("order", "settle", order_no, f"--{how}")
-    later(86_400)
-    assert balances() == HELD
-    assert "Try again in a minute" in refuses("order", "settle", order_no, f"--{how}")
-    ahead(60)
-    flask("order", "settle", order_no, f"--{how}")
-    assert (api.status(order_no), balances(), exceptions()) == (status, money, {})
-
-
-def test_a_new_silence_is_shorter_than_a_day(placed, platform, later, refuses, monkeypatch):
-    platform.transfers_end = "0"
-    order_no = placed()
-    later(1)
-    platform.fails("broken")
-    later(1)
-    later(86_400)
-    platform.fails("broken")
-    later(301)
-    assert "after a day" in refuses("order", "settle", order_no, "--cancel")
-
-
 # --- channels without payouts
-
-
-def test_version_1_accepts_no_withdrawals(api, platform, add_channel, balances):
-    channel = add_channel("epay", platform.config("1"))
-    refused = api.sell(channel=channel, paychannel_paymethod="alipay")
-    assert (refused.code, refused.data) == (42200, {"paychannel_paymethod": ["This channel pays out by: -."]})
-    assert balances() == BACK

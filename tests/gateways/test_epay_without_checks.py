@@ -65,19 +65,10 @@ def test_while_it_waits_its_next_step_is_its_expiry(order_no, api, due, later):
 
 
 @pytest.mark.parametrize("sent", ["notice", "posted"])
-@pytest.mark.parametrize("money", ["100", "100.00", "100.0000"])
-def test_a_notice_by_either_method_credits_it(sent, money, order_no, api, platform, balances, queried):
+def test_a_notice_by_either_method_credits_it(sent, order_no, api, platform, balances, queried):
     platform.pay(order_no)
-    assert getattr(platform, sent)(order_no, money=money).to(api.send, order_no).text == "success"
+    assert getattr(platform, sent)(order_no, money="100.0000").to(api.send, order_no).text == "success"
     assert (api.status(order_no), balances(), queried()) == ("completed", PAID, [])
-
-
-@pytest.mark.parametrize("sent", ["notice", "posted"])
-@pytest.mark.parametrize("money", ["100.0001", "99.9999", "100.00001"])
-def test_an_amount_between_two_fen_is_not_the_nearest_one(sent, money, order_no, api, platform, balances):
-    platform.pay(order_no)
-    assert getattr(platform, sent)(order_no, money=money).to(api.send, order_no).status == 400
-    assert (api.status(order_no), balances()) == ("pending", NOTHING)
 
 
 def test_a_notice_after_its_expiry_opens_an_exception(order_no, api, platform, later, exceptions, balances):
@@ -85,12 +76,6 @@ def test_a_notice_after_its_expiry_opens_an_exception(order_no, api, platform, l
     platform.pay(order_no)
     assert platform.notice(order_no).to(api.send, order_no).text == "success"
     assert (api.status(order_no), exceptions(), balances()) == ("cancelled", {order_no: LATE}, NOTHING)
-
-
-def test_a_repeated_notice_counts_once(order_no, api, platform, balances, exceptions):
-    platform.pay(order_no)
-    assert [platform.notice(order_no).to(api.send, order_no).text for _ in range(3)] == ["success"] * 3
-    assert (balances(), exceptions()) == (PAID, {})
 
 
 @pytest.mark.parametrize("fault", ["unheard", "lost", "garbage"])
@@ -161,10 +146,6 @@ def test_version_2_always_checks_the_status(platform, api, add_channel, later):
     platform.pay(order_no)
     later(60)
     assert api.status(order_no) == "completed"
-
-
-def test_a_withdrawal_is_refused_as_in_all_of_version_1(api, channel):
-    assert api.sell(channel=channel, paychannel_paymethod="alipay").code == 42200
 
 
 # --- what an operator reads

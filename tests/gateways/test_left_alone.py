@@ -12,7 +12,6 @@ from runtime.state import current
 from services.jobs import job_table, sweep
 from services.withdrawals import send
 from tests.support import until
-from tests.upstreams.epay import EpayPlatform
 
 START = 1_000_000
 HELD, SPENT, BACK = (START - 10_030, 10_030), (START - 10_030, 0), (START, 0)
@@ -20,11 +19,6 @@ HOUR, DAY = 3_600, 86_400
 REASON = ("--reason", "no money at the platform")
 # Seconds after the promise: the channel shows payouts after 600, and the operator has an hour from then.
 SHOWN, OVER = 600, 600 + HOUR
-
-
-@pytest.fixture
-def platform(web_server):
-    return EpayPlatform(web_server)
 
 
 @pytest.fixture

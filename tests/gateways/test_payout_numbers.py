@@ -5,14 +5,8 @@ import pytest
 from models.tables.order import Order
 from tests import postgres
 from tests.databases import raw
-from tests.upstreams.epay import EpayPlatform
 
 BETWEEN = 100_000  # ids with the same ending of the payout number
-
-
-@pytest.fixture
-def platform(web_server):
-    return EpayPlatform(web_server)
 
 
 @pytest.fixture

@@ -43,6 +43,7 @@ class EpayPlatform(Loopback):
         self.transfers_end = "1"  # a transfer's status at a status check
         self.merchant_state = 1  # 0: closed, 2: under review
         self.pays_out = True
+        self.clock_off = 0  # seconds by which the time of its responses is wrong
         self.barred: set[str] = set()  # payers' addresses that may not pay any more today
         self.is_old = False  # its responses about transfers contain no number
         self.knows_by = ("out_biz_no", "biz_no")  # the numbers that identify a transfer
@@ -160,8 +161,9 @@ class EpayPlatform(Loopback):
         order = self.orders.get(query.get("out_trade_no", ""))
         if order is None:
             return {"code": -1, "msg": "订单号不存在"}
-        # A number as in PHP, and money as the database's decimal.
-        return {"code": 1, "msg": "succ", **self._shown(order), "status": int(order["status"]), "pid": int(PID)}
+        # Numbers as in PHP, and money as the database's decimal.
+        numbers = {name: int(order[name]) for name in ("status", "pid")}
+        return {"code": 1, "msg": "succ", **self._shown(order), **numbers}
 
     def _merchant_v1(self, query: dict[str, str]) -> dict[str, Any]:
         if query.get("pid") != PID or query.get("key") != self.key:
@@ -194,8 +196,9 @@ class EpayPlatform(Loopback):
         said = verbs[path](fields)
         if said["code"] != 0:
             return said  # errors are unsigned
-        texts = {name: str(value) for name, value in said.items()} | {"timestamp": str(int(time.time()))}
-        return {**said, "timestamp": texts["timestamp"], "sign": self._rsa(texts), "sign_type": "RSA"}
+        stamp = str(int(time.time()) + self.clock_off)
+        texts = {name: str(value) for name, value in said.items()} | {"timestamp": stamp}
+        return {**said, "timestamp": stamp, "sign": self._rsa(texts), "sign_type": "RSA"}
 
     def _create_v2(self, fields: dict[str, str]) -> dict[str, Any]:
         if fields.get("method") not in ("web", "jump") or not fields.get("clientip"):

@@ -69,7 +69,7 @@ class Loopback:
         self.server, self.prefix = server, prefix
         self.calls: list[Request] = []
         self.faults: deque[str] = deque()
-        self.busy, self.most_at_once, self._lock = 0, 0, threading.Lock()
+        self.busy, self._lock = 0, threading.Lock()  # `busy`: the requests in progress
         server.expect_request(re.compile(f"^/{prefix}/")).respond_with_handler(self._take)
 
     @property
@@ -101,7 +101,6 @@ class Loopback:
             self.calls.append(request)
             fault = self.faults.popleft() if self.faults else ""
             self.busy += 1
-            self.most_at_once = max(self.most_at_once, self.busy)
         try:
             return self._misbehave(fault, request)
         finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from decimal import Decimal
 from typing import Any
 
@@ -30,7 +31,7 @@ class Moves:
     def __init__(self, server: Any):
         self.server = server
 
-    def config(self) -> dict[str, str]:
+    def config(self, **more: str) -> dict[str, str]:
         """The config of a channel."""
         raise NotImplementedError
 
@@ -46,8 +47,8 @@ class Moves:
         """The channel closes the deposit unpaid."""
         raise NotImplementedError
 
-    def notice(self, order_no: str) -> Sent:
-        """The channel's present notice about it."""
+    def notice(self, order_no: str, **facts: Any) -> Sent:
+        """The channel's present notice about it, genuine even with other facts."""
         raise NotImplementedError
 
 
@@ -60,8 +61,8 @@ class Epay1(Moves):
         super().__init__(server)
         self.platform = EpayPlatform(server, prefix=f"epay{self.version}")
 
-    def config(self) -> dict[str, str]:
-        return self.platform.config(self.version)
+    def config(self, **more: str) -> dict[str, str]:
+        return self.platform.config(self.version, **more)
 
     def pay(self, order_no: str, fen: int) -> None:
         self.platform.pay(order_no, yuan(fen))
@@ -72,8 +73,8 @@ class Epay1(Moves):
     def fail(self, order_no: str) -> None:
         self.platform.orders.pop(order_no)  # such platforms delete unpaid orders
 
-    def notice(self, order_no: str) -> Sent:
-        return self.platform.notice(order_no, self.version)
+    def notice(self, order_no: str, **facts: str) -> Sent:
+        return self.platform.notice(order_no, self.version, **facts)
 
 
 class Epay2(Epay1):
@@ -96,8 +97,8 @@ class Wechat(Moves):
         super().__init__(server)
         self.platform = WechatPay(server)
 
-    def config(self) -> dict[str, str]:
-        return self.platform.config()
+    def config(self, **more: str) -> dict[str, str]:
+        return self.platform.config(**more)
 
     def pay(self, order_no: str, fen: int) -> None:
         self.platform.pay(order_no, fen)
@@ -108,22 +109,22 @@ class Wechat(Moves):
     def fail(self, order_no: str) -> None:
         self.platform.orders[order_no]["trade_state"] = "CLOSED"
 
-    def notice(self, order_no: str) -> Sent:
-        return self.platform.notice(order_no)
+    def notice(self, order_no: str, **facts: Any) -> Sent:
+        return self.platform.notice(order_no, **facts)
 
 
 class AlipayMoves(Moves):
     """Reports the amount of a refund in notices; responses report only a full refund, as a closed trade."""
 
-    driver, method = "alipay", "alipay"
+    driver, method, mode = "alipay", "alipay", "key"
 
     def __init__(self, server: Any):
         super().__init__(server)
         self.platform = Alipay(server)
         self.back: dict[str, Decimal] = {}
 
-    def config(self) -> dict[str, str]:
-        return self.platform.config("key")
+    def config(self, **more: str) -> dict[str, str]:
+        return self.platform.config(self.mode, **more)
 
     def pay(self, order_no: str, fen: int) -> None:
         self.platform.pay(order_no, yuan(fen))
@@ -137,9 +138,9 @@ class AlipayMoves(Moves):
         self.platform.scan(order_no)
         self.platform.trades[order_no]["trade_status"] = "TRADE_CLOSED"
 
-    def notice(self, order_no: str) -> Sent:
+    def notice(self, order_no: str, **facts: str) -> Sent:
         back = {"refund_fee": str(self.back[order_no])} if order_no in self.back else {}
-        return self.platform.notice(order_no, **back)
+        return self.platform.notice(order_no, **back | facts)
 
 
 class SandboxMoves(Moves):
@@ -147,8 +148,8 @@ class SandboxMoves(Moves):
 
     driver = "trial"
 
-    def config(self) -> dict[str, str]:
-        return {"secret": "a-secret-of-a-test"}
+    def config(self, **more: str) -> dict[str, str]:
+        return {"secret": "a-secret-of-a-test", **more}
 
     def pay(self, order_no: str, fen: int) -> None:
         records.books().set_outcome(order_no, fen, "success")
@@ -159,10 +160,15 @@ class SandboxMoves(Moves):
     def fail(self, order_no: str) -> None:
         records.books().set_outcome(order_no, 1, "fail")
 
-    def notice(self, order_no: str) -> Sent:
+    def notice(self, order_no: str, **facts: Any) -> Sent:
         play = records.books().find(order_no)
         assert play is not None
-        body, signature = records.notice(play, self.config()["secret"])
+        body, _ = records.notice(play, "")
+        return self.signed(json.dumps(json.loads(body) | facts).encode())
+
+    def signed(self, body: bytes, secret: str = "") -> Sent:
+        """These bytes as a notice."""
+        signature = records.sign(body, secret or self.config()["secret"])
         return Sent("POST", body, {records.SIGNATURE_HEADER: signature})
 
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.gateways.test_attempts import AGENTS
 from tests.pages import BACK, CASHIER, CHOOSE, CLAIM, FORM, GO, LANGUAGE, OPEN, QR_IMAGE, SIGNED_IN, STATUS
+from tests.payers import AGENTS
 from tests.upstreams.wechatpay import WechatPay, WechatSignIn
 
 GETS = (CASHIER, f"{CASHIER}/%5Cevil.example", STATUS, GO, BACK, SIGNED_IN, QR_IMAGE, LANGUAGE)

@@ -1,0 +1,409 @@
+"""What every driver that pays out guarantees for withdrawals, against its upstream on this machine (`adapters.py`).
+
+A payout is sent once, whatever fails; only an explicit failure returns the reserve; an operator ends the others.
+"""
+
+import time
+
+import pytest
+from werkzeug import Response
+
+from gateways.base import State
+from models.tables.order import Order
+from services.jobs import sweep
+from services.withdrawals import send
+from tests.gateways.adapters import PAYOUTS
+
+START = 1_000_000
+HELD, SPENT, BACK = (START - 10_030, 10_030), (START - 10_030, 0), (START, 0)
+FAULTS = ("slow", "unheard", "lost", "half", "garbage", "broken")
+TEN_MINUTES, HOUR, DAY = 601, 3_600, 86_400
+REASON = ("--reason", "changed my mind")
+MOST = 100_000  # yuan at the upstream
+
+
+def statuses(name):
+    """Each status with this meaning, as parameters `(upstream, status)`."""
+    return pytest.mark.parametrize(
+        ("upstream", "status"),
+        [(each, status) for each in PAYOUTS for status in getattr(each, name)],
+        indirect=["upstream"],
+        ids=lambda each: each if isinstance(each, str) else each.driver,
+    )
+
+
+@pytest.fixture(params=PAYOUTS, ids=lambda each: each.driver)
+def upstream(request, web_server):
+    return request.param(web_server)
+
+
+@pytest.fixture
+def channel(upstream, add_channel):
+    return add_channel(upstream.driver, upstream.config(), "--auto-accept-max", "1000")
+
+
+@pytest.fixture
+def placed(api, channel, upstream, later):
+    """`placed()`: the number of a new withdrawal of 100 yuan, which is sent next."""
+
+    def place():
+        order_no = api.sell(channel=channel, paychannel_paymethod=upstream.method).data["order_no"]
+        later(1)
+        return order_no
+
+    return place
+
+
+@pytest.fixture
+def order_no(placed):
+    """A withdrawal that is sent next."""
+    return placed()
+
+
+@pytest.fixture
+def sent(order_no, upstream, later):
+    """A withdrawal in progress at the channel."""
+    later(1, times=3)
+    assert upstream.has(order_no)
+    return order_no
+
+
+@pytest.fixture
+def why(order_details):
+    """`why(order_no)`: the text of its open exception."""
+    return lambda order_no: [row["detail"] for row in order_details(order_no)["exceptions"] if not row["resolution"]]
+
+
+@pytest.fixture
+def noted(order_details):
+    """`noted(order_no)`: the history's lines on the payout at the channel."""
+    return lambda order_no: [
+        line["why"] for line in order_details(order_no)["history"] if line["code"] == "payout_shown"
+    ]
+
+
+# --- sending
+
+
+def test_a_payout_is_sent_once_checked_and_done(upstream, sent, api, later, balances, order_details):
+    assert (api.status(sent), balances()) == ("confirmed", HELD)
+    upstream.end(sent, paid=True)
+    later(10)
+    assert (api.status(sent), balances()) == ("completed", SPENT)
+    assert (upstream.handed_over(), upstream.platform.balance) == (1, MOST - 100)
+    assert order_details(sent)["channel_reference"] == upstream.reference(sent)
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.usefixtures("impatient")
+def test_whatever_fails_while_it_is_sent_it_is_paid_once(fault, upstream, order_no, api, later, balances, exceptions):
+    upstream.fail(fault)
+    later(1)
+    assert (api.status(order_no), balances(), exceptions()) == ("confirmed", HELD, {order_no: "unknown_outcome"})
+    later(301, times=3)  # if the channel does not show it, it is sent again after ten minutes
+    upstream.end(order_no, paid=True)
+    later(301)
+    assert (api.status(order_no), balances(), exceptions()) == ("completed", SPENT, {})
+    assert upstream.platform.balance == MOST - 100
+
+
+def test_a_payout_that_the_channel_may_not_show_yet_is_not_sent_again(upstream, order_no, api, later, balances):
+    upstream.fail("unheard")
+    later(1, times=9)  # it may be in progress
+    later(301)
+    assert (api.status(order_no), balances(), upstream.handed_over()) == ("confirmed", HELD, 1)
+
+
+def test_an_overtaken_worker_sends_nothing(upstream, order_no):
+    order = Order.get(Order.order_no == order_no)
+    order.claim(int(time.time()) + sweep.LEASE)
+    # Another worker has claimed it by now.
+    Order.update(due_at=int(time.time()) - 1).where(Order.id == order.id).execute()
+    assert send.hand_over(order)[0].state is State.OPEN
+    assert upstream.handed_over() == 0
+
+
+def test_too_little_money_is_visible_and_paid_after_a_top_up(upstream, order_no, api, later, balances, exceptions, why):
+    upstream.platform.balance -= MOST - 99
+    later(1)
+    assert (api.status(order_no), balances(), exceptions()) == ("confirmed", HELD, {order_no: "unknown_outcome"})
+    assert upstream.why_poor in why(order_no)[0]
+    upstream.platform.balance += 1_000
+    later(301, times=3)
+    upstream.end(order_no, paid=True)
+    later(301)
+    assert (api.status(order_no), balances(), exceptions()) == ("completed", SPENT, {})
+    assert upstream.platform.balance == 999
+
+
+# --- status checks
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.usefixtures("impatient")
+def test_whatever_fails_in_a_status_check_the_reserve_stays_until_a_response(
+    fault, upstream, order_no, api, later, balances
+):
+    later(1)
+    upstream.end(order_no, paid=True)
+    upstream.fail(fault)
+    later(1)
+    assert (api.status(order_no), balances()) == ("confirmed", HELD)
+    later(4, times=3)
+    assert (api.status(order_no), balances(), upstream.handed_over()) == ("completed", SPENT, 1)
+
+
+@statuses("failed")
+def test_only_an_explicit_failure_returns_the_reserve(upstream, status, sent, api, later, balances, order_details):
+    upstream.becomes(sent, status)
+    later(10)
+    assert (api.status(sent), balances()) == ("cancelled", BACK)
+    assert upstream.why_failed in order_details(sent)["history"][-1]["why"]
+
+
+@statuses("in_progress")
+def test_a_payout_in_progress_stays_reserved_until_it_is_paid(upstream, status, sent, api, later, balances):
+    upstream.becomes(sent, status)
+    later(30, times=5)
+    assert (api.status(sent), balances()) == ("confirmed", HELD)
+    upstream.end(sent, paid=True)
+    later(300)
+    assert (api.status(sent), upstream.handed_over()) == ("completed", 1)
+
+
+@pytest.mark.parametrize(
+    ("upstream", "facts"),
+    [
+        pytest.param(each, facts, id=f"{each.driver}: {name}")
+        for each in PAYOUTS
+        for name, facts in each.odd_reports.items()
+    ],
+    indirect=["upstream"],
+)
+def test_a_report_with_other_facts_ends_nothing(upstream, facts, sent, api, later, balances, exceptions):
+    upstream.reports(sent, **facts)
+    later(30)
+    assert (api.status(sent), balances(), exceptions()) == ("confirmed", HELD, {sent: "unknown_outcome"})
+
+
+def test_another_amount_needs_an_operator(upstream, sent, api, later, balances, exceptions):
+    upstream.reports(sent, **upstream.amount)
+    later(30)
+    assert (api.status(sent), balances(), exceptions()) == ("confirmed", HELD, {sent: "payout_conflict"})
+
+
+def test_an_operator_need_not_wait_for_the_next_status_check(upstream, sent, api, later, flask, balances):
+    later(100, times=9)
+    upstream.end(sent, paid=True)
+    assert "status at the channel: paid 100.00" in flask("order", "ask", sent).output
+    assert (api.status(sent), balances()) == ("completed", SPENT)
+
+
+def test_the_history_has_each_line_on_the_payout_once(sent, later, noted):
+    later(300, times=3)
+    lines = noted(sent)
+    assert lines
+    assert len(set(lines)) == len(lines)
+    assert lines[0].startswith("The channel has the payout: ")
+
+
+# --- a payout that the channel no longer shows
+
+
+@pytest.fixture
+def lost(sent, upstream, later):
+    """A payout that the channel has not shown for longer than a new one takes to appear; and its record there."""
+    record = upstream.lose(sent)
+    later(TEN_MINUTES)
+    return sent, record
+
+
+def about(order_details, order_no):
+    return [(each["kind"], each["amount"], each["resolution"]) for each in order_details(order_no)["exceptions"]]
+
+
+def test_it_is_not_sent_again_however_long_the_channel_does_not_show_it(
+    lost, upstream, api, later, balances, order_details
+):
+    order_no, _ = lost
+    asked = len(upstream.platform.calls)
+    later(HOUR // 2)
+    assert len(upstream.platform.calls) == asked, "from then on, its status is checked every hour"
+    later(HOUR // 2 + 1)
+    assert len(upstream.platform.calls) == asked + (2 if upstream.driver == "epay" else 1)  # by both of its numbers
+    later(HOUR, times=5)
+    assert (upstream.handed_over(), api.status(order_no), balances()) == (1, "confirmed", HELD)
+    assert about(order_details, order_no) == [("payout_missing", "100.00", None)]
+    assert "no longer shows it" in order_details(order_no)["exceptions"][0]["detail"]
+
+
+def test_in_the_first_minutes_it_may_not_be_shown_yet(sent, upstream, later, exceptions):
+    upstream.lose(sent)
+    later(30, times=3)
+    assert (upstream.handed_over(), exceptions()) == (1, {})
+
+
+@pytest.mark.parametrize(("how", "status", "money"), [("complete", "completed", SPENT), ("cancel", "cancelled", BACK)])
+def test_an_operator_ends_it_immediately(how, status, money, lost, api, flask, later, balances, exceptions):
+    order_no, _ = lost
+    flask("order", "settle", order_no, f"--{how}")
+    assert (api.status(order_no), balances(), exceptions()) == (status, money, {})
+    flask("order", "ask", order_no)
+    later(HOUR, times=2)
+    assert (api.status(order_no), balances(), exceptions()) == (status, money, {})
+
+
+@pytest.mark.parametrize(("how", "money", "found"), [("complete", SPENT, None), ("cancel", BACK, "payout_conflict")])
+def test_a_payout_ended_by_an_operator_and_shown_as_paid_again(
+    how, money, found, lost, upstream, flask, balances, exceptions
+):
+    order_no, record = lost
+    flask("order", "settle", order_no, f"--{how}")
+    upstream.restore(order_no, record)
+    upstream.end(order_no, paid=True)
+    flask("order", "ask", order_no)
+    assert (balances(), exceptions().get(order_no)) == (money, found)
+
+
+@pytest.mark.parametrize(
+    ("paid", "status", "money", "end"),
+    [(True, "completed", SPENT, "paid_out"), (False, "cancelled", BACK, "failed")],
+)
+def test_a_later_result_of_the_channel_resolves_it(
+    paid, status, money, end, lost, upstream, api, later, balances, order_details
+):
+    order_no, record = lost
+    upstream.restore(order_no, record)
+    upstream.end(order_no, paid)
+    later(HOUR + 1)
+    assert (api.status(order_no), balances(), upstream.handed_over()) == (status, money, 1)
+    assert about(order_details, order_no) == [("payout_missing", "100.00", end)]
+
+
+def test_while_the_channel_has_it_in_progress_again_no_operator_ends_it(lost, upstream, refuses, balances):
+    order_no, record = lost
+    upstream.restore(order_no, record)
+    for how in ("--complete", "--cancel"):
+        assert "has it in progress" in refuses("order", "settle", order_no, how)
+    assert balances() == HELD
+
+
+def test_a_rejection_leads_to_the_exception_instead(sent, upstream, api, ahead, refuses, flask, balances, exceptions):
+    upstream.lose(sent)
+    ahead(TEN_MINUTES)
+    assert "Check there whether it was sent" in refuses("order", "reject", sent, *REASON)
+    assert (api.status(sent), balances(), exceptions()) == ("confirmed", HELD, {sent: "payout_missing"})
+    ahead(60)
+    flask("order", "settle", sent, "--cancel")
+    assert (api.status(sent), balances()) == ("cancelled", BACK)
+
+
+def test_a_payout_that_the_channel_never_had_is_sent_again(upstream, order_no, later, balances):
+    upstream.fail("lost")
+    later(1)
+    upstream.lose(order_no)  # the service knows only that its call had no response
+    later(TEN_MINUTES)
+    assert (upstream.handed_over(), upstream.has(order_no), balances()) == (2, True, HELD)
+
+
+# --- an operator ends a payout that the channel does not have
+
+
+@pytest.fixture
+def stuck(upstream, order_no, later):
+    """A withdrawal that was sent to a channel without money, and again until the pauses are long."""
+    upstream.platform.balance -= MOST
+    later(100, times=9)
+    return order_no
+
+
+@pytest.fixture
+def rejected(stuck, refuses, later, flask):
+    """The same, rejected: at first it was sent too recently; ten minutes later the channel would show it."""
+    assert "recently" in refuses("order", "reject", stuck, *REASON)
+    later(600)
+    flask("order", "reject", stuck, *REASON)
+    return stuck
+
+
+def test_a_payout_that_the_channel_does_not_have_can_be_rejected(rejected, upstream, api, later, balances, exceptions):
+    assert (api.status(rejected), balances(), exceptions()) == ("cancelled", BACK, {})
+    upstream.platform.balance += 1_000
+    later(600, times=3)
+    assert not upstream.has(rejected)
+
+
+def test_a_rejected_payout_that_is_still_paid_is_visible(rejected, upstream, api, later, flask, balances, exceptions):
+    upstream.take(rejected)
+    upstream.end(rejected, paid=True)
+    later(TEN_MINUTES)
+    assert (api.status(rejected), exceptions()) == ("cancelled", {rejected: "payout_conflict"})
+    flask("order", "settle", rejected, "--complete")
+    assert (api.status(rejected), balances(), exceptions()) == ("cancelled", SPENT, {})
+
+
+def test_a_rejection_that_took_too_long_cancels_nothing(stuck, upstream, api, later, refuses, balances, monkeypatch):
+    refuses("order", "reject", stuck, *REASON)
+    later(600)
+    really_ask = upstream.platform._ask_transfer
+
+    def slowly(fields):
+        answer = really_ask(fields)
+        # The sweep has claimed it meanwhile.
+        Order.update(asks=Order.asks + 1).where(Order.order_no == stuck).execute()
+        return answer
+
+    monkeypatch.setattr(upstream.platform, "_ask_transfer", slowly)
+    assert "changed just now" in refuses("order", "reject", stuck, *REASON)
+    assert (api.status(stuck), balances()) == ("confirmed", HELD)
+
+
+def test_a_payout_that_the_channel_has_can_not_be_rejected(sent, upstream, api, later, refuses, balances):
+    later(100, times=9)
+    assert "has it in progress" in refuses("order", "reject", sent, *REASON)
+    assert (api.status(sent), balances()) == ("confirmed", HELD)
+    upstream.end(sent, paid=True)
+    later(2 * sweep.LEASE)
+    assert (api.status(sent), balances()) == ("completed", SPENT)
+
+
+def test_a_payout_without_a_status_check_can_not_be_rejected(stuck, upstream, api, later, refuses, balances):
+    refuses("order", "reject", stuck, *REASON)
+    later(600)
+    upstream.fail("unheard")
+    assert "cannot confirm" in refuses("order", "reject", stuck, *REASON)
+    assert (api.status(stuck), balances()) == ("confirmed", HELD)
+
+
+def test_a_payout_claimed_by_the_service_can_not_be_rejected(order_no, refuses, balances):
+    order = Order.get(Order.order_no == order_no)
+    assert order.claim(int(time.time()) + sweep.LEASE)  # as the sweep does
+    assert "Try again in a minute" in refuses("order", "reject", order_no, *REASON)
+    assert balances() == HELD
+
+
+# --- a channel that no longer responds
+
+
+@pytest.mark.parametrize(("how", "status", "money"), [("complete", "completed", SPENT), ("cancel", "cancelled", BACK)])
+def test_after_a_day_of_silence_an_operator_decides(
+    how, status, money, upstream, order_no, api, later, ahead, flask, refuses, balances, exceptions, monkeypatch
+):
+    monkeypatch.setattr(upstream.platform, "answer", lambda path, request: Response("gone", 410))
+    later(300, times=3)
+    assert "after a day" in refuses("order", "settle", order_no, f"--{how}")
+    later(DAY)
+    assert balances() == HELD
+    assert "Try again in a minute" in refuses("order", "settle", order_no, f"--{how}")
+    ahead(60)
+    flask("order", "settle", order_no, f"--{how}")
+    assert (api.status(order_no), balances(), exceptions()) == (status, money, {})
+
+
+def test_a_new_silence_is_shorter_than_a_day(sent, upstream, later, refuses):
+    upstream.fail("broken")
+    later(1)
+    later(DAY)
+    upstream.fail("broken")
+    later(301)
+    assert "after a day" in refuses("order", "settle", sent, "--cancel")

@@ -16,6 +16,7 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
@@ -73,7 +74,7 @@ class Adapter(money_moves.Moves):
     odd_reports: ClassVar[dict[str, Any]] = {}
     states: ClassVar[dict[str, Any]] = {}
     mistakes: ClassVar[dict[str, Any]] = {}
-    platform: Any
+    platform: Any = SimpleNamespace()
 
     def begin(self, order_no: str) -> None:
         """The payer begins to pay, without an effect on the order."""

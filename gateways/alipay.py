@@ -36,7 +36,6 @@ from gateways.base import (
     State,
 )
 from gateways.config import (
-    N_,
     Address,
     Certificates,
     PrivateKey,
@@ -53,6 +52,7 @@ from gateways.statement import DEPOSIT, Layout
 from gateways.upstream import Upstream, printable, read_form, web_address
 from runtime import money
 from runtime.clock import CHINA
+from runtime.texts import N_
 
 GATEWAY = "https://openapi.alipay.com/gateway.do"
 APP = "alipays://platformapi/startapp?saId=10000007&qrcode="  # opens the app as if its scanner had read the code

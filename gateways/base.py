@@ -14,8 +14,8 @@ from typing import Any, ClassVar
 from marshmallow import Schema
 
 from gateways.statement import Layout
+from runtime.texts import N_
 
-N_ = str  # marks a text for translation
 METHODS = ("wxpay", "alipay", "bank")
 NO_STATUS_CHECKS = N_(
     "This channel has no status checks. Unpaid deposits expire by time. If a notice is lost, its payment is not found. "

@@ -26,7 +26,8 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from marshmallow import Schema, ValidationError, fields, validate
 
-N_ = str  # marks a text for translation
+from runtime.texts import N_
+
 LEAST_BITS = 1024  # the key size that the oldest platforms still issue
 _PEM = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----(.*?)-----END \1-----", re.DOTALL)
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")

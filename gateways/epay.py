@@ -30,7 +30,6 @@ from gateways.base import (
     State,
 )
 from gateways.config import (
-    N_,
     Address,
     PrivateKey,
     PublicKey,
@@ -60,6 +59,7 @@ from gateways.signatures import is_signature, sign
 from gateways.statement import DEPOSIT, Layout
 from gateways.upstream import Reply, Upstream, app_link, is_for_a_code, printable, read_form, web_address
 from runtime import money
+from runtime.texts import N_
 
 KEYS = {"1": ("key",), "2": ("private_key", "platform_key")}
 DEPOSITS = {"0": State.OPEN, "1": State.PAID}

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from html.parser import HTMLParser
 from typing import Any
 
-from gateways.base import N_, ChannelRefused, ChannelUnknown, Finding, Problem
+from gateways.base import ChannelRefused, ChannelUnknown, Finding, Problem
 from gateways.upstream import Reply, printable
 from runtime import money
+from runtime.texts import N_
 
 NAMES_IT = ("trade_no", "out_trade_no", "biz_no", "out_biz_no")
 # Code -1 also means a wrong merchant number, a banned merchant, or an unknown payment method, so the text decides. Each

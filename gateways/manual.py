@@ -5,7 +5,8 @@ from __future__ import annotations
 from marshmallow import Schema, fields, validate
 
 from gateways.base import METHODS, Driver, Opened, Payment, Payout, Report, State
-from gateways.config import N_, texts
+from gateways.config import texts
+from runtime.texts import N_
 
 # The payment page shows them in this order.
 LABELS = {"payee": N_("Payee"), "bank": N_("Bank"), "account": N_("Account number")}

@@ -17,10 +17,11 @@ import requests
 from requests.adapters import HTTPAdapter
 from urllib3.exceptions import HTTPError
 
-from gateways.base import N_, BadNotice, ChannelUnknown, Finding, Problem
+from gateways.base import BadNotice, ChannelUnknown, Finding, Problem
 from net.http import AddressRefused, Deadline, Guarded, pools
 from runtime import settings
 from runtime.state import current
+from runtime.texts import N_
 
 # Seconds: for a connection, for each read, and for one call as a whole.
 CONNECT, READ, WHOLE = 5.0, 10.0, 12.0

@@ -39,7 +39,6 @@ from gateways.base import (
     State,
 )
 from gateways.config import (
-    N_,
     Address,
     Certificates,
     PrivateKey,
@@ -55,6 +54,7 @@ from gateways.signatures import is_signature, sign
 from gateways.statement import Layout
 from gateways.upstream import Reply, Upstream, printable, web_address
 from runtime.clock import CHINA
+from runtime.texts import N_
 
 SCHEME = "WECHATPAY2-SHA256-RSA2048"
 CLOCKS_DIFFER = 300  # seconds

@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from runtime.money import fen
+from runtime.texts import N_
 
 PREFIX = "ORDERS_"
 VERSION = "0.4.0"
-N_ = str  # marks a text for translation
 NAME = N_("Tillbook")  # of the product, as people see it
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from marshmallow.exceptions import SCHEMA
 
-N_ = str  # marks a text for translation
+from runtime.texts import N_ as N_
 
 # marshmallow's own texts.
 MISSING, UNKNOWN = N_("Missing data for required field."), N_("Unknown field.")

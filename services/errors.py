@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import IntEnum, StrEnum
 from typing import Any
 
-N_ = str  # marks a text for translation
+from runtime.texts import N_ as N_
 
 
 class Code(IntEnum):

@@ -21,7 +21,7 @@ from gateways.base import (
     Report,
     State,
 )
-from gateways.config import N_, texts
+from gateways.config import texts
 from gateways.sandbox.records import (
     LATE_PAYOUT_SECONDS,
     OUTCOMES,
@@ -34,6 +34,7 @@ from gateways.sandbox.records import (
     sign,
 )
 from runtime import clock
+from runtime.texts import N_
 
 MOST_FEN = 10**15
 PAYOUT_OUTCOMES = tuple(outcome for outcome in OUTCOMES if outcome != "duplicate")

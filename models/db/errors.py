@@ -9,8 +9,7 @@ from peewee import InterfaceError, OperationalError, PeeweeException
 
 from models.db.keyed_mutex import LockTimeout
 from models.db.postgres import sqlstate
-
-N_ = str  # marks a text for translation
+from runtime.texts import N_
 
 
 @dataclass(frozen=True)

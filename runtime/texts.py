@@ -1,0 +1,3 @@
+"""The mark of a text for translation."""
+
+N_ = str

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from peewee import AutoField
-from playhouse.migrations import Runner
+from playhouse.migrations import Migration, Runner
 
 from models.db.base import database, first_ids
 from models.queries.search import SearchProgress
@@ -104,6 +104,7 @@ BY_KEY = (Nonce, IdempotencyKey, OrderCount)
 NUMBERED = [table for table in TABLES if isinstance(table._meta.primary_key, AutoField)]
 # Databases record steps by file name, so no step can be renamed, not even the two 0018 and the two 0024.
 MIGRATIONS = Path(__file__).parent / "migrations"
+HISTORY = "schema_migration"  # the table with the names of the applied steps
 
 
 class WrongSchema(Exception):
@@ -111,7 +112,7 @@ class WrongSchema(Exception):
 
 
 def _runner() -> Runner:
-    return Runner(database.obj, str(MIGRATIONS))
+    return Runner(database.obj, str(MIGRATIONS), table_name=HISTORY)
 
 
 def has_tables() -> bool:
@@ -188,10 +189,13 @@ def missing() -> list[str]:
     Raises:
         WrongSchema: it has a step that this version does not know.
     """
-    status = _runner().status()
-    if any(migration.path is None for migration in status):
+    applied: set[str] = set()
+    if database.table_exists(HISTORY):
+        applied = {name for (name,) in database.execute_sql(f'SELECT name FROM "{HISTORY}"').fetchall()}
+    steps = [migration.name for migration in Migration.load_directory(str(MIGRATIONS))]
+    if not applied.issubset(steps):
         raise WrongSchema("the database is from a newer version of the service: upgrade the service")
-    return [migration.name for migration in status if migration.applied is None]
+    return [name for name in steps if name not in applied]
 
 
 def check() -> None:

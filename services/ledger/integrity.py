@@ -48,8 +48,11 @@ def _entries() -> Iterator[tuple[Any, ...]]:
         last = rows[-1][0]
 
 
+_accounts = Statement(lambda v: LedgerAccount.select())
+
+
 def _broken_chains() -> Found:
-    accounts = list(LedgerAccount.select())
+    accounts = _accounts.models(LedgerAccount)
     chains = {account.id: Chain(account.kind, account.owner) for account in accounts}
     for _, account, number, written, amount, *facts in _entries():
         chain = chains.get(account)
@@ -231,27 +234,40 @@ _holding = (
     _by_merchant(Order.status.not_in([COMPLETED, CANCELLED])),
     _by_merchant(Order.status.in_([COMPLETED, CANCELLED]), _posted(HOLD_AGAIN) > _posted(SPEND_AGAIN, RELEASE_AGAIN)),
 )
+_held = Statement(
+    lambda v: LedgerAccount.select(LedgerAccount.owner, LedgerAccount.balance).where(LedgerAccount.kind == HELD)
+)
 
 
 def _wrong_holds() -> Found:
     expected: Counter[int] = Counter()
     for statement in _holding:
         expected.update(dict(statement.run().fetchall()))
-    for account in LedgerAccount.select().where(LedgerAccount.kind == HELD):
-        if account.balance != expected[account.owner]:
-            there = f"account held {account.owner} has {account.balance} fen"
-            yield f"{there}, but the open withdrawals sum to {expected[account.owner]}"
+    for owner, balance in _held.run():
+        if balance != expected[owner]:
+            there = f"account held {owner} has {balance} fen"
+            yield f"{there}, but the open withdrawals sum to {expected[owner]}"
+
+
+def _sum_of(value: Any, *conditions: Any) -> Any:
+    return fn.COALESCE(value.model.select(fn.SUM(value)).where(value.model.account == LedgerAccount.id, *conditions), 0)
+
+
+_by_day, _days_entries = _sum_of(LedgerDay.amount), _sum_of(LedgerDay.entries)
+_of_entries = _sum_of(Entry.amount, Entry.number <= _days_entries)
+_wrong_days = Statement(
+    lambda v: (
+        LedgerAccount.select(LedgerAccount.kind, LedgerAccount.owner, _by_day, _days_entries, _of_entries)
+        .where(LedgerAccount.kind.in_([AVAILABLE, HELD]), _by_day != _of_entries)
+        .order_by(LedgerAccount.id)
+    )
+)
 
 
 def _wrong_day_sums() -> Found:
-    for account in LedgerAccount.select().where(LedgerAccount.kind.in_([AVAILABLE, HELD])).order_by(LedgerAccount.id):
-        rows = LedgerDay.select(fn.COALESCE(fn.SUM(LedgerDay.amount), 0), fn.COALESCE(fn.SUM(LedgerDay.entries), 0))
-        fen, entries = map(int, rows.where(LedgerDay.account == account.id).tuples().get())
-        summed = Entry.select(fn.COALESCE(fn.SUM(Entry.amount), 0))
-        total = int(summed.where(Entry.account == account.id, Entry.number <= entries).scalar())
-        if fen != total:
-            there = f"account {account.kind} {account.owner}: its sums by day are {fen} fen"
-            yield f"{there}, but its first {entries} entries sum to {total}"
+    for kind, owner, fen, entries, total in _wrong_days.run():
+        there = f"account {kind} {owner}: its sums by day are {fen} fen"
+        yield f"{there}, but its first {entries} entries sum to {total}"
 
 
 CHECKS: dict[str, Check] = {

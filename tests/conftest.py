@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import time
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ from pytest_httpserver import HTTPServer
 
 from app import Service as Application
 from app import begin, create_app
-from gateways import registry
+from gateways import config, registry
 from gateways.sandbox.driver import SandboxDriver
 from models import schema
 from models.db.base import database
@@ -26,9 +27,10 @@ from runtime.state import current
 from services.callbacks import delivery
 from services.jobs import sweep as reconciliation
 from services.ledger import accounts, integrity
+from services.merchants import epay_accounts
 from services.sandbox import seeding
 from services.security import passwords
-from tests import applications, contract, databases, postgres, scratch, tiers
+from tests import applications, contract, databases, postgres, rsa_keys, scratch, tiers
 from tests.browser import chromium
 from tests.services import walks
 from tests.support import NOON, Api, DemoApi, DemoService, InlinePool, Receiver, Service, through_flask
@@ -42,6 +44,8 @@ def pytest_configure() -> None:
     scratch.use_memory()
     tiers.begin()
     passwords.METHOD = CHEAP  # a hundred times as fast
+    config.load_der_private_key = rsa_keys.load
+    epay_accounts.rsa = rsa_keys
     registry.DRIVERS[Trial.name] = Trial
     Application.test_client_class = contract.CheckedClient
 
@@ -52,6 +56,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     left_out = tiers.assign(items)
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if item not in left_out]
+
+
+def pytest_collection_finish() -> None:
+    """Leave modules and collected tests out of garbage collection, which would look at them again and again."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 50, 50)
 
 
 @pytest.hookimpl(tryfirst=True)

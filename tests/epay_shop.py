@@ -12,9 +12,11 @@ from urllib.parse import urlencode
 
 from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.serialization import load_der_private_key, load_der_public_key
+from cryptography.hazmat.primitives.serialization import load_der_public_key
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
+
+from tests import rsa_keys
 
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 BROWSER = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
@@ -78,7 +80,7 @@ class Shop:
 
     def with_rsa(self, fields: dict[str, str]) -> dict[str, str]:
         stamped = {"timestamp": str(int(time.time()))} | fields
-        key: Any = load_der_private_key(base64.b64decode(self.private_key), None)
+        key: Any = rsa_keys.load(base64.b64decode(self.private_key), None)
         signature = key.sign(text_to_sign(stamped).encode(), PKCS1v15(), SHA256())
         return stamped | {"sign": base64.b64encode(signature).decode(), "sign_type": "RSA"}
 

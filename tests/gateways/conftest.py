@@ -1,26 +1,15 @@
 """Channels of real upstreams' protocols, whose other side is on this machine (`tests/upstreams/`)."""
 
 import json
-from collections.abc import Iterator
-from functools import cache
 
 import pytest
 from wechatpayv3 import WeChatPay, WeChatPayType
 
-from gateways import config
 from tests.payers import Payer
 from tests.upstreams.alipay import Alipay
 from tests.upstreams.epay import EpayPlatform
 from tests.upstreams.loopback import key_pair
 from tests.upstreams.wechatpay import APPID, KEY_ID, MCHID, MERCHANT_SERIAL, WechatPay, WechatSignIn, apiv3_key
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _a_key_is_checked_once() -> Iterator[None]:
-    """Check private keys once instead of for each channel, which would take 30 ms."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(config, "load_der_private_key", cache(config.load_der_private_key))
-        yield
 
 
 @pytest.fixture

@@ -1,5 +1,7 @@
 """Generated requests to every operation of the OpenAPI document return documented responses, and no 5xx."""
 
+from functools import cache
+
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, given, settings
@@ -47,14 +49,20 @@ def settings_of_app():
     return {"requests_per_second": 1_000_000, "refused_per_minute": 1_000_000}
 
 
+@cache
+def operations_of(app):
+    """The operations of the served document by their operationId; reading it takes longer than most tests."""
+    schema = schemathesis.openapi.from_dict(app.test_client().get("/openapi.json").json)
+    schema.app = app
+    operations = [found.ok() for found in schema.get_all_operations()]
+    return {each.definition.raw["operationId"]: each for each in operations}
+
+
 @pytest.fixture
 def contract(app):
     """`contract(name)` returns the operation with this operationId of the served document."""
     heartbeats.beating("callbacks", delivery.sweep)  # readiness needs it: no jobs run here
-    schema = schemathesis.openapi.from_dict(app.test_client().get("/openapi.json").json)
-    schema.app = app
-    operations = [found.ok() for found in schema.get_all_operations()]
-    return {each.definition.raw["operationId"]: each for each in operations}.get
+    return operations_of(app).get
 
 
 @pytest.fixture

@@ -18,9 +18,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, consumes, initialize, invariant, multiple, rule
-from peewee import fn
 
-from models.tables.ledger import AVAILABLE, HELD, Entry, LedgerAccount, Posting
 from models.tables.operator import AuditEntry
 from models.tables.order import (
     COMPLETED,
@@ -31,7 +29,6 @@ from models.tables.order import (
     PENDING,
     REVERSED,
     Order,
-    PaymentException,
 )
 from models.tables.payout_batch import FAILED, SENT, PayoutBatch, PayoutBatchLine
 from runtime.clock import CHINA
@@ -42,8 +39,8 @@ from tests.bank_files.layouts import LAYOUTS, write
 from tests.bank_files.lives import Movement
 from tests.bank_files.results import Payout, Result
 from tests.blueprints.console.acting import Desk, signed_in
-from tests.money_walk import MoneyWalk
 from tests.pages import CLAIM, FORM
+from tests.random_walk.life import Life, exceptions_of, is_spent, order_of
 
 MANUAL, CARD = 3, "6222020000000000017"
 SMALL, LARGE = "20.00", "60.00"  # payouts; the large one needs a second operator
@@ -109,13 +106,12 @@ class Page:
     confirm: Callable[[], None]
 
 
-class BankWalk(MoneyWalk):
+class BankWalk(Life):
     """A manual channel, its bank, two operators with open pages, and decisions about exceptions."""
 
     orders: Bundle[str] = Bundle("orders")
     pages: Bundle[Page] = Bundle("pages")
     settings = {"second_operator_above": 5_000, "claim_expiry": 200_000}
-    lives, steps = 3, 30
 
     def __init__(self) -> None:
         self.numbers = 0
@@ -137,7 +133,7 @@ class BankWalk(MoneyWalk):
         which=CHOICE,
     )
     def an_operator_resolves_an_exception(self, order_no: str, how: str, which: int) -> None:
-        if able := [each for each in _exceptions(_order(order_no)) if each.is_open]:
+        if able := [each for each in exceptions_of(order_of(order_no)) if each.is_open]:
             exception = able[which % len(able)]
             yes = ["--yes"] if how == "--complete" else []
             self._command("order", "resolve", order_no, how, "--exception", str(exception.id), *yes)
@@ -208,7 +204,7 @@ class ClaimsWalk(BankWalk):
     )
     def the_payer_pays(self, order_no: str, fen: int, note: str) -> str:
         """The bank receives money; the service does not know it yet. `fen` is 0 for the order's amount."""
-        order = _order(order_no)
+        order = order_of(order_no)
         note = {"own": order_no, "merchant's": order.merchant_order_no}.get(note, "")
         paid = Payment(self._number(), order_no, fen or order.amount, datetime.now(CHINA).replace(tzinfo=None), note)
         self.payments[paid.reference] = paid
@@ -284,11 +280,11 @@ class ClaimsWalk(BankWalk):
 
     def _confirm_claims(self, who: str, rows: list[tuple[str, str]]) -> None:
         orders = {seal: seal.split(":")[0] for seal, _ in rows}
-        before = {order_no: _order(order_no).status for order_no in orders.values()}
+        before = {order_no: order_of(order_no).status for order_no in orders.values()}
         fields = {f"reference-{orders[seal]}": reference for seal, reference in rows}
         assert self._post(who, "claims/confirm", row=list(orders), **fields).status_code == 303
         for seal, reference in rows:
-            order = _order(orders[seal])
+            order = order_of(orders[seal])
             if before[order.order_no] not in (PENDING, PAID) or order.status not in (CONFIRMED, COMPLETED):
                 continue
             paid = self.payments[reference]
@@ -303,7 +299,7 @@ class ClaimsWalk(BankWalk):
     def each_payment_that_was_told_is_in_the_books_once(self) -> None:
         """Told = credited + confirmed and not credited yet + in open exceptions + sent back - reversed."""
         for order in Order.select().where(Order.order_type == 1):
-            exceptions = _exceptions(order)
+            exceptions = exceptions_of(order)
             own = {order.channel_reference} if order.status in (CONFIRMED, COMPLETED) else set()
             numbers = own | {each.reference for each in exceptions}
             for number in numbers | {number for order_no, number in self.told if order_no == order.order_no}:
@@ -320,7 +316,7 @@ class ClaimsWalk(BankWalk):
     def no_payment_is_recorded_for_two_deposits(self) -> None:
         recorded: dict[str, set[str]] = {}
         for order in Order.select().where(Order.order_type == 1):
-            numbers = {each.reference for each in _exceptions(order)} | {order.channel_reference}
+            numbers = {each.reference for each in exceptions_of(order)} | {order.channel_reference}
             for number in numbers - {""}:
                 recorded.setdefault(number, set()).add(order.order_no)
         assert all(len(orders) == 1 for orders in recorded.values()), recorded
@@ -488,7 +484,7 @@ class PayoutsWalk(BankWalk):
 
     @rule(order_no=BankWalk.orders)
     def an_operator_reports_that_the_payout_came_back(self, order_no: str) -> None:
-        order = _order(order_no)
+        order = order_of(order_no)
         own = [each for each in self.transfers if each.order_no == order_no and _number_of(each) is not None]
         own = [each for each in own if _number_of(each) == order.channel_reference and each.told == "paid"]
         if own and own[0].state == "back" and self._command("order", "returned", order_no, "--yes").exit_code == 0:
@@ -506,7 +502,7 @@ class PayoutsWalk(BankWalk):
         for each in self.transfers:
             self._hear(each)
         for order in Order.select().where(Order.order_type == 2):
-            exceptions, spent = _exceptions(order), _is_spent(order)
+            exceptions, spent = exceptions_of(order), is_spent(order)
             made = [each for each in self.transfers if each.order_no == order.order_no]
             for each in made:
                 number = _number_of(each)
@@ -543,8 +539,8 @@ class PayoutsWalk(BankWalk):
     def _hear(transfer: Transfer) -> None:
         """Note what the service was told: by the line of a file, or under the transfer's number."""
         if not transfer.code:
-            order = _order(transfer.order_no)
-            numbers = {each.reference for each in _exceptions(order)} | {order.channel_reference}
+            order = order_of(transfer.order_no)
+            numbers = {each.reference for each in exceptions_of(order)} | {order.channel_reference}
             if not transfer.told and transfer.reference and transfer.reference in numbers:
                 transfer.told = "paid"
             return
@@ -558,7 +554,7 @@ class PayoutsWalk(BankWalk):
 
 
 def _row(transfer: Transfer, rng: Random) -> Result:
-    order = _order(transfer.order_no)
+    order = order_of(transfer.order_no)
     payout = Payout(transfer.code, transfer.order_no, "张三", CARD, order.amount)
     is_out = transfer.state in ("paid", "back")
     return Result("", payout, "", rng.choice(transfer.word), transfer.reference if is_out else "")
@@ -575,24 +571,6 @@ def _number_of(transfer: Transfer) -> str | None:
 def _line(code: str) -> PayoutBatchLine:
     batch, line = code.removeprefix("P").split("-")
     return PayoutBatchLine.get(PayoutBatchLine.batch == int(batch), PayoutBatchLine.line == int(line))
-
-
-def _order(order_no: str) -> Order:
-    return Order.get(Order.order_no == order_no)
-
-
-def _exceptions(order: Order) -> list[PaymentException]:
-    return list(PaymentException.select().where(PaymentException.order == order).order_by(PaymentException.id))
-
-
-def _is_spent(order: Order) -> bool:
-    """Whether the merchant paid for the withdrawal: by its postings, whatever its status is."""
-
-    def left_on(*kinds: str) -> int:
-        total = Entry.select(fn.COALESCE(fn.SUM(Entry.amount), 0)).join(Posting).switch(Entry).join(LedgerAccount)
-        return int(total.where(Posting.order == order, LedgerAccount.kind.in_(kinds)).scalar())
-
-    return left_on(HELD) == 0 and left_on(AVAILABLE, HELD) < 0
 
 
 def _yuan(fen: int) -> str:

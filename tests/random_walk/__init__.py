@@ -1,0 +1,1 @@
+"""The random lives of one service whose money must add up."""

@@ -85,3 +85,10 @@ class Person:
     def complaints(self):
         """Return the messages in the browser's console: errors, refused loads, policy violations."""
         return [entry["message"] for entry in self.chrome.get_log("browser") if entry["level"] in ("WARNING", "SEVERE")]
+
+
+def watched(one):
+    """Yield this person; the browser's console must have no errors at the end."""
+    one.complaints()
+    yield one
+    assert one.complaints() == []

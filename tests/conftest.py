@@ -411,3 +411,11 @@ def service(slow: None, in_demo: bool, instance: Path) -> Iterator[Service]:
     yield running
     if running.process and running.process.poll() is None:
         running.stop()
+
+
+@pytest.fixture(scope="module")
+def running(slow: None, seeded_demo: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DemoService]:
+    """A running demo, one for the module."""
+    demo = DemoService(databases.copied(seeded_demo, tmp_path_factory.mktemp("running") / "instance")).start()
+    yield demo
+    demo.stop()

@@ -8,21 +8,12 @@ from pytest_httpserver import HTTPServer
 from selenium.webdriver.common.by import By
 
 from services.sandbox import seeding
-from tests.browser import DESKTOP, NEEDS_CHROMIUM, PHONE, Person
-from tests.databases import copied
+from tests.browser import DESKTOP, NEEDS_CHROMIUM, PHONE, Person, watched
 from tests.epay_shop import Shop
-from tests.support import DemoApi, DemoService, Receiver, until
+from tests.support import DemoApi, Receiver, until
 from tests.upstreams.epay import EpayPlatform
 
 pytestmark = NEEDS_CHROMIUM
-
-
-@pytest.fixture(scope="module")
-def running(seeded_demo, tmp_path_factory):
-    """One running service for the module."""
-    service = DemoService(copied(seeded_demo, tmp_path_factory.mktemp("browser") / "instance")).start()
-    yield service
-    service.stop()
 
 
 @pytest.fixture(scope="module")
@@ -51,11 +42,7 @@ class Payer(Person):
 
 @pytest.fixture
 def payer(chrome):
-    """A payer; the browser's console must have no errors at the end."""
-    one = Payer(chrome)
-    one.complaints()
-    yield one
-    assert one.complaints() == []
+    yield from watched(Payer(chrome))
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,7 @@
 import pytest
 
 from blueprints.openapi import guides
-from tests.browser import DESKTOP, NEEDS_CHROMIUM, PHONE, Person
-from tests.databases import copied
-from tests.support import DemoService
+from tests.browser import DESKTOP, NEEDS_CHROMIUM, PHONE, Person, watched
 
 pytestmark = NEEDS_CHROMIUM
 
@@ -18,23 +16,14 @@ CHOSEN = "return [...document.querySelectorAll('.tabs input:checked')].map((inpu
 SHOWN = "return [...document.querySelectorAll('.panel-of')].filter((panel) => panel.offsetHeight).length"
 
 
-@pytest.fixture(scope="module")
-def running(seeded_demo, tmp_path_factory):
-    """One running service for the module."""
-    service = DemoService(copied(seeded_demo, tmp_path_factory.mktemp("docs") / "instance")).start()
-    yield service
-    service.stop()
-
-
 @pytest.fixture
 def person(chrome):
     """A reader whose browser reports no error and no violation of the policy."""
-    one = Person(chrome)
-    one.complaints()
-    yield one
-    chrome.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
-    chrome.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
-    assert one.complaints() == []
+    try:
+        yield from watched(Person(chrome))
+    finally:
+        chrome.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+        chrome.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
 
 
 @pytest.mark.parametrize(

@@ -3,29 +3,15 @@
 import pytest
 from selenium.webdriver.common.by import By
 
-from tests.browser import DESKTOP, NEEDS_CHROMIUM, PHONE, Person
-from tests.databases import copied
+from tests.browser import DESKTOP, NEEDS_CHROMIUM, PHONE, Person, watched
 from tests.pages import FORM
-from tests.support import DemoService
 
 pytestmark = NEEDS_CHROMIUM
 
 
-@pytest.fixture(scope="module")
-def running(seeded_demo, tmp_path_factory):
-    """One running service for the module."""
-    service = DemoService(copied(seeded_demo, tmp_path_factory.mktemp("page") / "instance")).start()
-    yield service
-    service.stop()
-
-
 @pytest.fixture
 def payer(chrome):
-    """A payer; the browser's console must have no errors at the end."""
-    one = Person(chrome)
-    one.complaints()
-    yield one
-    assert one.complaints() == []
+    yield from watched(Person(chrome))
 
 
 def clipboard(payer):

@@ -6,11 +6,9 @@ import pytest
 import requests
 from pytest_httpserver import HTTPServer
 
-from tests.browser import NEEDS_CHROMIUM, PHONE, Person
-from tests.databases import copied
+from tests.browser import NEEDS_CHROMIUM, PHONE, Person, watched
 from tests.epay_shop import Shop
 from tests.payers import AGENTS, MAC
-from tests.support import DemoService
 from tests.upstreams.alipay import Alipay
 from tests.upstreams.wechatpay import WechatPay, WechatSignIn
 
@@ -26,14 +24,6 @@ window.WeixinJSBridge = {
   },
 };
 """
-
-
-@pytest.fixture(scope="module")
-def running(seeded_demo, tmp_path_factory):
-    """One running service for the module."""
-    service = DemoService(copied(seeded_demo, tmp_path_factory.mktemp("phones") / "instance")).start()
-    yield service
-    service.stop()
 
 
 @pytest.fixture(scope="module")
@@ -73,10 +63,7 @@ class Phone(Person):
 
 @pytest.fixture
 def phone(chrome):
-    one = Phone(chrome)
-    one.complaints()
-    yield one
-    assert one.complaints() == []
+    yield from watched(Phone(chrome))
 
 
 @pytest.fixture

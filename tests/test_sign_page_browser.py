@@ -4,31 +4,17 @@ from urllib.parse import urlencode
 
 import pytest
 
-from tests.browser import DESKTOP, NEEDS_CHROMIUM, PHONE, Person
-from tests.databases import copied
+from tests.browser import DESKTOP, NEEDS_CHROMIUM, PHONE, Person, watched
 from tests.epay_shop import text_to_sign
-from tests.support import DemoService
 from tests.wrong_epay_signers import digest
 from tests.wrong_signers import ENDPOINT, QUERY, Mistaken, hexed
 
 pytestmark = NEEDS_CHROMIUM
 
 
-@pytest.fixture(scope="module")
-def running(seeded_demo, tmp_path_factory):
-    """One running service for the module."""
-    service = DemoService(copied(seeded_demo, tmp_path_factory.mktemp("signing") / "instance")).start()
-    yield service
-    service.stop()
-
-
 @pytest.fixture
 def person(chrome):
-    """A user; the browser's console must have no errors at the end."""
-    one = Person(chrome)
-    one.complaints()
-    yield one
-    assert one.complaints() == []
+    yield from watched(Person(chrome))
 
 
 @pytest.mark.parametrize(("size", "language"), [(PHONE, "zh-CN,zh"), (DESKTOP, "en-US,en")], ids=["phone", "desktop"])

@@ -4,16 +4,6 @@ import pytest
 
 from tests.browser import DESKTOP
 from tests.console_browser.operator import Operator
-from tests.databases import copied
-from tests.support import DemoService
-
-
-@pytest.fixture(scope="module")
-def running(seeded_demo, tmp_path_factory):
-    """One running service for the module."""
-    service = DemoService(copied(seeded_demo, tmp_path_factory.mktemp("console") / "instance")).start()
-    yield service
-    service.stop()
 
 
 @pytest.fixture

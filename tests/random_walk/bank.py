@@ -19,8 +19,10 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, consumes, initialize, invariant, multiple, rule
 
+from models.tables.ledger import Posting
 from models.tables.operator import AuditEntry
 from models.tables.order import (
+    CANCELLED,
     COMPLETED,
     CONFIRMED,
     MONEY_IN,
@@ -29,9 +31,11 @@ from models.tables.order import (
     PENDING,
     REVERSED,
     Order,
+    PaymentException,
 )
 from models.tables.payout_batch import FAILED, SENT, PayoutBatch, PayoutBatchLine
 from runtime.clock import CHINA
+from services.orders.verdict import COMPLETE, CREDIT
 from services.security import operators
 from services.security.audit import HERE, NOT_DONE
 from tests.bank_files import results
@@ -142,6 +146,17 @@ class BankWalk(Life):
     def time_passes_and_what_is_due_is_done(self, seconds: int) -> None:
         self.clock.shift(seconds)
         self._sweep()
+
+    @invariant()
+    def each_decision_moves_money_once(self) -> None:
+        resolved = PaymentException.select().join(Order)
+        credits = resolved.where(PaymentException.resolution == CREDIT).count()
+        out_after_all = (PaymentException.kind == PAYOUT_CONFLICT) & (Order.status == CANCELLED)
+        paid = resolved.where(out_after_all, PaymentException.resolution == COMPLETE)
+        by_decision = Posting.purpose.startswith("exception ") | Posting.purpose.startswith("return ")
+        # A cancelled withdrawal that was paid twice is deducted once.
+        least, most = len({each.order_id for each in paid}), paid.count()
+        assert least <= Posting.select().where(by_decision).count() - credits <= most
 
     # --- the operators' pages
 

@@ -143,10 +143,9 @@ def settings_of_app() -> dict[str, Any]:
 
 
 @pytest.fixture
-def app(in_demo: bool, instance: Path, settings_of_app: dict[str, Any]) -> Iterator[Any]:
+def app(in_demo: bool, instance: Path, settings_of_app: dict[str, Any]) -> Any:
     """The application on the seeded content; its jobs run only if a test requests it (`due`)."""
-    yield applications.with_settings(databases.settings_of(instance, **{"demo": in_demo} | settings_of_app))
-    database.close()
+    return applications.with_settings(databases.settings_of(instance, **{"demo": in_demo} | settings_of_app))
 
 
 @pytest.fixture
@@ -397,11 +396,15 @@ def _the_contract_holds() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _the_ledger_holds(request: pytest.FixtureRequest, _database_goes: None) -> Iterator[None]:
-    """Check the ledger's integrity after every test that used the application."""
+    """Check the ledger's integrity after every test that used the application, over the test's own connection."""
     yield
-    if "app" in request.fixturenames and "breaks_the_ledger" not in request.keywords:
+    if "app" not in request.fixturenames:
+        return
+    try:
         off = {name: found for name, found in integrity.verify() if found}
-        assert not off
+    finally:
+        database.close()
+    assert not off or "breaks_the_ledger" in request.keywords
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 
 from services.sandbox import seeding
-from tests.blueprints.console.acting import Desk, signed_in
+from tests.blueprints.console.acting import Desk, signed_in, token_of
 from tests.blueprints.console.reading import Shown
 
 MANUAL, ACCOUNT = 3, "6222020000000000017"
@@ -53,23 +53,21 @@ def page(console):
 
 
 @pytest.fixture
-def send(console, page):
+def send(console):
     """`send("order/123/accept", reason="...")`: the response to a form of the console, with its token."""
 
     def post(path, client=console, **fields):
-        token = page(client=client).fields["csrf_token"]
-        return client.post(f"/console/{path}", data={"csrf_token": token, **fields})
+        return client.post(f"/console/{path}", data={"csrf_token": token_of(client), **fields})
 
     return post
 
 
 @pytest.fixture
-def export(console, page):
+def export(console):
     """`export("orders/export?flt_status=paid")`: the response to the button of a list, `buffered` or not."""
 
     def post(path, client=console, **how):
-        token = page(client=client).fields["csrf_token"]
-        return client.post(f"/console/{path}", data={"csrf_token": token}, **how)
+        return client.post(f"/console/{path}", data={"csrf_token": token_of(client)}, **how)
 
     return post
 

@@ -21,7 +21,7 @@ from models.tables.payout_batch import PayoutBatchLine
 from tests.bank_files import corruptions, lives, results
 from tests.bank_files.layouts import LAYOUTS, as_csv, table, write
 from tests.bank_files.lives import DECIDE, MATCHED, NOT_IN, RECORDED
-from tests.blueprints.console.acting import main_form
+from tests.blueprints.console.acting import main_form, token_of
 from tests.blueprints.console.reading import Shown
 from tests.services import walks
 
@@ -76,7 +76,7 @@ def read(sign_in):
     @cache
     def session():
         client = sign_in("demo")
-        return client, Shown(client.get("/console/").text).fields["csrf_token"]
+        return client, token_of(client)
 
     def shown(content, layout=None):
         client, token = session()

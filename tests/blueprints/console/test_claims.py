@@ -14,7 +14,7 @@ from models.tables.statement_layout import StatementLayout
 from runtime.clock import CHINA
 from services.operations import bulk
 from tests.blueprints.console import acting
-from tests.blueprints.console.acting import Forms, main_form
+from tests.blueprints.console.acting import Forms, main_form, token_of
 from tests.services import walks
 
 MANUAL = 3
@@ -47,7 +47,7 @@ def upload(console, page):
 
     def sent(content, channel=MANUAL, client=console):
         raw = content if isinstance(content, bytes) else timed(content).encode()
-        token = page(client=client).fields["csrf_token"]
+        token = token_of(client)
         data = {"csrf_token": token, "channel": str(channel), "file": (io.BytesIO(raw), "bills.csv")}
         return client.post("/console/claims/upload", data=data, content_type="multipart/form-data")
 
@@ -178,7 +178,7 @@ def test_nothing_or_too_many_selected_is_refused(console, ask, page):
         answer = ask("confirm", numbers)
         assert answer.status_code == 302
         assert "Select 1 to 200 deposits." in console.get(answer.headers["Location"]).text
-    token = page().fields["csrf_token"]
+    token = token_of(console)
     answer = console.post("/console/claims/confirm", data={"csrf_token": token, "row": ["no seal", "1:2"]})
     assert answer.status_code == 303
 
@@ -286,7 +286,7 @@ def test_the_columns_of_another_bank_are_asked_for_once_and_kept(console, page, 
     assert form["role"] == ["time", "ignored", "amount", "direction", "ignored"]
 
     def answered(roles):
-        token = page().fields["csrf_token"]
+        token = token_of(console)
         data = {
             "csrf_token": token,
             "channel": "3",

@@ -11,6 +11,7 @@ from models.tables.order import History, Order, PaymentException
 from models.tables.outbox import Callback
 from models.tables.reconciliation import Reconciliation
 from services.statements import kept_results, tables
+from tests.blueprints.console.acting import token_of
 from tests.support import completed
 
 CHINA = timezone(timedelta(hours=8))
@@ -37,7 +38,7 @@ def upload(console, page):
     """`upload(content, kind=1)`: the response to the form."""
 
     def post(content, name="statement.csv", client=console, channel=2, **fields):
-        token = page(client=client).fields["csrf_token"]
+        token = token_of(client)
         data = {"csrf_token": token, "channel": channel, "kind": 0, "file": (io.BytesIO(content), name), **fields}
         return client.post("/console/reconciliation/upload", data=data, content_type="multipart/form-data")
 

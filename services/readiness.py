@@ -9,7 +9,7 @@ from peewee import DatabaseError
 from models.db.base import database
 from runtime import clock
 from runtime.state import current
-from services.platform import heartbeats, rate_limits, storage_health
+from services.platform import heartbeats, proxies, storage_health
 from services.security import replay
 
 LEAST_FREE = 16 * 1024 * 1024  # bytes: the space for some minutes of orders
@@ -54,7 +54,7 @@ CHECKS = {"database": _database, "scheduler": _scheduler, "disk": _disk, "clock"
 
 
 # Problems with which requests can still be served.
-WARNINGS = {"proxy": rate_limits.warning}
+WARNINGS = {"proxy": proxies.warning}
 
 
 def check() -> dict[str, str]:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import logging
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from flask import Flask
 from flask_babel import Babel
-from werkzeug.middleware.proxy_fix import ProxyFix
 
 from blueprints import sandbox
-from blueprints.api import envelope, metrics, rate_limits
+from blueprints.api import envelope, hosts, metrics, rate_limits
+from blueprints.api.environ_keys import REFUSED, SINCE
 from blueprints.api.health import health
 from blueprints.api.merchant import merchant_api
 from blueprints.api.notices import notices
@@ -21,45 +21,37 @@ from blueprints.console import Mounted
 from blueprints.epay.gateway import epay
 from blueprints.openapi.guide_pages import guide_pages
 from blueprints.openapi.pages import docs
-from net.ip_addresses import address_of, forwarded_address
 from runtime import settings
-
-log = logging.getLogger(__name__)
+from runtime.state import current
+from services.platform import proxies
 
 BODY_LIMIT = 64 * 1024
 
-
-def logged(application: Any, chosen: settings.Settings, kind: type[Logged] = Logged) -> Any:
-    """Return the WSGI application with the request log, and the caller's address as trusted proxies report it."""
-    hops = chosen.trusted_proxies
-    return ProxyFix(_with_address(kind(application, chosen.access_log), hops), x_for=0, x_proto=hops)
+Application = Callable[..., Iterable[bytes]]  # WSGI
 
 
-def _with_address(application: Any, hops: int) -> Any:
-    """Return the WSGI application, whose REMOTE_ADDR is the caller's plain address: without port, brackets or zone.
+def _entered(app: Flask, application: Application, access_log: bool) -> Application:
+    """Return the WSGI application for requests as the HTTP server passes them on: what each of them goes through first.
 
-    It is the one that the outermost of the trusted proxies appended to X-Forwarded-For. If that is not an address, it
-    is the address of the proxy that is connected. Commas count even within quotes, which a caller may have opened.
+    It enters the app's runtime, gets the caller's address as trusted proxies report it, and is logged.
     """
+    inner = proxies.behind(Logged(application, access_log), current().settings.trusted_proxies)
 
-    def call(environ: Any, start_response: Any) -> Any:
-        forwarded = environ.get("HTTP_X_FORWARDED_FOR", "").split(",")
-        address = forwarded_address(forwarded[-hops]) if 0 < hops <= len(forwarded) else None
-        if address := address or address_of(environ.get("REMOTE_ADDR", "")):
-            environ["REMOTE_ADDR"] = str(address)
-        return application(environ, start_response)
-
-    return call
-
-
-def entering(app: Flask, application: Any) -> Any:
-    """Return the WSGI application, whose requests enter the application's runtime."""
-
-    def enter(environ: Any, start_response: Any) -> Any:
+    def enter(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         app.extensions["runtime"].enter()
-        return application(environ, start_response)
+        return inner(environ, start_response)
 
     return enter
+
+
+def refusals(app: Flask, access_log: bool) -> Application:
+    """Return what makes the HTTP server's own responses: its argument `plain`."""
+    application = _entered(app, envelope.prepared(app), access_log)
+
+    def refuse(environ: dict[str, Any], start_response: Any, *, code: int, since: float) -> Iterable[bytes]:
+        return application(environ | {REFUSED: code, SINCE: since}, start_response)
+
+    return refuse
 
 
 def register(app: Flask, api_prefix: str, demo: bool = True) -> None:
@@ -79,9 +71,9 @@ def init(app: Flask, chosen: settings.Settings) -> None:
     app.config["BABEL_TRANSLATION_DIRECTORIES"] = str(settings.ROOT / "blueprints" / "translations")
     Babel(app, default_locale=chosen.language, locale_selector=envelope.language)
     mounted = app.extensions["console"] = Mounted(app.wsgi_app)
-    served = rate_limits.ValidHosts(mounted, refusing=app.wsgi_app)
-    app.wsgi_app = logged(served, chosen)  # type: ignore[method-assign]
+    served = hosts.ValidHosts(mounted, refusing=app.wsgi_app)
+    app.wsgi_app = _entered(app, served, chosen.access_log)  # type: ignore[method-assign]
     envelope.init(app)
     rate_limits.init(app)
+    hosts.init(app)
     register(app, chosen.api_prefix, chosen.demo)
-    app.wsgi_app = entering(app, app.wsgi_app)  # type: ignore[method-assign]

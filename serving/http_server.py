@@ -1,7 +1,7 @@
 """The HTTP server: granian reads and writes HTTP, threads of this process run a WSGI application.
 
 granian's embedded server calls the bridge as an ASGI application: ASGI's `send` waits for a slow reader, RSGI's keeps
-all data in memory. A second WSGI application, `plain`, makes the responses of the server itself.
+all data in memory. A second application, `plain`, makes the responses of the server itself.
 """
 
 from __future__ import annotations
@@ -47,9 +47,6 @@ MOST_READ = 8 * 1024 * 1024  # bytes of an oversized body that are read; then th
 LINGER_SECONDS = 2  # for the rest of a body that is not read
 LONGEST_WAIT = 10  # seconds in the queue, after which the client has probably timed out
 UNREAD_SECONDS = 20  # seconds after which a client that does not read a streamed response is disconnected
-
-# Keys in the environ of `plain`: the code, and the monotonic time at which the request began.
-REFUSED, SINCE = "server.refused", "server.since"
 
 NO_ANSWER = 444  # a status that makes the server close the connection in the middle of the response
 
@@ -241,7 +238,8 @@ class _Exchange:
 
     def refuse(self, code: int, *, close: bool = False) -> Response:
         """Return the server's own response for a code; `close` makes it the connection's last."""
-        status, headers, body = _called(self._server.plain, _environ(self.scope) | {REFUSED: code, SINCE: self._since})
+        plain = partial(self._server.plain, code=code, since=self._since)
+        status, headers, body = _called(plain, _environ(self.scope))
         return status, [*headers, ("connection", "close")] if close else headers, b"".join(body)
 
     def uploader(self) -> str:
@@ -342,8 +340,8 @@ class _Exchange:
                     pass
 
 
-def _nothing(environ: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:
-    start_response(f"{environ[REFUSED] // 100} Refused", [])
+def _nothing(environ: dict[str, Any], start_response: Callable[..., Any], *, code: int, since: float) -> list[bytes]:
+    start_response(f"{code // 100} Refused", [])
     return []
 
 
@@ -375,7 +373,8 @@ class Server:
             threads: requests that run at once; `waiting` more wait for a thread.
             body_limit, upload_limit: bytes; the second for paths that are uploads, in requests with a session.
             uploader: returns the session of a request by its environ; empty for none. It is called in a thread.
-            plain: makes the server's own responses, by the code in its environ.
+            plain: makes the server's own responses. A WSGI application with two more arguments: the `code`, and the
+                monotonic time `since` which the request has been running.
             probe: a path that this machine can always request, because it has a thread of its own.
             started: called once clients can connect, which is some time after `run` is called.
             drain: called in a thread once the server is asked to stop, while requests are still served.

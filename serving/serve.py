@@ -17,7 +17,6 @@ import click
 from flask import Flask, current_app
 
 from blueprints.api import envelope
-from blueprints.api.request_log import LoggedRefusals
 from blueprints.console import uploads
 from cli.output import ends_in_one_line
 from models import schema
@@ -29,11 +28,10 @@ from runtime.state import current
 from services.backups import after_restore
 from services.errors import OperatorError
 from services.jobs import job_table
-from services.platform import cpu_affinity, instance_lock, systemd
-from services.platform import rate_limits as proxy
+from services.platform import cpu_affinity, instance_lock, proxies, systemd
 from services.platform.counted_metrics import counters
 from services.sandbox import address, demo, removal, seeding
-from serving.application import BODY_LIMIT, entering, logged
+from serving.application import BODY_LIMIT, refusals
 from serving.http_server import Server, until_asked
 
 log = logging.getLogger(__name__)
@@ -84,7 +82,7 @@ def _serve_until_asked(app: Flask, chosen: settings.Settings, asked: threading.E
             upload_limit=uploads.LIMIT,
             is_upload=uploads.is_upload,
             uploader=uploader,
-            plain=entering(app, logged(envelope.prepared(app), chosen, LoggedRefusals)),
+            plain=refusals(app, chosen.access_log),
             started=started,
             drain=current().bound(drain),
         )
@@ -129,7 +127,7 @@ def serve() -> None:
     with ends_in_one_line(), alone:
         schema.check()
         after_restore.warn()
-        if warning := proxy.warning():
+        if warning := proxies.warning():
             log.warning("%s", warning)
         _seed_or_refuse(chosen)
         if chosen.one_core:

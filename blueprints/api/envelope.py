@@ -17,6 +17,7 @@ from werkzeug.datastructures import LanguageAccept
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
 from werkzeug.http import parse_accept_header
 
+from blueprints.api.environ_keys import CODE, ENDPOINT, REFUSED
 from runtime import settings
 from runtime.state import Part, current
 from schemas.messages import Message, flat
@@ -71,7 +72,7 @@ def _envelope(code: int, msg: str, data: Any, status: int = 200, **more: Any) ->
 
 def as_json(facts: dict[str, Any], status: int = 200) -> Response:
     """Return a JSON response; its `code` is counted and logged."""
-    request.environ["orders.code"] = facts["code"]
+    request.environ[CODE] = facts["code"]
     return Response(f"{_json.encode(facts)}\n", status, content_type="application/json")
 
 
@@ -130,7 +131,7 @@ def _refuse_while_draining() -> None:
 
 
 def _version(response: Response) -> Response:
-    request.environ["orders.endpoint"] = request.endpoint or "other"
+    request.environ[ENDPOINT] = request.endpoint or "other"
     response.headers["X-Service-Version"] = settings.VERSION
     response.headers.setdefault("X-Content-Type-Options", "nosniff")
     response.headers.setdefault("Cache-Control", "no-store")
@@ -138,7 +139,7 @@ def _version(response: Response) -> Response:
 
 
 def prepared(app: Flask) -> Callable[[dict[str, Any], Any], list[bytes]]:
-    """Return the WSGI application for the server's own errors, whose code is in the environ; responses are prepared."""
+    """Return the WSGI application for the HTTP server's own refusals, whose code is in the environ, made beforehand."""
 
     def made(code: int, name: str) -> tuple[str, list[tuple[str, str]], bytes]:
         with app.test_request_context("/no-route"), force_locale(name):  # so that no blueprint adds its headers
@@ -149,7 +150,7 @@ def prepared(app: Flask) -> Callable[[dict[str, Any], Any], list[bytes]]:
     own = current().settings.language
 
     def given(environ: dict[str, Any], start_response: Any) -> list[bytes]:
-        code = environ["orders.code"] = environ["server.refused"]
+        code = environ[CODE] = environ[REFUSED]
         accepted = environ.get("HTTP_ACCEPT_LANGUAGE", "")[:MOST_LANGUAGES]
         status, headers, body = answers[code, _best_language(accepted, own).language]
         start_response(status, headers.copy())

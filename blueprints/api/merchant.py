@@ -8,7 +8,7 @@ from flask import Blueprint, Response
 from flask_babel import gettext
 
 from blueprints.api import view_share
-from blueprints.api.auth import signed
+from blueprints.api.auth import signed, signed_order
 from blueprints.api.envelope import ok
 from models.queries import order_page
 from models.tables.merchant import Merchant
@@ -38,7 +38,7 @@ def _place(call: Call) -> Placed:
 
 
 @merchant_api.post("/createOrder")
-@signed()
+@signed_order
 def create_order(call: Call) -> Response:
     """Create a deposit or a withdrawal, as `order_type` says."""
     placed = new.placed_before(call) or _place(call)

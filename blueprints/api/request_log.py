@@ -7,15 +7,13 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from blueprints.api.environ_keys import CODE, ENDPOINT, MERCHANT, SINCE
 from blueprints.openapi.operations import OPERATIONS
 from services.platform import logs
 from services.platform.counted_metrics import counters
 
 log = logging.getLogger("access")
 
-ENDPOINT, CODE, MERCHANT = "orders.endpoint", "orders.code", "orders.merchant"  # keys of the environ
-SINCE = "server.since"  # set for the server's own refusals: monotonic time of receipt
-GIVEN = "HTTP_X_REQUEST_ID"
 NAMES = {(each.route, each.method.upper()): each.name for each in OPERATIONS}
 NAMES |= {(route, "HEAD"): name for (route, method), name in NAMES.items() if method == "GET"}
 
@@ -30,16 +28,17 @@ def _endpoint(environ: dict[str, Any]) -> str:
 class Logged:
     """Gives each request of an application an id, counts it and logs it.
 
-    The id stays in the context, so that later log lines, of a streamed body or an error in it, also have it.
+    The id stays in the context, so that later log lines, of a streamed body or an error in it, also have it. A refusal
+    of the HTTP server itself keeps the id if the application failed on the request, and took its time since SINCE.
     """
 
     def __init__(self, application: Callable[..., Iterable[bytes]], access_log: bool):
         self._application, self._access_log = application, access_log
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-        return self._run(environ, start_response, logs.of(environ.get(GIVEN)), time.monotonic())
-
-    def _run(self, environ: dict[str, Any], start_response: Any, request_id: str, began: float) -> Iterable[bytes]:
+        since = environ.get(SINCE)
+        known = logs.current.get() if since is not None else ""
+        request_id, began = known or logs.of(environ.get("HTTP_X_REQUEST_ID")), since or time.monotonic()
         logs.current.set(request_id)
 
         def start(status: str, headers: list[tuple[str, str]], *error: Any) -> Any:
@@ -52,14 +51,6 @@ class Logged:
             return start_response(status, headers, *error)
 
         return self._application(environ, start)
-
-
-class LoggedRefusals(Logged):
-    """The same for the application that sends the server's own refusals."""
-
-    def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-        known = logs.current.get()  # set if the application failed on this request
-        return self._run(environ, start_response, known or logs.of(environ.get(GIVEN)), environ[SINCE])
 
 
 def _say(environ: dict[str, Any], endpoint: str, status: int, code: int, seconds: float) -> None:

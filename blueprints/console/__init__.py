@@ -13,7 +13,7 @@ from flask.sessions import SecureCookieSessionInterface
 from flask_babel import Babel, gettext
 from werkzeug.exceptions import HTTPException
 
-from blueprints.api import envelope, rate_limits
+from blueprints.api import envelope, hosts, rate_limits
 from blueprints.console import access, action_labels, browsers, icons, labels, locale
 from blueprints.console.access import current_user
 from blueprints.console.pages import BLUEPRINTS, MENU, confirm, menu_counts
@@ -125,7 +125,8 @@ def create() -> Flask:
     )
     Babel(app, default_locale=current().settings.language, locale_selector=locale.language)
     app.before_request(_draining)
-    app.before_request(rate_limits.check)
+    rate_limits.init(app)
+    hosts.init(app)
     app.after_request(_strict)
     app.register_error_handler(ApiError, _refused)
     app.register_error_handler(HTTPException, _http)

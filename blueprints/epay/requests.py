@@ -8,7 +8,8 @@ from urllib.parse import parse_qsl
 
 from flask import current_app, request
 
-from blueprints.api import auth
+from blueprints.api import rate_limits
+from blueprints.api.environ_keys import MERCHANT
 from blueprints.api.rate_limits import caller
 from gateways.base import BadNotice
 from gateways.epay_protocol import ambiguous, signed_text
@@ -19,7 +20,6 @@ from schemas.epay import EpayPayment, cut
 from schemas.strict_json import is_half
 from services.epay.payments import Wanted
 from services.epay.refusals import Refusal, Refused
-from services.errors import ApiError
 from services.merchants import cache, epay_accounts, epay_signing
 from services.merchants.cache import Known
 from services.platform.rate_limits import Rate
@@ -155,7 +155,7 @@ def with_key() -> tuple[Known, dict[str, str]]:
 
 
 def _counted(known: Known, fields: dict[str, str]) -> tuple[Known, dict[str, str]]:
-    auth.count_request(known.merchant)
+    rate_limits.count_request(known.merchant)
     return known, fields
 
 
@@ -176,25 +176,18 @@ def _check_query(known: Known, version: int, fields: dict[str, str]) -> None:
 
 def _proven(check: Callable[[Known, dict[str, str]], None], from_payer: bool = False) -> tuple[Known, dict[str, str]]:
     address = caller(request.remote_addr or "")
-    auth.check_refusals(address)
+    rate_limits.check_refusals(address)
     try:
         fields = received()
         known = _account(fields)
         check(known, fields)
-        if not from_payer:
-            _check_address(known)
+        if not (from_payer or known.allows(request.remote_addr)):
+            raise Refused(Refusal.ADDRESS_NOT_ALLOWED)
     except Refused:
-        auth.count_refusal(address)
+        rate_limits.count_refusal(address)
         raise
-    request.environ["orders.merchant"] = known.merchant.key
+    request.environ[MERCHANT] = known.merchant.key
     return known, fields
-
-
-def _check_address(known: Known) -> None:
-    try:
-        auth.check_address(known)
-    except ApiError:
-        raise Refused(Refusal.ADDRESS_NOT_ALLOWED) from None
 
 
 def payment_in(known: Known, version: int, fields: dict[str, str]) -> Wanted:

@@ -11,6 +11,7 @@ from marshmallow import ValidationError
 from werkzeug.exceptions import HTTPException
 
 from blueprints.api import envelope
+from blueprints.api.environ_keys import CODE
 from models.tables.epay import RSA
 from schemas.messages import flat
 from services.channels.calls import pay_url
@@ -71,6 +72,6 @@ def too_large(error: HTTPException) -> Response:
 def _refusal(reason: Refusal, msg: str, *, status: int = 200, page: str = "") -> Response:
     if request.endpoint not in PAYERS:
         return envelope.as_json({"code": reason.code, "msg": msg}, status)
-    request.environ["orders.code"] = reason.code
+    request.environ[CODE] = reason.code
     shown = render_template("epay_refused.html", reason=reason, msg=msg, page=pay_url(page) if page else "")
     return Response(shown, 400 if status == 200 else status)

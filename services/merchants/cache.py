@@ -15,7 +15,7 @@ from models.tables.channel import Channel
 from models.tables.epay import EpayAccount
 from models.tables.merchant import Merchant, PaymentPage
 from models.tables.setup_version import current_version
-from net.ip_addresses import Network, network_of
+from net.ip_addresses import Network, is_within, network_of
 from runtime.state import Part
 
 FRESH = 0.02  # seconds between checks of the database for changes
@@ -35,6 +35,10 @@ class Known:
     channels: dict[int, Channel] = field(repr=False)
     epay: EpayAccount | None
     page: PaymentPage
+
+    def allows(self, address: str | None) -> bool:
+        """Return whether the merchant's list of addresses has this one, or is empty."""
+        return not self.networks or is_within(address, self.networks)
 
     @property
     def account(self) -> EpayAccount:

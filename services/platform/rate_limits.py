@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 import math
 import threading
 import time
-from ipaddress import ip_network
 
-from net.ip_addresses import is_within
-from runtime.state import Part, current
 from services.errors import ApiError, Code
 
 REMEMBERED = 50_000
@@ -91,39 +87,3 @@ class Rate:
             gone = time.time() / self._seconds % 1
             now, before = self._now.get(who, 0), self._before.get(who, 0)
         return wait(self._most, self._seconds, now, before, gone)
-
-
-log = logging.getLogger(__name__)
-
-REMEDY = "set trusted_proxies to the number of proxies in front, or one caller's refused requests can block all others"
-
-NEAR = tuple(  # where an operator's own proxy can be: this machine, a container's host, the local network
-    ip_network(text) for text in ("127.0.0.0/8", "::1/128", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7")
-)
-
-_forwarded = Part(threading.Event)  # a request came through a proxy that `proxies` does not count
-
-
-def notice(address: str) -> None:
-    """Record a request with X-Forwarded-For, and log a warning once.
-
-    Args:
-        address: the sender's. Anybody may send the header; only a near address suggests a proxy.
-    """
-    if current().settings.trusted_proxies or _forwarded().is_set():
-        return
-    if is_within(address, NEAR):
-        _forwarded().set()
-        log.warning("%s", warning())
-
-
-def warning() -> str:
-    """Return a sentence with the cause and the remedy; empty if nothing suggests an uncounted proxy."""
-    chosen = current().settings
-    if chosen.trusted_proxies:
-        return ""
-    if _forwarded().is_set():
-        return f"requests arrive with X-Forwarded-For from a proxy nearby, but trusted_proxies is 0: {REMEDY}"
-    if chosen.site_url.startswith("https:"):
-        return f"site_url is https, which only a proxy in front can serve, but trusted_proxies is 0: {REMEDY}"
-    return ""

@@ -1,4 +1,9 @@
-"""Replay protection: nonces, and Idempotency-Keys for safe retries (docs/signing.md, docs/orders.md)."""
+"""Replay protection: nonces, and Idempotency-Keys for safe retries (docs/signing.md, docs/orders.md).
+
+A nonce is spent in this process's memory when its request is authenticated, and stored in the transaction of the order
+that the request creates. The nonce of a request without an order stays in memory for as long as a timestamp can be
+valid; on Postgres it is stored at once, because the merchant's next request may reach another process.
+"""
 
 from __future__ import annotations
 
@@ -28,47 +33,9 @@ PURGE_STEP, PURGE_STEPS = 1_000, 20  # rows checked in one transaction, and tran
 REUSED = N_("already used; send a new nonce with each request")
 RUNNING = 60  # seconds after which a first request without an outcome counts as failed
 
-
-_spent = Statement(lambda v: Nonce.select(Nonce.createtime).where(Nonce.merchant == v.merchant, Nonce.nonce == v.nonce))
-
-
-class NonceMemory:
-    """The nonces of the last minutes, in two generations, each kept for one to two lifetimes.
-
-    Nonces of orders are in the database and not needed here, so orders use no memory. On Postgres all nonces are in the
-    database, for other hosts to see, and here only while their request runs.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._now: set[tuple[int, str]] = set()
-        self._before: set[tuple[int, str]] = set()
-        self._turns_at = clock.steady() + GOOD_FOR
-
-    def spend(self, merchant: int, nonce: str) -> bool:
-        """Remember a nonce; False if it was used before."""
-        with self._lock:
-            if clock.steady() >= self._turns_at:
-                self._before, self._now = self._now, set()
-                self._turns_at = clock.steady() + GOOD_FOR
-            if (merchant, nonce) in self._now or (merchant, nonce) in self._before:
-                return False
-            self._now.add((merchant, nonce))
-            return True
-
-    def has(self, merchant: int, nonce: str) -> bool:
-        """Return whether the nonce is in memory."""
-        with self._lock:
-            return (merchant, nonce) in self._now or (merchant, nonce) in self._before
-
-    def release(self, nonces: list[tuple[int, str]]) -> None:
-        """Forget nonces that are in the database now."""
-        with self._lock:
-            self._now.difference_update(nonces)
-            self._before.difference_update(nonces)
-
-
-memory = Part(NonceMemory)
+_stored = Statement(
+    lambda v: Nonce.select(Nonce.createtime).where(Nonce.merchant == v.merchant, Nonce.nonce == v.nonce)
+)
 
 
 @dataclass(frozen=True)
@@ -89,6 +56,41 @@ class Call:
         return hashlib.sha256(signing.string_to_sign("", self.payload).encode()).hexdigest()
 
 
+class NonceMemory:
+    """The spent nonces that are not stored, in two generations, each kept for one to two lifetimes."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._now: set[tuple[int, str]] = set()
+        self._before: set[tuple[int, str]] = set()
+        self._turns_at = clock.steady() + GOOD_FOR
+
+    def spend(self, merchant: int, nonce: str) -> bool:
+        """Remember a nonce; False if it was used before."""
+        with self._lock:
+            if clock.steady() >= self._turns_at:
+                self._before, self._now = self._now, set()
+                self._turns_at = clock.steady() + GOOD_FOR
+            if (merchant, nonce) in self._now or (merchant, nonce) in self._before:
+                return False
+            self._now.add((merchant, nonce))
+            return True
+
+    def has(self, merchant: int, nonce: str) -> bool:
+        """Return whether the nonce was spent and is not stored yet."""
+        with self._lock:
+            return (merchant, nonce) in self._now or (merchant, nonce) in self._before
+
+    def release(self, nonces: list[tuple[int, str]]) -> None:
+        """Forget nonces that are stored now."""
+        with self._lock:
+            self._now.difference_update(nonces)
+            self._before.difference_update(nonces)
+
+
+memory = Part(NonceMemory)
+
+
 def is_fresh(timestamp: int) -> bool:
     """Return whether a timestamp is within the window and its nonces were not dropped after the clock was set back."""
     if abs(int(time.time()) - timestamp) > WINDOW:
@@ -97,37 +99,38 @@ def is_fresh(timestamp: int) -> bool:
     return not clock.seen().is_lost(timestamp, WINDOW + 1, GOOD_FOR)
 
 
-def spend_nonce(merchant: Merchant, nonce: str) -> None:
+def spend(merchant: Merchant, nonce: str) -> None:
     """Spend a nonce in memory. Raises ApiError INVALID_NONCE."""
     if not memory().spend(merchant.id, nonce):
         raise ApiError(Code.INVALID_NONCE, detail=REUSED)
 
 
-def refuse_order_nonce(merchant: Merchant, nonce: str) -> None:
-    """Refuse a nonce that an earlier order used. Raises ApiError INVALID_NONCE."""
-    if memory().has(merchant.id, nonce) and _spent.run(merchant=merchant.id, nonce=nonce).fetchone():
-        raise ApiError(Code.INVALID_NONCE, detail=REUSED)
-
-
-def keep_nonce(merchant: Merchant, nonce: str) -> None:
-    """Spend the nonce of a request that created no order, for all hosts if there are several.
+def keep(call: Call) -> None:
+    """Keep the nonce of a request that creates no order; nothing if it was stored with an order of this request.
 
     Raises:
-        ApiError: Code.INVALID_NONCE, an earlier order or another host has used it.
+        ApiError: Code.INVALID_NONCE, an earlier order or a request at another process has used it.
     """
+    if not memory().has(call.merchant.id, call.nonce):
+        return
     if not database.is_shared:
-        refuse_order_nonce(merchant, nonce)
-    elif memory().has(merchant.id, nonce) and not _keep((merchant.id, nonce)):
+        _refuse_stored(call)
+    elif not _store((call.merchant.id, call.nonce)):
         raise ApiError(Code.INVALID_NONCE, detail=REUSED)
 
 
-def _owner(spent: tuple[int, str]) -> int:
+def _refuse_stored(call: Call) -> None:
+    if _stored.run(merchant=call.merchant.id, nonce=call.nonce).fetchone():
+        raise ApiError(Code.INVALID_NONCE, detail=REUSED)
+
+
+def _merchant_of(spent: tuple[int, str]) -> int:
     return spent[0]
 
 
-@grouped(_owner)
-def _keep(spent: list[tuple[int, str]]) -> list[bool]:
-    """Store nonces in the database; return for each whether it is new."""
+@grouped(_merchant_of)
+def _store(spent: list[tuple[int, str]]) -> list[bool]:
+    """Store nonces without orders; return for each whether it is new."""
     # No wait for the disk: a crash may lose these nonces, as it loses those in memory.
     database.execute_sql("SET LOCAL synchronous_commit = off")
     now = int(time.time())
@@ -146,7 +149,7 @@ def earlier(call: Call) -> IdempotencyKey | None:
     """
     if not call.idempotency_key:
         return None
-    refuse_order_nonce(call.merchant, call.nonce)
+    _refuse_stored(call)
     now = int(time.time())
     row = IdempotencyKey.get_or_none(
         IdempotencyKey.merchant == call.merchant,
@@ -156,9 +159,8 @@ def earlier(call: Call) -> IdempotencyKey | None:
     if row is not None:
         if row.payload_hash != call.payload_hash:
             raise ApiError(Code.IDEMPOTENCY_KEY_REUSED)
-        if (
-            row.outcome is None and abs(now - row.createtime) < RUNNING
-        ):  # otherwise it failed, or the clock was set back
+        is_running = abs(now - row.createtime) < RUNNING  # otherwise it failed, or the clock was set back
+        if row.outcome is None and is_running:
             raise ApiError(Code.REQUEST_IN_PROGRESS, retry_after=1)
     return row
 
@@ -181,24 +183,21 @@ def record(spent: Sequence[tuple[Call, Order | None, int | None]]) -> None:
     except IntegrityError:
         raise ApiError(Code.INVALID_NONCE, detail=REUSED) from None
     for call, order, outcome in spent:
-        if call.idempotency_key:
-            _record_key(call, order, outcome, now)
-
-
-def _record_key(call: Call, order: Order | None, outcome: int | None, now: int) -> None:
-    mine = (IdempotencyKey.merchant == call.merchant) & (IdempotencyKey.key == call.idempotency_key)
-    IdempotencyKey.delete().where(mine, IdempotencyKey.createtime <= now - KEY_KEPT).execute()
-    try:
-        IdempotencyKey.add(
-            merchant=call.merchant.id,
-            key=call.idempotency_key,
-            payload_hash=call.payload_hash,
-            order=order and order.id,
-            outcome=outcome,
-            createtime=now,
-        )
-    except IntegrityError:
-        raise ApiError(Code.REQUEST_IN_PROGRESS, retry_after=1) from None
+        if not call.idempotency_key:
+            continue
+        mine = (IdempotencyKey.merchant == call.merchant) & (IdempotencyKey.key == call.idempotency_key)
+        IdempotencyKey.delete().where(mine, IdempotencyKey.createtime <= now - KEY_KEPT).execute()
+        try:
+            IdempotencyKey.add(
+                merchant=call.merchant.id,
+                key=call.idempotency_key,
+                payload_hash=call.payload_hash,
+                order=order and order.id,
+                outcome=outcome,
+                createtime=now,
+            )
+        except IntegrityError:
+            raise ApiError(Code.REQUEST_IN_PROGRESS, retry_after=1) from None
 
 
 @transaction
@@ -210,7 +209,7 @@ def finish(call: Call, outcome: int) -> None:
         ).execute()
 
 
-_reached = {Nonce: START, IdempotencyKey: START}
+_reached = Part(lambda: {Nonce: START, IdempotencyKey: START})  # the last key that a purge checked
 
 
 def purge() -> None:
@@ -221,9 +220,10 @@ def purge() -> None:
     old = clock.seen().before(GOOD_FOR)
     if old is None:
         return
+    reached = _reached()
     for table, kept in ((Nonce, GOOD_FOR), (IdempotencyKey, KEY_KEPT)):
         for _ in range(PURGE_STEPS):
-            _reached[table] = drop_old(table, old + GOOD_FOR - kept, _reached[table], PURGE_STEP)
-            if _reached[table] == END:
-                _reached[table] = START
+            reached[table] = drop_old(table, old + GOOD_FOR - kept, reached[table], PURGE_STEP)
+            if reached[table] == END:
+                reached[table] = START
                 break

@@ -5,10 +5,10 @@ import logging
 import pytest
 import requests
 
-from blueprints.api import envelope
-from blueprints.api.request_log import Logged, LoggedRefusals
+from blueprints.api.request_log import Logged
 from services import metrics
 from services.platform import logs
+from serving.application import refusals
 
 
 def _failing(environ, start_response):
@@ -26,7 +26,7 @@ def _half():
 @pytest.fixture
 def url(app, serve):
     """The address of a server whose application fails outside Flask."""
-    plain = LoggedRefusals(envelope.prepared(app), access_log=True)
+    plain = refusals(app, access_log=True)
     return f"http://127.0.0.1:{serve(application=Logged(_failing, access_log=True), plain=plain)}"
 
 
@@ -47,7 +47,7 @@ def test_an_error_outside_of_the_framework_is_logged_with_the_id_of_its_response
     answers = [requests.get(url, headers=given, timeout=10) for given in ({}, {"X-Request-Id": "mine"})]
     ids = [answer.headers["X-Request-Id"] for answer in answers]
     assert [answer.json()["code"] for answer in answers] == [50000, 50000]
-    assert [line["request_id"] for line in records("server")] == ids
+    assert [line["request_id"] for line in records("serving.http_server")] == ids
     assert ids[1] == "mine"
     assert ids[0] != "mine"
 
@@ -55,7 +55,7 @@ def test_an_error_outside_of_the_framework_is_logged_with_the_id_of_its_response
 def test_an_interrupted_response_is_logged_with_its_id(url, records):
     with pytest.raises(requests.RequestException):
         requests.get(f"{url}/half", headers={"X-Request-Id": "mine"}, timeout=10)
-    assert [line["request_id"] for line in records("server")] == ["mine"]
+    assert [line["request_id"] for line in records("serving.http_server")] == ["mine"]
 
 
 def test_each_refusal_has_an_id_of_its_own(url):

@@ -48,8 +48,6 @@ LINGER_SECONDS = 2  # for the rest of a body that is not read
 LONGEST_WAIT = 10  # seconds in the queue, after which the client has probably timed out
 UNREAD_SECONDS = 20  # seconds after which a client that does not read a streamed response is disconnected
 
-NO_ANSWER = 444  # a status that makes the server close the connection in the middle of the response
-
 Application = Callable[..., Iterable[bytes]]  # WSGI
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
@@ -261,9 +259,14 @@ class _Exchange:
             with ExitStack() as ending:
                 if hasattr(parts, "close"):
                     ending.callback(parts.close)
-                if isinstance(parts, (list, tuple)) or any(name.lower() == "content-length" for name, _ in headers):
-                    return status, headers, b"".join(parts)
-                return self._stream(status, headers, parts)
+                length = next((int(value) for name, value in headers if name.lower() == "content-length"), None)
+                if length is None and not isinstance(parts, (list, tuple)):
+                    return self._stream(status, headers, parts)
+                body = b"".join(parts)
+                if len(body) < (length or 0) and not self._is_bodiless(status):
+                    self._break_off(status, headers, body)
+                    return None
+                return status, headers, body
         except _Lost:
             return None
         except BaseException:  # no other code would report it
@@ -274,13 +277,26 @@ class _Exchange:
         """Send a response of unknown length while it is generated. Raises _Lost."""
         rest = (part for part in parts if part)
         first = next(rest, b"")
-        if not first or status in (204, 304) or self.scope["method"] == "HEAD":
+        if not first or self._is_bodiless(status):
             return status, headers, b""
         self._wait_for(self._begin, status, headers)
         for part in chain([first], rest):
             self._wait_for(self._pass_on, bytes(part))  # raises TypeError for text, which granian would drop
         self._wait_for(self._end)
         return None
+
+    def _is_bodiless(self, status: int) -> bool:
+        return status in (204, 304) or self.scope["method"] == "HEAD"
+
+    def _break_off(self, status: int, headers: list[tuple[str, str]], body: bytes) -> None:
+        """Send a body that is shorter than its Content-Length and close the connection, as PEP 3333 says.
+
+        granian closes it after a streamed body of the wrong length.
+        """
+        log.warning("%s %r: the response is shorter than its length", self.scope["method"], self.scope["path"])
+        self._wait_for(self._begin, status, headers)
+        self._wait_for(self._pass_on, body)
+        self._wait_for(self._end)
 
     def _wait_for(self, step: Callable[..., Any], *arguments: Any) -> None:
         """Run a step in the event loop and wait for it. Raises _Lost."""
@@ -318,11 +334,8 @@ class _Exchange:
 
     async def respond(self, status: int, headers: list[tuple[str, str]], body: bytes) -> None:
         """Send a whole response."""
-        cut = status == NO_ANSWER  # granian closes the connection if a streamed body is too short for its length
-        await self._start(status, [("content-length", "1")] if cut else headers)
-        if cut:
-            await self._send({"type": "http.response.body", "body": b"", "more_body": True})
-        await self._send({"type": "http.response.body", "body": b"" if cut else body})
+        await self._start(status, headers)
+        await self._send({"type": "http.response.body", "body": body})
 
     async def respond_early(self, response: Response | None) -> None:
         """Send a whole response before the body has been received, and close the connection.

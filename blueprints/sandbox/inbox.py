@@ -21,7 +21,6 @@ from services.sandbox import simulator
 from services.sandbox.inbox import LONG_HEAD, SLOW, Behaviour, inbox
 from services.sandbox.seeding import INBOX
 
-NO_ANSWER = 444  # the server closes the connection in the middle of the response
 LABELS = {
     "200": N_("200 OK"),
     "400": N_("400 Bad request"),
@@ -41,6 +40,10 @@ def _answered(behaviour: Behaviour) -> Response:
     wait = {"Retry-After": str(behaviour.seconds or 30)}
     if behaviour.answer == "slow":
         time.sleep(behaviour.seconds or SLOW)
+    if (
+        behaviour.answer == "hang_up"
+    ):  # a body that is shorter than its length makes the HTTP server close the connection
+        return Response(iter(()), 444, {"Content-Length": "1"})
     if behaviour.answer in ("200", "slow"):
         return ok(None)
     status, headers = {
@@ -48,7 +51,6 @@ def _answered(behaviour: Behaviour) -> Response:
         "503": (503, wait),
         "redirect": (302, {"Location": url_for("sandbox.show_inbox")}),
         "long_head": (200, {"X-Long": "x" * LONG_HEAD}),
-        "hang_up": (NO_ANSWER, {}),
     }.get(behaviour.answer) or (int(behaviour.answer), {})
     return Response("the inbox was told to answer this\n", status, headers, content_type="text/plain")
 

@@ -192,6 +192,30 @@ def test_half_a_response_never_looks_complete(serve, long, raw, caplog, path, ve
     assert response_to(raw(port), b"nothing").status == 200
 
 
+@pytest.mark.parametrize(("version", "body"), [(b"1.0", b"half"), (b"1.1", b"half"), (b"1.1", b"")])
+def test_a_body_shorter_than_its_length_ends_the_connection(serve, raw, caplog, version, body):
+    def short(environ, start_response):
+        start_response("200 OK", [("Content-Length", "8")])
+        return iter([body])
+
+    answer = response_to(raw(serve(application=short)), b"short", version)
+    with pytest.raises((IncompleteRead, ConnectionResetError)):
+        answer.read()
+    assert caplog.messages == ["GET '/short': the response is shorter than its length"]
+
+
+@pytest.mark.parametrize(("status", "method"), [("200 OK", b"HEAD"), ("304 Not Modified", b"GET")])
+def test_a_response_without_a_body_may_declare_a_length(serve, raw, caplog, status, method):
+    def head(environ, start_response):
+        start_response(status, [("Content-Length", "8")])
+        return []
+
+    connection = raw(serve(application=head))
+    for _ in range(2):
+        assert response_to(connection, b"any", method=method).read() == b""
+    assert caplog.messages == []
+
+
 def test_a_failure_before_the_first_byte_is_an_error_response(port, long, raw, caplog):
     connection = raw(port)
     assert connection.send(GET % b"fails").answer()[STATUS] == b"500"

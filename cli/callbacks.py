@@ -9,7 +9,7 @@ import click
 
 from cli.output import Commands, facts, given_of, json_option, picked, show, table
 from models.tables.outbox import CALLBACK_STATES, Callback
-from services.callbacks import manual_redelivery, redirects
+from services.callbacks import delivery
 from services.console import lists, record_lists, timeline
 from services.merchants import merchant_setup
 
@@ -49,7 +49,7 @@ def one(webhook_id: str, as_json: bool) -> None:
         "body": row.body,
         "tries": [
             picked(attempt, "at", "status", "milliseconds", "answer")
-            | {"problem": redirects.problem(attempt.status, attempt.answer)}
+            | {"problem": delivery.redirect_problem(attempt.status, attempt.answer)}
             for attempt in whole.attempts
         ],
     }
@@ -79,9 +79,9 @@ def redeliver(
     if key and not webhook_id:
         merchant = merchant_setup.find_merchant(key)
         first, last = (int(moment.timestamp()) if moment else None for moment in (since, until))
-        count = manual_redelivery.redeliver_all(merchant, state, first, last)
+        count = delivery.redeliver_all(merchant, state, first, last)
     elif webhook_id and not key:
-        count = manual_redelivery.redeliver(webhook_id)
+        count = delivery.redeliver(webhook_id)
     else:
         raise click.UsageError("Specify either WEBHOOK_ID or --merchant.")
     click.echo(f"{count} callbacks queued for redelivery")

@@ -18,15 +18,13 @@ from requests.adapters import HTTPAdapter
 from urllib3.exceptions import HTTPError
 
 from gateways.base import BadNotice, ChannelUnknown, Finding, Problem
-from net.http import AddressRefused, Deadline, Guarded, pools
-from runtime import settings
+from net.http import USER_AGENT, AddressRefused, Deadline, Guarded, pools
 from runtime.state import current
 from runtime.texts import N_
 
 # Seconds: for a connection, for each read, and for one call as a whole.
 CONNECT, READ, WHOLE = 5.0, 10.0, 12.0
 CLOCKS_DIFFER = 60  # seconds by which this machine's clock may differ from an upstream's
-USER_AGENT = f"Tillbook/{settings.VERSION}"
 
 FORM = "application/x-www-form-urlencoded"
 # The charsets in which upstreams send text, by the names that they give them. GB18030 contains the older two.

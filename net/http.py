@@ -1,4 +1,8 @@
-"""HTTP exchanges with a deadline and a limit of bytes. Private addresses are called only if allowed."""
+"""HTTP exchanges with a deadline and a limit of bytes. Private addresses are called only if allowed.
+
+urllib3 documents no hook for the moment between the look-up of a name and the connection, so `Guarded` overrides the
+method that connects. No library checks the address that it then calls, or limits the bytes before a response.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +12,20 @@ import logging
 import socket
 import threading
 import time
+from collections.abc import Iterator
 from http.client import HTTPResponse
 from typing import Any
+from urllib.parse import urlsplit
 
+import requests
+from requests.adapters import HTTPAdapter
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
 from net.ip_addresses import is_public
+from runtime import settings
 
+USER_AGENT = f"Tillbook/{settings.VERSION}"
 MOST = 32 * 1024  # bytes of one response: interim responses, its head, and the start of its body
 
 
@@ -231,3 +241,36 @@ def pools(kind: type[Guarded], **facts: Any) -> dict[str, Any]:
     ):
         made[scheme] = type("Pool", (pool,), {"ConnectionCls": type("Connection", (kind, connection), facts)})
     return made
+
+
+POOLS = {private_allowed: pools(Guarded, private_allowed=private_allowed) for private_allowed in (False, True)}
+
+
+@contextlib.contextmanager
+def exchange(
+    method: str, url: str, body: bytes, headers: dict[str, str], *, seconds: float, private_allowed: bool
+) -> Iterator[requests.Response]:
+    """Send a request to an address that a merchant or an operator chose; yield the response with an unread body.
+
+    An adapter alone keeps no cookies, follows no redirect and ignores .netrc and proxies; a session around it would
+    double the cost of a call. Each thread has its own adapters, with its open connections.
+
+    Args:
+        seconds: for the whole exchange.
+        private_allowed: otherwise only public addresses are called (net/ip_addresses.py).
+
+    Raises:
+        AddressRefused, requests.RequestException, ValueError: no response, or no usable address.
+    """
+    request = requests.Request(method, url, {**headers, "User-Agent": USER_AGENT}, data=body or None).prepare()
+    if urlsplit(str(request.url)).scheme.lower() not in POOLS[private_allowed]:
+        raise requests.exceptions.InvalidSchema("no http or https address")
+    adapters = _local.__dict__.setdefault("adapters", {})
+    if private_allowed not in adapters:
+        adapters[private_allowed] = HTTPAdapter(pool_connections=4, pool_maxsize=1)
+        adapters[private_allowed].poolmanager.pool_classes_by_scheme = POOLS[private_allowed]
+    with (
+        Deadline(seconds),
+        adapters[private_allowed].send(request, stream=True, timeout=(seconds, seconds)) as response,
+    ):
+        yield response

@@ -15,7 +15,7 @@ from models.tables.order import Order
 from models.tables.outbox import Callback
 from runtime.state import current
 from schemas.sandbox.forms import ANSWERS, CallbackForm, FailureForm
-from services.callbacks import manual_redelivery
+from services.callbacks import delivery
 from services.errors import N_, ApiError, Code
 from services.sandbox import simulator
 from services.sandbox.inbox import LONG_HEAD, SLOW, Behaviour, inbox
@@ -130,5 +130,5 @@ def clear() -> Any:
 @sandbox.post("/inbox/again")
 def again() -> Any:
     """Redeliver a callback."""
-    manual_redelivery.redeliver(form_of(CallbackForm())["webhook_id"])
+    delivery.redeliver(form_of(CallbackForm())["webhook_id"])
     return done(None, "sandbox.show_inbox")

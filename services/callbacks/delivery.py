@@ -1,4 +1,4 @@
-"""Delivery of callbacks: select due rows, claim them, send each, record the attempt.
+"""Delivery of callbacks: select due rows, claim them, send each, record the attempt; redelivery by an operator.
 
 A callback is a signed POST, the notice of an epay order a signed GET.
 
@@ -26,19 +26,21 @@ from math import ceil
 from typing import Any
 from urllib.parse import urljoin
 
-import requests
 from peewee import SQL, Case, fn
 from urllib3.exceptions import HTTPError
 
-from models.db.base import Statement
+from models.db.base import LARGEST_ID, Statement
 from models.db.writer import transaction
 from models.tables.epay import EpayOrder
 from models.tables.merchant import Merchant
-from models.tables.outbox import DEAD, DELIVERED, WAITING, Callback, CallbackAttempt
-from net.http import Deadline
+from models.tables.order import Order
+from models.tables.outbox import CALLBACK_STATES, DEAD, DELIVERED, WAITING, Callback, CallbackAttempt
+from net import http
 from runtime import clock
 from runtime.state import current
-from services.callbacks import epay_notices, http, redirects
+from schemas.messages import N_, Message
+from services.callbacks import epay_notices
+from services.errors import OperatorError
 from services.merchants import cache, epay_accounts
 from services.platform.worker_pool import Health, WorkerPool, claim
 from services.security import masking, vault
@@ -52,7 +54,11 @@ LEASE = 25  # seconds that one attempt may take; then its claim expires, and the
 CLOCK_SKEW = 5  # seconds by which hosts' clocks may differ
 SLOW = 2.0  # seconds after which a delivery counts as a failure for the worker pool
 KEPT = 1024  # bytes of a response that are stored
-GONE = 410
+NOT_MODIFIED, GONE = 304, 410
+
+_LOCATION = "Location: "  # begins what is stored of a redirect: a line with its masked target
+_REDIRECT = N_("The server redirects. Redirects are not followed: enter the final address.")
+_REDIRECT_TO = N_("The server redirects to %(address)s. Redirects are not followed: enter the final address.")
 
 _merchants_due = Statement(
     lambda v: Merchant.select(Merchant.id).where(
@@ -102,7 +108,18 @@ def deliver(callback: Callback) -> bool:
     else:
         status, answer = send(callback.merchant, callback.webhook_id, callback.body)
     took, delivered = time.monotonic() - started, is_delivered(callback, status, answer)
-    _record(callback, _state_after(callback, status, delivered), at, status, round(took * 1000), answer)
+    now, attempts = clock.now(), callback.attempts + 1
+    state, due_at = WAITING, None
+    if delivered:
+        state = DELIVERED
+    elif status == GONE or attempts > len(RETRY_SECONDS):
+        log.warning("Callback %s failed after %d attempts", callback.webhook_id, attempts)
+        state = DEAD
+    else:
+        due_at = now + round(RETRY_SECONDS[attempts - 1] * random.uniform(0.9, 1.1))
+    attempt = {"at": at, "status": status, "milliseconds": round(took * 1000), "answer": answer}
+    outcome = {"attempts": attempts, "state": state, "due_at": due_at, "now": now}
+    _record(callback, attempt, outcome)
     return delivered and took < SLOW
 
 
@@ -113,32 +130,18 @@ def is_delivered(callback: Callback, status: int | None, answer: str) -> bool:
     return status is not None and 200 <= status < 300
 
 
-def _state_after(callback: Callback, status: int | None, delivered: bool) -> dict[str, Any]:
-    """Return the columns of a callback after an attempt."""
-    now, attempts = clock.now(), callback.attempts + 1
-    columns = {"attempts": attempts, "updatetime": now, "due_at": None}
-    if delivered:
-        return {**columns, "state": DELIVERED}
-    if status == GONE or attempts > len(RETRY_SECONDS):
-        log.warning("Callback %s failed after %d attempts", callback.webhook_id, attempts)
-        return {**columns, "state": DEAD}
-    return {**columns, "state": WAITING, "due_at": now + round(RETRY_SECONDS[attempts - 1] * random.uniform(0.9, 1.1))}
-
-
 _outcome = Statement(
-    lambda v: Callback.update(attempts=v.attempts, updatetime=v.updatetime, due_at=v.due_at, state=v.state).where(
+    lambda v: Callback.update(attempts=v.attempts, updatetime=v.now, due_at=v.due_at, state=v.state).where(
         Callback.id == v.row, Callback.due_at == v.claimed, Callback.attempts == v.before
     )
 )
 
 
 @transaction
-def _record(
-    callback: Callback, columns: dict[str, Any], at: int, status: int | None, milliseconds: int, answer: str
-) -> None:
+def _record(callback: Callback, attempt: dict[str, Any], outcome: dict[str, Any]) -> None:
     """Store an attempt, and its outcome unless the claim expired or the callback was redelivered meanwhile."""
-    CallbackAttempt.add(callback=callback.id, at=at, status=status, milliseconds=milliseconds, answer=answer)
-    _outcome.run(row=callback.id, claimed=callback.due_at, before=callback.attempts, **columns)
+    CallbackAttempt.add(callback=callback.id, **attempt)
+    _outcome.run(row=callback.id, claimed=callback.due_at, before=callback.attempts, **outcome)
 
 
 def callback_url(merchant: Merchant) -> str:
@@ -209,25 +212,38 @@ def send(merchant: Merchant, webhook_id: str, body: str) -> tuple[int | None, st
 
 
 def _exchange(method: str, url: str, body: str, headers: dict[str, str]) -> tuple[int | None, str]:
-    private_allowed = current().settings.private_callbacks_allowed
+    allowed = current().settings.private_callbacks_allowed
     try:
-        with (
-            Deadline(TIMEOUT),
-            http.send(method, url, body.encode(), headers, timeout=TIMEOUT, private_allowed=private_allowed) as answer,
-        ):
-            start = redirects.with_target(answer.status_code, url, answer.headers.get("Location"), _start_of(answer))
-            return answer.status_code, start[:KEPT]
+        with http.exchange(method, url, body.encode(), headers, seconds=TIMEOUT, private_allowed=allowed) as response:
+            try:
+                start = response.raw.read(KEPT, decode_content=False).decode("utf-8", "replace")
+            except (OSError, HTTPError, HTTPException) as error:  # it does not change the status
+                start = f"({type(error).__name__} in the body)"
+            location = response.headers.get("Location")
+            if location and is_redirect(response.status_code):
+                try:
+                    target = masking.address(urljoin(url, location))
+                except ValueError:  # not an address
+                    target = masking.HIDDEN
+                start = f"{_LOCATION}{target}\n{start}"
+            return response.status_code, start[:KEPT]
     except (OSError, ValueError, HTTPError, HTTPException) as error:  # those of requests are OSErrors
         return None, masking.error(f"{type(error).__name__}: {error}")[:KEPT]
 
 
-def _start_of(answer: requests.Response) -> str:
-    """Return the first KiB as sent; an error in the body does not change the status."""
-    try:
-        start = answer.raw.read(KEPT, decode_content=False)
-    except (OSError, HTTPError, HTTPException) as error:
-        return f"({type(error).__name__} in the body)"
-    return start.decode("utf-8", "replace")
+def is_redirect(status: int | None) -> bool:
+    """Return whether the response leads to another address. It is not followed: the operator enters that address."""
+    return status is not None and 300 <= status < 400 and status != NOT_MODIFIED
+
+
+def redirect_problem(status: int | None, answer: str) -> str:
+    """Return what to do if a stored response is a redirect, as a text to translate; otherwise ""."""
+    if not is_redirect(status):
+        return ""
+    first = answer.partition("\n")[0]
+    if not first.startswith(_LOCATION) or (target := first.removeprefix(_LOCATION)) == masking.HIDDEN:
+        return _REDIRECT
+    return Message(_REDIRECT_TO, address=target)
 
 
 # By the number of attempts: the longest time that a callback may wait, claimed or between attempts.
@@ -245,6 +261,42 @@ def release() -> int:
     now = clock.now()
     stuck: int = Callback.update(due_at=now).where(Callback.due_at > now + _LONGEST + CLOCK_SKEW).execute()
     return stuck
+
+
+def redeliver(webhook_id: str) -> int:
+    """Make one callback due again. Raises OperatorError if it does not exist or its merchant has no callback URL."""
+    callback = Callback.get_or_none(Callback.webhook_id == webhook_id)
+    if callback is not None and (why := why_unsent(callback)):
+        raise OperatorError(why)
+    return _due_again(Callback.webhook_id == webhook_id)
+
+
+def redeliver_of(order: Order) -> int:
+    """Make the callbacks of an order due again; return their number. Raises OperatorError if none can be sent."""
+    refusals = {each.id: why_unsent(each) for each in Callback.select().where(Callback.order == order)}
+    if refusals and all(refusals.values()):
+        raise OperatorError(next(iter(refusals.values())))
+    return _due_again(Callback.id.in_([number for number, why in refusals.items() if not why]))
+
+
+def redeliver_all(merchant: Merchant, state: str | None, since: int | None, until: int | None) -> int:
+    """Make a merchant's callbacks due again, by state and range of creation time; return their number.
+
+    Raises:
+        OperatorError: there are none.
+    """
+    states = [state] if state else list(CALLBACK_STATES)
+    made = Callback.createtime.between(since or 0, until or LARGEST_ID)
+    return _due_again((Callback.merchant == merchant) & Callback.state.in_(states) & made)
+
+
+@transaction
+def _due_again(selected: Any) -> int:
+    now = clock.now()
+    count: int = Callback.update(state=WAITING, attempts=0, due_at=now, updatetime=now).where(selected).execute()
+    if not count:
+        raise OperatorError(N_("Callback not found."))
+    return count
 
 
 def _newest(state: str) -> Any:

@@ -20,17 +20,22 @@ from schemas.views import order_view
 from services.callbacks import epay_notices
 from services.merchants import cache
 
-_listeners: Part[list[Callable[[int], None]]] = Part(list)
+
+class _Listener:
+    call: Callable[[int], None] | None = None
 
 
-def when_enqueued(listener: Callable[[int], None] | None) -> None:
+_listener = Part(_Listener)
+
+
+def when_enqueued(call: Callable[[int], None] | None) -> None:
     """Register a function to call with the merchant's id once a callback is committed; None removes it."""
-    _listeners()[:] = [listener] if listener else []
+    _listener().call = call
 
 
 def _tell(merchant_id: int) -> None:
-    for listener in _listeners():
-        listener(merchant_id)
+    if call := _listener().call:
+        call(merchant_id)
 
 
 def new_webhook_id() -> str:

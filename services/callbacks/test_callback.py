@@ -9,7 +9,7 @@ from models.tables.merchant import Merchant
 from models.tables.order import BUY, COMPLETED, Order
 from runtime import clock
 from schemas.views import order_view
-from services.callbacks import delivery, outbox, redirects
+from services.callbacks import delivery, outbox
 from services.errors import N_, OperatorError
 
 TYPE = "test"
@@ -60,7 +60,7 @@ class Outcome:
         if self.delivered:
             return ""
         if self.status is not None:
-            redirect = redirects.problem(self.status, self.answer)
+            redirect = delivery.redirect_problem(self.status, self.answer)
             return redirect or STATUSES.get(self.status) or STATUSES.get(self.status // 100 * 100, NO_ANSWER)
         late = self.milliseconds >= delivery.TIMEOUT * 1000 - 500
         return LATE if late else ERRORS.get(self.answer.partition(":")[0], NO_ANSWER)

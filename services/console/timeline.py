@@ -26,8 +26,9 @@ from models.tables.order import (
     PaymentException,
 )
 from models.tables.outbox import Callback, CallbackAttempt
+from net.http import USER_AGENT
 from services import kinds
-from services.callbacks import delivery, epay_notices, http
+from services.callbacks import delivery, epay_notices
 from services.deposits import claims
 from services.errors import OperatorError
 from services.orders.lifecycle import settled
@@ -259,7 +260,7 @@ def callback_timeline(webhook_id: str) -> CallbackTimeline:
         callback=found,
         attempts=list(attempts),
         url=masking.address(delivery.destination_of(found)),
-        headers=own_headers | {"User-Agent": http.USER_AGENT},
+        headers=own_headers | {"User-Agent": USER_AGENT},
         audit=_audit("callback", [webhook_id]),
     )
 

@@ -11,9 +11,8 @@ from typing import Any
 
 from urllib3.exceptions import HTTPError
 
-from net.http import Deadline
+from net import http
 from runtime.state import current
-from services.callbacks import http
 from services.callbacks.test_callback import ERRORS, LATE
 from services.errors import N_
 from services.notifications import smtp
@@ -71,12 +70,9 @@ def send(kind: str, config: Config, message: Message) -> Outcome:
 def _post(kind: Kind, config: Config, message: Message) -> Outcome:
     request = kind.request(config, message)
     allowed = current().settings.private_callbacks_allowed
-    with (
-        Deadline(TIMEOUT),
-        http.send(
-            "POST", request.url, request.body, dict(request.headers), timeout=TIMEOUT, private_allowed=allowed
-        ) as answer,
-    ):
+    with http.exchange(
+        "POST", request.url, request.body, dict(request.headers), seconds=TIMEOUT, private_allowed=allowed
+    ) as answer:
         start = answer.raw.read(KEPT, decode_content=True)
         return _judged(kind, answer.status_code, start)
 

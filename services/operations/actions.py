@@ -16,7 +16,7 @@ from models.tables.outbox import Callback
 from models.tables.payout_batch import PayoutBatchLine
 from schemas.fields import Sum
 from services import kinds
-from services.callbacks import delivery, manual_redelivery, previews
+from services.callbacks import delivery, previews
 from services.callbacks.outbox import Outgoing
 from services.channels.calls import driver_of
 from services.deposits import claims, money
@@ -269,7 +269,7 @@ def _do_resolve(order: Order, action: Action, given: Given, actor: Actor) -> Pay
 
 def _do_redeliver(order: Order, action: Action, given: Given, actor: Actor) -> int:
     assert action.callback is not None
-    return manual_redelivery.redeliver(action.callback.webhook_id)
+    return delivery.redeliver(action.callback.webhook_id)
 
 
 def _do_report_returned(order: Order, action: Action, given: Given, actor: Actor) -> None:
@@ -330,7 +330,7 @@ ACTS = {
     Act.REDELIVER_ALL: Rule(
         verb="redeliver callbacks",
         possible=_redeliver_all,
-        do=lambda order, action, given, actor: manual_redelivery.redeliver_of(order),
+        do=lambda order, action, given, actor: delivery.redeliver_of(order),
     ),
     Act.SECOND_APPROVAL: Rule(verb="approve payout", do=_do_second_approval),
     Act.WITHDRAW_REQUEST: Rule(

@@ -15,7 +15,7 @@ from blueprints.console.filters import MERCHANT, SINCE, UNTIL, Filter, choices
 from blueprints.console.forms import find_or_404, translate
 from blueprints.console.list_page import ListPage, pages_of_one
 from blueprints.console.pages.order import act_on, find_order
-from services.callbacks import delivery, epay_notices, redirects
+from services.callbacks import delivery, epay_notices
 from services.console import record_lists, timeline
 from services.merchants import merchant_setup
 from services.operations import actions
@@ -27,7 +27,7 @@ EVENTS = {name: name for name in (*(f"order.{event}" for event in merchant_setup
 def _last_answer(row: Any) -> str:
     if row.last is None:
         return ""
-    if redirects.is_redirect(row.last.status):
+    if delivery.is_redirect(row.last.status):
         return gettext("HTTP %(status)s: redirect, not followed", status=row.last.status)
     return f"HTTP {row.last.status}" if row.last.status is not None else row.last.answer
 
@@ -97,7 +97,7 @@ def show(webhook_id: str) -> str:
         error=masking.error,
         is_notice=is_notice,
         is_good=partial(delivery.is_delivered, callback),
-        problem=lambda status, answer: translate(redirects.problem(status, answer)),
+        problem=lambda status, answer: translate(delivery.redirect_problem(status, answer)),
     )
 
 

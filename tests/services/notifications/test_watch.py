@@ -258,7 +258,7 @@ from pathlib import Path
 from app import begin
 from models.db.base import database
 from services.notifications import delivery, watch
-from settings import Settings
+from runtime.settings import Settings
 from tests.support import InlinePool
 from tests.trial_service import Trial, registry
 registry.DRIVERS[Trial.name] = Trial

@@ -45,9 +45,15 @@ def check(channel: Channel) -> list[Finding]:
     Raises:
         CheckFailed: no usable response; the text gives the reason.
     """
-    driver, payments = driver_of(channel), _never_made(channel)
+    driver = driver_of(channel)
     if driver.by_hand:
         return [Finding("keys", None, BY_HAND)]
+    # Deposits with unused numbers: the channel's minimum amount, once for each payment method.
+    facts = {"amount": channel.min_amount, "expires_at": clock.now() + current().settings.buy_expiry}
+    payments = [
+        payment_of(Order(order_no=new_order_no(), payment_method=method, **facts))
+        for method in channel.pay_method.split(",")
+    ]
 
     def check_all(_: Payment) -> list[Finding]:
         return driver.check(payments)
@@ -55,17 +61,9 @@ def check(channel: Channel) -> list[Finding]:
     try:
         found: list[Finding] = call_driver(check_all, payments[0])
     except ChannelUnknown as silence:
-        clock = driver.clock() if silence.was_reached else []
-        raise CheckFailed(f"channel {channel.id}: {silence}", silence.findings() + clock) from silence
+        of_clock = driver.clock() if silence.was_reached else []
+        raise CheckFailed(f"channel {channel.id}: {silence}", silence.findings() + of_clock) from silence
     return found
-
-
-def _never_made(channel: Channel) -> list[Payment]:
-    """Return deposits with unused numbers: the channel's minimum amount, once for each payment method."""
-    expires_at = clock.now() + current().settings.buy_expiry
-    facts = {"amount": channel.min_amount, "expires_at": expires_at}
-    methods = channel.pay_method.split(",")
-    return [payment_of(Order(order_no=new_order_no(), payment_method=method, **facts)) for method in methods]
 
 
 def every() -> list[Channel]:
@@ -121,13 +119,6 @@ def _pay_method(text: str | None, driver: str) -> str:
     return ",".join(method for method in METHODS if method in wanted)
 
 
-def _check_driver(name: str) -> None:
-    if name not in registry.DRIVERS:
-        raise OperatorError(f"unknown driver {name!r}: choose one of {', '.join(registry.usable())}")
-    if name not in registry.usable():
-        raise OperatorError(DEMO_ONLY)
-
-
 @transaction
 def add_channel(
     category: str,
@@ -154,10 +145,15 @@ def add_channel(
     """
     if category not in CATEGORIES:
         raise OperatorError(f"category must be one of {', '.join(CATEGORIES)}")
-    _check_driver(driver)
+    if driver not in registry.DRIVERS:
+        raise OperatorError(f"unknown driver {driver!r}: choose one of {', '.join(registry.usable())}")
+    if driver not in registry.usable():
+        raise OperatorError(DEMO_ONLY)
     _check_range(facts.get("min_amount", 1), facts.get("max_amount", LARGEST_AMOUNT))
     if new_name:
-        _check_name(name)
+        database.advisory_lock("names of channels")
+        if Channel.select().where(Channel.name == name).exists():
+            raise OperatorError(N_("A channel with this name already exists. Choose another name."), "name")
     now = clock.now()
     channel = _checked(
         lambda: Channel.create(
@@ -172,12 +168,6 @@ def add_channel(
     accounts.open_accounts((CLEARING, channel.id))
     links.set_merchants(channel, merchants)
     return channel
-
-
-def _check_name(name: str) -> None:
-    database.advisory_lock("names of channels")
-    if Channel.select().where(Channel.name == name).exists():
-        raise OperatorError(N_("A channel with this name already exists. Choose another name."), "name")
 
 
 @transaction

@@ -13,10 +13,8 @@ from services.errors import N_, OperatorError
 
 LONGEST_ID = 64  # characters
 _SHORTENED = re.compile(r"[0-9](\.[0-9]+)?e\+?[0-9]+", re.ASCII | re.IGNORECASE)
-_NO_ID = {
-    *("无", "空", "暂无", "none", "null", "nan", "n/a", "nil", "undefined"),
-    *("#n/a", "#ref!", "#value!", "#name?", "#num!", "#div/0!", "#null!", "#spill!", "#calc!"),  # of a spreadsheet
-}
+_SPREADSHEET_ERRORS = {"#n/a", "#ref!", "#value!", "#name?", "#num!", "#div/0!", "#null!", "#spill!", "#calc!"}
+_NO_ID = {"无", "空", "暂无", "none", "null", "nan", "n/a", "nil", "undefined"} | _SPREADSHEET_ERRORS
 NOTHING_RECORDED = N_(
     "An amount of 0 means that the bank took a deposit's payment back. Enter its recorded transaction ID."
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+from contextlib import suppress
 
 from gateways.base import BadNotice, Incoming, Report
 from models.db.writer import transaction
@@ -36,39 +37,36 @@ def take(order_no: str, incoming: Incoming, address: str) -> None:
     Args:
         address: the sender's, by `rate_limits.caller`.
     """
-    counters().unknown_notice(_taken(order_no, incoming, address))
-
-
-def _taken(order_no: str, incoming: Incoming, address: str) -> str:
     if not ORDER_NO.fullmatch(order_no):
-        return REFUSED
-    each, together = _rates()
-    if not (each.hit(address) and together.hit("")):
-        return LIMITED
+        counters().unknown_notice(REFUSED)
+        return
+    of_address, of_all = _rates()
+    if not (of_address.hit(address) and of_all.hit("")):
+        counters().unknown_notice(LIMITED)
+        return
     for channel in Channel.select().where(Channel.enabled).order_by(Channel.id):
-        report = _verified(channel, order_no, incoming)
-        if report is not None:
-            _store(channel, order_no, report)
-            return VERIFIED
-    return REFUSED
-
-
-def _verified(channel: Channel, order_no: str, incoming: Incoming) -> Report | None:
-    """Return the notice's report if this channel's upstream sent it about this order, otherwise None."""
-    try:
-        notice = driver_of(channel).read_notice(incoming)
-    except BadNotice:
-        return None
-    return notice.report if order_no_of(notice.order_no) == order_no and notice.report.proven else None
+        with suppress(BadNotice):
+            notice = driver_of(channel).read_notice(incoming)
+            if order_no_of(notice.order_no) == order_no and notice.report.proven:
+                _store(channel, order_no, notice.report)
+                counters().unknown_notice(VERIFIED)
+                return
+    counters().unknown_notice(REFUSED)
 
 
 @transaction
 def _store(channel: Channel, order_no: str, report: Report) -> None:
-    report_facts = {"state": report.state.value, "amount": report.amount, "reference": report.reference}
-    if UnknownNotice.keep(channel=channel, order_no=order_no, at=clock.now(), **report_facts):
+    state, amount, reference = report.state.value, report.amount, report.reference
+    if UnknownNotice.keep(
+        channel=channel, order_no=order_no, at=clock.now(), state=state, amount=amount, reference=reference
+    ):
         log.warning(
             "Verified notice for unknown order %s from channel %d: %s, %s yuan, reference %s (orders order unknown)",
-            *(order_no, channel.id, report.state.value, hundredths(report.amount), report.reference),
+            order_no,
+            channel.id,
+            state,
+            hundredths(amount),
+            reference,
         )
 
 

@@ -56,23 +56,29 @@ class _Directory:
         self.known: dict[Any, Known] = {}
 
 
-# The list's one item is replaced as a whole, so that readers see a consistent state.
-_newest = Part(lambda: [_Directory()])
+class _Cache:
+    """The newest directory, which is replaced as a whole, so that readers see a consistent state."""
+
+    def __init__(self) -> None:
+        self.newest = _Directory()
+
+
+_cache = Part(_Cache)
 
 
 def _up_to_date() -> dict[Any, Known]:
-    directory = _newest()[0]
+    directory = _cache().newest
     if directory.revision < 0 or time.monotonic() - directory.looked_at > FRESH:
         looked_at, number = time.monotonic(), current_version()
         if number != directory.revision:
-            directory = _newest()[0] = _Directory(number)
+            directory = _cache().newest = _Directory(number)
         directory.looked_at = looked_at
     return directory.known
 
 
 def forget() -> None:
     """Clear the cache after a change in this process, or after another database was opened."""
-    _newest()[0] = _Directory()
+    _cache().newest = _Directory()
 
 
 def _read(condition: Any) -> Known | None:

@@ -200,28 +200,23 @@ def enable(
             )
         change(account, mark=mark, enabled=True, **facts)
         return find(merchant), ""
+    if pid is None:
+        pid = max(FIRST_PID, (EpayAccount.select(fn.MAX(EpayAccount.pid)).scalar() or 0) + 1)
+    elif not 1 <= pid <= LAST_PID:
+        raise OperatorError(N_("A merchant number is from 1 to %(most)s."), "pid", most=str(LAST_PID))
+    elif EpayAccount.select().where(EpayAccount.pid == pid).exists():
+        raise OperatorError(N_("Merchant number %(pid)s is taken."), "pid", pid=str(pid))
     key, now = _new_key(), clock.now()
     after_commit(cache.forget)
     account = EpayAccount.create(
         merchant=merchant,
-        pid=_pid(pid),
+        pid=pid,
         key=vault.encrypt(key),
         createtime=now,
         updatetime=now,
         **checked(merchant, {"hosts": ()} | facts),
     )
     return account, key
-
-
-def _pid(wanted: int | None) -> int:
-    if wanted is None:
-        highest = EpayAccount.select(fn.MAX(EpayAccount.pid)).scalar()
-        return max(FIRST_PID, (highest or 0) + 1)
-    if not 1 <= wanted <= LAST_PID:
-        raise OperatorError(N_("A merchant number is from 1 to %(most)s."), "pid", most=str(LAST_PID))
-    if EpayAccount.select().where(EpayAccount.pid == wanted).exists():
-        raise OperatorError(N_("Merchant number %(pid)s is taken."), "pid", pid=str(wanted))
-    return wanted
 
 
 def checked(merchant: Merchant, facts: Mapping[str, Any]) -> dict[str, Any]:

@@ -76,15 +76,14 @@ def _events(text: str) -> str:
 
 
 def _addresses(text: str) -> str:
-    return ",".join(_address(part.strip()) for part in text.split(",") if part.strip())
-
-
-def _address(text: str) -> str:
-    try:
-        return str(network_of(text))
-    except ValueError:
-        message = N_("%(given)s is not an IP address or a network such as 10.0.0.0/8.")
-        raise OperatorError(message, "allowed_addresses", given=masking.networks(text)) from None
+    found = []
+    for part in (each.strip() for each in text.split(",") if each.strip()):
+        try:
+            found.append(str(network_of(part)))
+        except ValueError:
+            message = N_("%(given)s is not an IP address or a network such as 10.0.0.0/8.")
+            raise OperatorError(message, "allowed_addresses", given=masking.networks(part)) from None
+    return ",".join(found)
 
 
 # Conversions of an operator's text to a column's value.
@@ -209,22 +208,18 @@ def add_account(
         raise OperatorError("; ".join(text for texts in wrong.values() for text in texts), wrong)
     details = {"bank": bank, "sub_bank": sub_bank, "card_number": card_number, "real_name": real_name}
     if after is not None:
-        _check_newest(merchant, details, after)
+        database.advisory_lock("accounts", merchant.id)
+        newest = PayoutAccount.of(merchant)
+        if newest and json.loads(vault.decrypt(newest.details)) == details:
+            raise OperatorError(N_("This account is already the current payout account."), "card_number")
+        if after != (newest.id if newest else 0):
+            raise OperatorError(N_("Another payout account was added in the meantime. Check which one is in use."))
     return PayoutAccount.create(
         merchant=merchant,
         on_file=True,
         details=vault.encrypt(json.dumps(details, ensure_ascii=False)),
         createtime=createtime or clock.now(),
     )
-
-
-def _check_newest(merchant: Merchant, details: dict[str, str], seen: int) -> None:
-    database.advisory_lock("accounts", merchant.id)
-    newest = PayoutAccount.of(merchant)
-    if newest and json.loads(vault.decrypt(newest.details)) == details:
-        raise OperatorError(N_("This account is already the current payout account."), "card_number")
-    if seen != (newest.id if newest else 0):
-        raise OperatorError(N_("Another payout account was added in the meantime. Check which one is in use."))
 
 
 def accounts_on_file(merchants: list[Merchant]) -> list[PayoutAccount]:

@@ -7,8 +7,7 @@ core, one at a time per merchant. Searches by fewer than three characters also h
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 from models.queries import order_page, search
@@ -21,19 +20,6 @@ from services.platform.rate_limits import Rate
 _short = Part(lambda: Rate(current().settings.short_searches, seconds=1))
 _lock = threading.Lock()
 _reading: Part[set[int]] = Part(set)  # ids of merchants with a running search that reads all orders
-
-
-@contextmanager
-def _only_one(merchant: Merchant) -> Iterator[None]:
-    with _lock:
-        if merchant.id in _reading():
-            raise ApiError(Code.TOO_MANY_REQUESTS, retry_after=1)
-        _reading().add(merchant.id)
-    try:
-        yield
-    finally:
-        with _lock:
-            _reading().discard(merchant.id)
 
 
 def page(merchant: Merchant, query: dict[str, Any]) -> order_page.Page:
@@ -51,7 +37,14 @@ def page(merchant: Merchant, query: dict[str, Any]) -> order_page.Page:
         _short().count(merchant.key)
 
     def read_all(read: Callable[[], search.Ids]) -> search.Ids:
-        with _only_one(merchant):
+        with _lock:
+            if merchant.id in _reading():
+                raise ApiError(Code.TOO_MANY_REQUESTS, retry_after=1)
+            _reading().add(merchant.id)
+        try:
             return cpu_affinity.do(read)
+        finally:
+            with _lock:
+                _reading().discard(merchant.id)
 
     return order_page.page(merchant.id, query, read_all, before)

@@ -140,10 +140,10 @@ def test_changes_of_a_failed_transaction_are_not_cached(always_asked, api):
 
 def test_unknown_keys_are_not_cached(api, http):
     assert api.listed().code == 1
-    known = set(cache._newest()[0].known)
+    known = set(cache._cache().newest.known)
     for number in range(100):
         assert Api(http, f"stranger-{number}", "?").listed().code == 40101
-    assert set(cache._newest()[0].known) <= known
+    assert set(cache._cache().newest.known) <= known
 
 
 def test_in_the_running_service_a_commands_change_takes_effect(service):

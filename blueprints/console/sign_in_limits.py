@@ -21,7 +21,7 @@ from models.tables.operator import Operator
 from runtime.state import Part
 from services.errors import N_, ApiError, Code, OperatorError
 from services.platform.rate_limits import Rate
-from services.security import audit, failed_sign_ins, operators, second_factor, tries
+from services.security import audit, operators, second_factor, sign_in_tries
 
 log = logging.getLogger(__name__)
 
@@ -128,9 +128,9 @@ def _count_own(operator: Operator) -> Callable[[], None]:
     nor their next sign-in.
     """
     if current_user:
-        return tries.count(f"session {current_user.session.key}")
+        return sign_in_tries.count(f"session {current_user.session.key}")
     device = known_device(operator.name)
-    return tries.count(f"device {device}" if device else f"account {operator.name}")
+    return sign_in_tries.count(f"device {device}" if device else f"account {operator.name}")
 
 
 def _actor(operator: Operator) -> audit.Actor:
@@ -141,7 +141,7 @@ def _record_failure(operator: Operator, what: str) -> None:
     """Record an incorrect password or code with the account's name: the caller has its session or its password."""
     log.warning("Console: %s at %s gave an incorrect %s", operator.name, request.remote_addr, what)
     audit.record(_actor(operator), f"enter incorrect {what}", "operator", operator.name)
-    failed_sign_ins.count(caller(request.remote_addr or "") or failed_sign_ins.LOCAL, code=what == "code")
+    sign_in_tries.count_failed(caller(request.remote_addr or "") or sign_in_tries.LOCAL, code=what == "code")
 
 
 def _serializer() -> URLSafeTimedSerializer:

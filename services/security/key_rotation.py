@@ -81,6 +81,7 @@ def check(ring: Ring) -> Iterator[str]:
                     ) from None
 
 
+SESSIONS_ENDED = "all sessions of the console ended; operators have to sign in again"
 IN_FLIGHT = 60  # seconds after which values in memory, encrypted with an old key, have been stored or decrypted
 
 
@@ -108,38 +109,40 @@ def rotate(folder: Path, *, keep_old: bool = False, wait: float = IN_FLIGHT, onl
                 f"other hosts do not see a new key in {ring.file}: set vault_key on all of them "
                 "(docs/guides/key.md). If no other host uses this database, add --only-host"
             )
-        yield from _in_setting(ring) if ring.file is None else _in_file(ring, ring.file, keep_old, wait)
-
-
-def _end_sessions() -> str:
-    sessions.forget()
-    return "all sessions of the console ended; operators have to sign in again"
-
-
-def _in_setting(ring: Ring) -> Iterator[str]:
-    yield _end_sessions()
-    yield from _encrypt_all(ring)
-    if others := len(ring.keys) - 1:
-        yield f"everything is encrypted with the first key of vault_key; remove the other {others}"
-    else:
-        yield "everything is encrypted with the only key of vault_key: put a new one before it, restart, repeat this"
-
-
-def _in_file(ring: Ring, file: Path, keep_old: bool, wait: float) -> Iterator[str]:
-    if not _begun(ring):
-        _write(file, [Fernet.generate_key().decode(), *ring.keys])
-        ring = vault.key_ring()
-        yield f"new key added to {file}: copy the file to a safe place"
-    yield _end_sessions()  # after the new key is in use, which signs the cookies
-    yield from _encrypt_all(ring)
-    if keep_old:
-        yield f"everything is encrypted with the new key; {file} also keeps the old ones"
-        return
-    if wait:
-        yield f"waiting {wait:.0f} seconds for work in progress"
-        time.sleep(wait)
+        if ring.file is None:
+            sessions.forget()
+            yield SESSIONS_ENDED
+            yield from _encrypt_all(ring)
+            if others := len(ring.keys) - 1:
+                yield f"everything is encrypted with the first key of vault_key; remove the other {others}"
+            else:
+                yield (
+                    "everything is encrypted with the only key of vault_key: put a new one before it, restart, "
+                    "repeat this"
+                )
+            return
+        file = ring.file
+        if not _begun(ring):
+            _write(file, [Fernet.generate_key().decode(), *ring.keys])
+            ring = vault.key_ring()
+            yield f"new key added to {file}: copy the file to a safe place"
+        sessions.forget()  # after the new key is in use, which signs the cookies
+        yield SESSIONS_ENDED
         yield from _encrypt_all(ring)
-    yield from _drop_old(ring, file)
+        if keep_old:
+            yield f"everything is encrypted with the new key; {file} also keeps the old ones"
+            return
+        if wait:
+            yield f"waiting {wait:.0f} seconds for work in progress"
+            time.sleep(wait)
+            yield from _encrypt_all(ring)
+        new, *old = ring.keys
+        if old:
+            aside = file.with_name(f"{file.name}.before-{files.moment()}")
+            files.write(aside, "\n".join(old) + "\n", files.finish)
+            yield f"old keys moved to {aside}. Store the file elsewhere, for as long as you keep backups from before"
+            _write(file, [new])
+            yield f"{file} now has only the new key"
 
 
 @contextmanager
@@ -211,14 +214,3 @@ def _store(column: Any, changes: list[tuple[int, str, str]]) -> None:
     """Store a small batch, because the service writes meanwhile; values that changed are left for the next pass."""
     for row, old, new in changes:
         _update(column).run(row=row, old=old, new=new)
-
-
-def _drop_old(ring: Ring, file: Path) -> Iterator[str]:
-    new, *old = ring.keys
-    if not old:
-        return
-    aside = file.with_name(f"{file.name}.before-{files.moment()}")
-    files.write(aside, "\n".join(old) + "\n", files.finish)
-    yield f"old keys moved to {aside}. Store the file elsewhere, for as long as you keep backups from before"
-    _write(file, [new])
-    yield f"{file} now has only the new key"

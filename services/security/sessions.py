@@ -107,17 +107,12 @@ def find(token: str, seen: bool = True) -> Session | None:
     query = Session.select(Session, Operator).join(Operator)
     found: Session | None = query.where(Session.key == _hashed(token), _valid(now), Operator.enabled).first()
     if seen and found and found.seentime <= now - SEEN_EVERY:
-        _note_seen(found, now)
+        try:
+            _see(found, now)
+        except DatabaseError as error:
+            if not storage_health.report(error):  # it is logged only, so that pages can be read on a full disk
+                raise
     return found
-
-
-def _note_seen(session: Session, now: int) -> None:
-    """Store the time of a request. A write error is logged only, so that pages can be read on a full disk."""
-    try:
-        _see(session, now)
-    except DatabaseError as error:
-        if not storage_health.report(error):
-            raise
 
 
 @transaction

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
@@ -52,7 +51,13 @@ class Ring:
         return self._fernet.rotate(token.encode()).decode()
 
 
-_ring: Part[list[Ring]] = Part(list)
+class _Vault:
+    """The ring in use; `open_vault` sets the first one."""
+
+    ring: Ring
+
+
+_vault = Part(_Vault)
 
 
 def _stamp(file: Path) -> tuple[int, ...] | None:
@@ -66,7 +71,7 @@ def _stamp(file: Path) -> tuple[int, ...] | None:
 
 def key_ring() -> Ring:
     """Return the ring, read again after `orders vault rotate` changed its file while the service runs."""
-    ring = _ring()[0]
+    ring = _vault().ring
     if ring.file is not None and ring.stamp != (stamp := _stamp(ring.file)):
         try:
             ring = Ring.read(ring.file)
@@ -76,7 +81,7 @@ def key_ring() -> Ring:
                 "Key file %s cannot be used, the previous keys stay in use. Restore the file: %s", ring.file, error
             )
             ring.stamp = stamp
-        _ring()[0] = ring
+        _vault().ring = ring
     return ring
 
 
@@ -93,7 +98,7 @@ def open_vault(keys: str, path: Path, *, create: bool) -> None:
         if create and not keys and not path.exists():
             with suppress(FileExistsError):  # another process was quicker
                 files.write(path, Fernet.generate_key().decode() + "\n", files.finish)
-        _ring()[:] = [Ring(keys) if keys else Ring.read(path)]
+        _vault().ring = Ring(keys) if keys else Ring.read(path)
     except PermissionError:
         raise VaultLocked(denied(path)) from None
     except OSError as error:
@@ -119,11 +124,13 @@ def decrypt(token: str) -> str:
 
 
 def _open(token: str) -> str:
-    rings: tuple[Callable[[], Ring], ...] = (lambda: _ring()[0], key_ring)
-    for ring in rings:
-        with suppress(InvalidToken):
-            return ring().open(token)
-    raise VaultLocked("the database was encrypted with another key: restore the correct one (vault.key, or vault_key)")
+    with suppress(InvalidToken):
+        return _vault().ring.open(token)
+    try:
+        return key_ring().open(token)  # the key file may have another key by now
+    except InvalidToken:
+        text = "the database was encrypted with another key: restore the correct one (vault.key, or vault_key)"
+        raise VaultLocked(text) from None
 
 
 _opened = Part(lambda: lru_cache(maxsize=4096)(_open))

@@ -20,7 +20,7 @@ from models.db.base import LARGEST_ID
 from models.tables.operator import Operator
 from runtime.state import current
 from services.errors import N_, ApiError, OperatorError
-from services.security import audit, failed_sign_ins, operators, passwords, second_factor, sessions
+from services.security import audit, operators, passwords, second_factor, sessions, sign_in_tries
 
 log = logging.getLogger(__name__)
 
@@ -76,7 +76,7 @@ def submit() -> Any:
         return page, status, {"Retry-After": str(refusal.retry_after or 1)}
     if found is None:
         log.warning("Console: failed sign-in from %s", request.remote_addr)
-        failed_sign_ins.count(caller(request.remote_addr or "") or failed_sign_ins.LOCAL)
+        sign_in_tries.count_failed(caller(request.remote_addr or "") or sign_in_tries.LOCAL)
         return _page(form, 401, gettext("Incorrect user name or password."))
     take_back()
     if second_factor.of(found) is None:

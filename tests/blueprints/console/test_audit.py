@@ -3,7 +3,7 @@
 import pytest
 
 from models.tables.operator import AuditEntry, FailedSignIn
-from services.security import audit, failed_sign_ins
+from services.security import audit, sign_in_tries
 from services.security.audit import Actor
 
 
@@ -106,15 +106,15 @@ def test_a_correct_sign_in_is_no_failure(stranger, page):
 
 
 def test_a_flood_from_many_addresses_stays_small(app, monkeypatch):
-    monkeypatch.setattr(failed_sign_ins, "MOST_ADDRESSES", 5)
+    monkeypatch.setattr(sign_in_tries, "MOST_ADDRESSES", 5)
     for number in range(20):
-        failed_sign_ins.count(f"203.0.113.{number}")
-        failed_sign_ins.count(f"203.0.113.{number}", code=True)
+        sign_in_tries.count_failed(f"203.0.113.{number}")
+        sign_in_tries.count_failed(f"203.0.113.{number}", code=True)
     rows = {row.address: (row.passwords, row.codes) for row in FailedSignIn.select()}
     assert rows == {f"203.0.113.{number}": (1, 1) for number in range(5)} | {"": (15, 15)}
 
 
 def test_failures_are_deleted_after_30_days(app):
     FailedSignIn.add(address="203.0.113.1", hour=0, passwords=3, codes=0)
-    failed_sign_ins.count("203.0.113.2")
+    sign_in_tries.count_failed("203.0.113.2")
     assert [row.address for row in FailedSignIn.select()] == ["203.0.113.2"]

@@ -43,7 +43,7 @@ epay.register_error_handler(Exception, responses.unexpected)
 def _facts(payment: EpayOrder, account: EpayAccount) -> dict[str, Any]:
     """Return a payment as the queries show it."""
     order, paid = payment.order, queries.is_paid(payment)
-    return {
+    facts = {
         "trade_no": payment.trade_no,
         "out_trade_no": payment.out_trade_no,
         "api_trade_no": order.channel_reference if order is not None else "",
@@ -56,8 +56,8 @@ def _facts(payment: EpayOrder, account: EpayAccount) -> dict[str, Any]:
         "param": payment.param,
         "buyer": "",
         "status": int(paid),
-        **({"trade_status": "TRADE_SUCCESS"} if paid else {}),
     }
+    return facts | {"trade_status": "TRADE_SUCCESS"} if paid else facts
 
 
 # Payments

@@ -73,14 +73,6 @@ def _half(raw: bytes) -> str:
     return ""
 
 
-def _account(fields: dict[str, str]) -> Known:
-    pid = fields.get("pid", "")
-    known = cache.by_pid(int(pid)) if pid.isascii() and pid.isdigit() and len(pid) <= 9 else None
-    if known is None:
-        raise Refused(Refusal.UNKNOWN_PID)
-    return known
-
-
 def _check_signature(known: Known, version: int, fields: dict[str, str]) -> None:
     """Check a signature by its sign_type, at an address of this version.
 
@@ -95,7 +87,8 @@ def _check_signature(known: Known, version: int, fields: dict[str, str]) -> None
     if sign_type == "RSA" and not known.account.public_key:
         raise Refused(Refusal.NO_RSA_KEYS)
     if not epay_signing.is_genuine(known.account, SIGN_TYPES[sign_type], fields):
-        raise _bad_signature(known, fields)
+        explain = current_app.extensions.get(EXPLAINS_EPAY)  # in demo mode, with the address of the explanation
+        raise Refused(Refusal.BAD_SIGNATURE, detail=explain(known.merchant, fields) if explain else "")
     if names := ambiguous(fields):
         raise Refused(Refusal.AMBIGUOUS, name=names[0])
     is_timed = version == RSA or (sign_type == "RSA" and "timestamp" in fields)
@@ -103,21 +96,10 @@ def _check_signature(known: Known, version: int, fields: dict[str, str]) -> None
         raise Refused(Refusal.STALE)
 
 
-def _bad_signature(known: Known, fields: dict[str, str]) -> Refused:
-    """Return the refusal. In demo mode, `EXPLAINS_EPAY` adds the address of the explanation."""
-    explain = current_app.extensions.get(EXPLAINS_EPAY)
-    return Refused(Refusal.BAD_SIGNATURE, detail=explain(known.merchant, fields) if explain else "")
-
-
 def _is_fresh(timestamp: str) -> bool:
     """Return whether a timestamp is near the server's. It is not stored: a repeated request means the same payment."""
     known = timestamp.isascii() and timestamp.isdigit() and len(timestamp) <= 12
     return known and abs(time.time() - int(timestamp)) <= WINDOW
-
-
-def _check_key(known: Known, fields: dict[str, str]) -> None:
-    if not epay_signing.is_key(known.account, fields.get("key", "")):
-        raise Refused(Refusal.WRONG_KEY)
 
 
 def signed(version: int, *, from_payer: bool = False) -> tuple[Known, dict[str, str]]:
@@ -132,29 +114,22 @@ def signed(version: int, *, from_payer: bool = False) -> tuple[Known, dict[str, 
     """
     known, fields = _proven(lambda known, fields: _check_signature(known, version, fields), from_payer)
     if not from_payer:
-        _count_payment(known)
+        # By merchant and address: anybody can repeat a signed payment that a payer has seen, and must not use up what
+        # the shop and the merchant's API need.
+        _payments().count(f"{known.merchant.key} {caller(request.remote_addr or '')}")
     return known, fields
-
-
-def _count_payment(known: Known) -> None:
-    """Count a payment that a shop's server asks for by its merchant and address. Raises ApiError TOO_MANY_REQUESTS.
-
-    A payer can repeat a signed payment from anywhere, and must not use up what the shop and the merchant's API need.
-    """
-    _payments().count(f"{known.merchant.key} {caller(request.remote_addr or '')}")
 
 
 def query() -> tuple[Known, dict[str, str]]:
     """Return the merchant and the fields of a signed request of version 2 that is no payment. Raises as `signed`."""
-    return _counted(*_proven(lambda known, fields: _check_query(known, RSA, fields)))
+    known, fields = _proven(lambda known, fields: _check_query(known, RSA, fields))
+    rate_limits.count_request(known.merchant)
+    return known, fields
 
 
 def with_key() -> tuple[Known, dict[str, str]]:
     """Return the merchant and the fields of a request to api.php, with the key itself or signed. Raises as `signed`."""
-    return _counted(*_proven(_check_key_or_signature))
-
-
-def _counted(known: Known, fields: dict[str, str]) -> tuple[Known, dict[str, str]]:
+    known, fields = _proven(_check_key_or_signature)
     rate_limits.count_request(known.merchant)
     return known, fields
 
@@ -162,8 +137,8 @@ def _counted(known: Known, fields: dict[str, str]) -> tuple[Known, dict[str, str
 def _check_key_or_signature(known: Known, fields: dict[str, str]) -> None:
     if fields.get("act", "").strip() and "sign" in fields and "key" not in fields:
         _check_query(known, MD5, fields)
-    else:
-        _check_key(known, fields)
+    elif not epay_signing.is_key(known.account, fields.get("key", "")):
+        raise Refused(Refusal.WRONG_KEY)
 
 
 def _check_query(known: Known, version: int, fields: dict[str, str]) -> None:
@@ -179,7 +154,10 @@ def _proven(check: Callable[[Known, dict[str, str]], None], from_payer: bool = F
     rate_limits.check_refusals(address)
     try:
         fields = received()
-        known = _account(fields)
+        pid = fields.get("pid", "")
+        known = cache.by_pid(int(pid)) if pid.isascii() and pid.isdigit() and len(pid) <= 9 else None
+        if known is None:
+            raise Refused(Refusal.UNKNOWN_PID)
         check(known, fields)
         if not (from_payer or known.allows(request.remote_addr)):
             raise Refused(Refusal.ADDRESS_NOT_ALLOWED)

@@ -39,8 +39,15 @@ TAGS = {
 # How the routes begin that are not part of the API: files of pages, the documentation, tools of demo mode, and the
 # epay gateway, which has a protocol of its own.
 LEFT_OUT = (
-    *("pages.static", "pages.qr_image", "pages.logo", "pages.language", "pages.domain_file", "pages.returned"),
-    *("guides", "sandbox", "epay"),
+    "pages.static",
+    "pages.qr_image",
+    "pages.logo",
+    "pages.language",
+    "pages.domain_file",
+    "pages.returned",
+    "guides",
+    "sandbox",
+    "epay",
 )
 
 

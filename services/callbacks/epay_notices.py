@@ -31,18 +31,17 @@ def type_of(account: EpayAccount, payment: EpayOrder, order: Order) -> str:
 
 def body_of(account: EpayAccount, payment: EpayOrder, order: Order) -> str:
     """Return the notice of a completed order, unsigned, as a query string. It is signed when it is sent."""
-    return urlencode(
-        {
-            "pid": account.pid,
-            "trade_no": payment.trade_no,
-            "out_trade_no": payment.out_trade_no,
-            "type": type_of(account, payment, order),
-            **({"name": payment.name} if payment.name else {}),
-            "money": hundredths(payment.amount),
-            "trade_status": "TRADE_SUCCESS",
-            **({"param": payment.param} if payment.param else {}),
-        }
-    )
+    fields = {
+        "pid": account.pid,
+        "trade_no": payment.trade_no,
+        "out_trade_no": payment.out_trade_no,
+        "type": type_of(account, payment, order),
+        "name": payment.name,
+        "money": hundredths(payment.amount),
+        "trade_status": "TRADE_SUCCESS",
+        "param": payment.param,
+    }
+    return urlencode({name: value for name, value in fields.items() if value or name not in ("name", "param")})
 
 
 def readable(body: str) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from urllib.parse import parse_qsl
 
 from flask import current_app, request
@@ -33,7 +34,7 @@ _payment = EpayPayment()
 _payments = Part(lambda: Rate(current().settings.requests_per_second, seconds=1))
 
 
-def received() -> dict[str, str]:
+def _fields() -> dict[str, str]:
     """Return the fields of the form or, if it has no pid, of the query. Raises Refused."""
     request.max_content_length = MOST_BYTES
     fields = _form() if request.method == "POST" else {}
@@ -112,7 +113,10 @@ def signed(version: int, *, from_payer: bool = False) -> tuple[Known, dict[str, 
         Refused: the request is not genuine; these are counted per address.
         ApiError: Code.TOO_MANY_REQUESTS.
     """
-    known, fields = _proven(lambda known, fields: _check_signature(known, version, fields), from_payer)
+    with _counting_refusals():
+        known, fields = _received()
+        _check_signature(known, version, fields)
+        _accept(known, from_payer=from_payer)
     if not from_payer:
         # By merchant and address: anybody can repeat a signed payment that a payer has seen, and must not use up what
         # the shop and the merchant's API need.
@@ -122,23 +126,54 @@ def signed(version: int, *, from_payer: bool = False) -> tuple[Known, dict[str, 
 
 def query() -> tuple[Known, dict[str, str]]:
     """Return the merchant and the fields of a signed request of version 2 that is no payment. Raises as `signed`."""
-    known, fields = _proven(lambda known, fields: _check_query(known, RSA, fields))
+    with _counting_refusals():
+        known, fields = _received()
+        _check_query(known, RSA, fields)
+        _accept(known)
     rate_limits.count_request(known.merchant)
     return known, fields
 
 
 def with_key() -> tuple[Known, dict[str, str]]:
     """Return the merchant and the fields of a request to api.php, with the key itself or signed. Raises as `signed`."""
-    known, fields = _proven(_check_key_or_signature)
+    with _counting_refusals():
+        known, fields = _received()
+        if fields.get("act", "").strip() and "sign" in fields and "key" not in fields:
+            _check_query(known, MD5, fields)
+        elif not epay_signing.is_key(known.account, fields.get("key", "")):
+            raise Refused(Refusal.WRONG_KEY)
+        _accept(known)
     rate_limits.count_request(known.merchant)
     return known, fields
 
 
-def _check_key_or_signature(known: Known, fields: dict[str, str]) -> None:
-    if fields.get("act", "").strip() and "sign" in fields and "key" not in fields:
-        _check_query(known, MD5, fields)
-    elif not epay_signing.is_key(known.account, fields.get("key", "")):
-        raise Refused(Refusal.WRONG_KEY)
+@contextmanager
+def _counting_refusals() -> Iterator[None]:
+    """Count a refusal by the caller's address. Raises ApiError TOO_MANY_REQUESTS after too many."""
+    address = caller(request.remote_addr or "")
+    rate_limits.check_refusals(address)
+    try:
+        yield
+    except Refused:
+        rate_limits.count_refusal(address)
+        raise
+
+
+def _received() -> tuple[Known, dict[str, str]]:
+    """Return the fields and the merchant that they name. Raises Refused."""
+    fields = _fields()
+    pid = fields.get("pid", "")
+    known = cache.by_pid(int(pid)) if pid.isascii() and pid.isdigit() and len(pid) <= 9 else None
+    if known is None:
+        raise Refused(Refusal.UNKNOWN_PID)
+    return known, fields
+
+
+def _accept(known: Known, *, from_payer: bool = False) -> None:
+    """Check the address of a genuine request, and leave the merchant for the log. Raises Refused."""
+    if not (from_payer or known.allows(request.remote_addr)):
+        raise Refused(Refusal.ADDRESS_NOT_ALLOWED)
+    request.environ[MERCHANT] = known.merchant.key
 
 
 def _check_query(known: Known, version: int, fields: dict[str, str]) -> None:
@@ -147,25 +182,6 @@ def _check_query(known: Known, version: int, fields: dict[str, str]) -> None:
     text = signed_text(fields)
     if "notify_url=" in text or "trade_status=" in text:
         raise Refused(Refusal.BAD_SIGNATURE)
-
-
-def _proven(check: Callable[[Known, dict[str, str]], None], from_payer: bool = False) -> tuple[Known, dict[str, str]]:
-    address = caller(request.remote_addr or "")
-    rate_limits.check_refusals(address)
-    try:
-        fields = received()
-        pid = fields.get("pid", "")
-        known = cache.by_pid(int(pid)) if pid.isascii() and pid.isdigit() and len(pid) <= 9 else None
-        if known is None:
-            raise Refused(Refusal.UNKNOWN_PID)
-        check(known, fields)
-        if not (from_payer or known.allows(request.remote_addr)):
-            raise Refused(Refusal.ADDRESS_NOT_ALLOWED)
-    except Refused:
-        rate_limits.count_refusal(address)
-        raise
-    request.environ[MERCHANT] = known.merchant.key
-    return known, fields
 
 
 def payment_in(known: Known, version: int, fields: dict[str, str]) -> Wanted:

@@ -52,7 +52,7 @@ class Kind:
     - `mark_paid` records an operator's confirmation that its money was received or sent, and `why_not_mark_paid`
     returns a reason against that, or "".
     - `rules` resolve its exceptions, in a state that `state_of` returns; `unfit` has the reasons why none fits.
-    `asks_first`: whether the channel must be asked about this exception before; then `check` does, and
+    `asks_first`: whether the channel's status is checked before a decision on this exception; `check` does, and
     `is_as_checked` compares the order with the one that was checked.
     - `is_held`: it waits for a decision about its money.
     - `resume` makes it due again once the last exception that held it is closed.

@@ -211,7 +211,7 @@ def test_refused_attempts_are_not_checked_at_each_new_one(placed, version, platf
 
 
 def test_a_payment_that_stays_open_at_the_channel_is_used_again(placed, version, payer, received_forms):
-    order_no, people = placed(), [payer(browser) for browser in ("pc", "mobile", "wechat")]
+    order_no, people = placed(), [payer(browser) for browser in ("pc", "mobile", "qq")]
     for _ in range(3):
         for each in people:
             assert 'class="qr"' in each.opens(order_no)

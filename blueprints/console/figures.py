@@ -13,7 +13,7 @@ from babel.numbers import format_compact_decimal
 from flask import url_for
 from flask_babel import gettext, lazy_gettext, ngettext
 
-from blueprints.console import alert_texts, locale, plot
+from blueprints.console import alert_links, locale, plot
 from models.tables.order import BUY, COMPLETED, SELL
 from runtime.money import grouped
 from services.console.statistics import Statistics, Sum, Sums
@@ -84,8 +84,8 @@ def span_of(shown: Statistics, length: int) -> dict[str, str]:
 
 def _volume(base: str, sums: Sums, start: datetime, span: dict[str, str]) -> Volume:
     urls = {
-        "in": orders_url(base, type=alert_texts.TYPES[BUY], status=COMPLETED, **span),
-        "out": orders_url(base, type=alert_texts.TYPES[SELL], status=COMPLETED, **span),
+        "in": orders_url(base, type=alert_links.TYPES[BUY], status=COMPLETED, **span),
+        "out": orders_url(base, type=alert_links.TYPES[SELL], status=COMPLETED, **span),
         "orders": orders_url(base, **span),
     }
     return Volume(start, sums.get(BUY, Sum()), sums.get(SELL, Sum()), urls)

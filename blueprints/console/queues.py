@@ -8,8 +8,8 @@ from typing import Any
 from flask import url_for
 from flask_babel import lazy_gettext
 
-from blueprints.console import alert_texts
-from blueprints.console.alert_texts import Alert
+from blueprints.console import alert_links
+from blueprints.console.alert_links import Alert
 from runtime import clock
 from runtime.state import current
 from services.console.order_list import APPROVE, SEND, WAITING
@@ -78,7 +78,7 @@ def cards(waits: Waiting, found: list[Alert]) -> list[Card]:
         "in_files": url_for("batches.index"),
         "claims": url_for("claims.index"),
         "exceptions": url_for("exceptions.index", flt_state="open"),
-        "failed": alert_texts.dead_link(list(waits.dead), waits.dead_since),
+        "failed": alert_links.dead_link(list(waits.dead), waits.dead_since),
     }
     needed = {"requests"} if current().settings.second_operator_above else set()
     shown = []

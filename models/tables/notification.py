@@ -15,7 +15,7 @@ WAITING, DELIVERED, FAILED = ("pending", "delivered", "failed")
 
 
 class Destination(Table):
-    """Where notifications are sent. `config` is an encrypted JSON object (services/notifications/kinds.py).
+    """Where notifications are sent. `config` is an encrypted JSON object (services/notifications/destination_kinds.py).
 
     `severity` is the lowest that it receives. With `digest_hour` (China time) it receives a daily digest; `digest_day`
     is the number of the last day that has one. `failures` counts failed attempts since the last success.

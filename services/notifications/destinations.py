@@ -19,7 +19,7 @@ from runtime.clock import CHINA
 from services.callbacks import outbox
 from services.errors import N_, OperatorError
 from services.notifications import sending
-from services.notifications.kinds import SCHEMAS, target_of
+from services.notifications.destination_kinds import SCHEMAS, target_of
 from services.notifications.messages import TEST, Message
 from services.notifications.sending import Outcome
 from services.security import vault

@@ -16,7 +16,7 @@ from runtime.state import current
 from services.callbacks.test_callback import ERRORS, LATE
 from services.errors import N_
 from services.notifications import smtp
-from services.notifications.kinds import HTTP, Config, Kind
+from services.notifications.destination_kinds import HTTP, Config, Kind
 from services.notifications.messages import Message
 
 TIMEOUT = 10.0

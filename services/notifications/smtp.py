@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from net.http import Deadline, connect, deadline
 from runtime.state import current
-from services.notifications.kinds import Config, addresses
+from services.notifications.destination_kinds import Config, addresses
 from services.notifications.messages import Message
 
 LARGEST = 64 * 1024  # bytes of a text

@@ -9,7 +9,7 @@ from typing import Any
 from flask import Blueprint, render_template, request
 from flask_babel import gettext
 
-from blueprints.console import alert_texts, figures, locale, queues
+from blueprints.console import alert_links, figures, locale, queues
 from blueprints.console.figures import RANGES, Volume, orders_url
 from blueprints.console.pages.ledger import owed
 from blueprints.console.plot import plot
@@ -46,7 +46,7 @@ def _rates(shown: Statistics, length: int, order_type: int, names: dict[int, str
     sums = summed(cells, lambda cell: (cell.channel, cell.method))
     span = figures.span_of(shown, length)
     for (channel, method), each in sorted(sums.items(), key=lambda item: -item[1].orders):
-        about = {"type": alert_texts.TYPES[order_type], "channel": channel, "method": method, **span}
+        about = {"type": alert_links.TYPES[order_type], "channel": channel, "method": method, **span}
         urls = {
             "all": orders_url(**about),
             "completed": orders_url(status=COMPLETED, **about),
@@ -60,7 +60,7 @@ def _rates(shown: Statistics, length: int, order_type: int, names: dict[int, str
 def index() -> str:
     """Show the overview, or the first steps until there is an order."""
     shown, waits = statistics.of(locale.zone()), to_do.waiting_counts()
-    found = [alert_texts.alert(each) for each in alerts.findings(shown, waits, current().settings.verify_every)]
+    found = [alert_links.alert(each) for each in alerts.findings(shown, waits, current().settings.verify_every)]
     steps = to_do.onboarding_steps()
     chosen = request.args.get("range", "")
     facts = _numbers(shown, chosen if chosen in RANGES else figures.USUAL) if steps["order"] else {}
@@ -73,7 +73,7 @@ def index() -> str:
         steps=steps,
         begun=steps["order"],
         shown=shown,
-        ago=alert_texts.ago,
+        ago=alert_links.ago,
         **facts,
     )
 

@@ -13,7 +13,7 @@ from wtforms import HiddenField, SelectChoice, SelectField, StringField
 from wtforms.validators import DataRequired, Length
 
 from blueprints.console import access, labels
-from blueprints.console.alert_texts import ago
+from blueprints.console.alert_links import ago
 from blueprints.console.columns import Column, channel_link, merchant_link, order_link
 from blueprints.console.filters import CHANNEL, MERCHANT, SINCE, UNTIL, Filter, choices
 from blueprints.console.forms import SchemaField, find_or_404, form_page, message_of, row_id, show_refusal

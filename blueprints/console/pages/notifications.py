@@ -24,7 +24,7 @@ from services.channels import channel_setup
 from services.errors import OperatorError
 from services.ledger import accounts
 from services.notifications import destinations
-from services.notifications.kinds import SCHEMAS
+from services.notifications.destination_kinds import SCHEMAS
 from services.notifications.messages import FORMS
 from services.operations.alerts import FAILURES, SOON, URGENT
 from services.security import audit

@@ -9,7 +9,7 @@ from models.tables.notification import KINDS, Destination, Notification
 from models.tables.operator import AuditEntry
 from services.ledger import scheduled_checks
 from services.notifications import delivery, destinations, watch
-from services.notifications.kinds import SCHEMAS
+from services.notifications.destination_kinds import SCHEMAS
 from tests.blueprints.console.acting import flashed
 from tests.blueprints.console.reading import Shown
 from tests.blueprints.console.setting_up.filling import Page

@@ -63,10 +63,12 @@ def _expire(order: Order, now: int) -> None:
 @transaction
 def _credit(order: Order) -> None:
     now = Order.for_update(order.id)
-    is_unchanged = now.due_at == order.due_at  # since it was claimed
-    if is_unchanged and not settle.is_held(now):
+    if now.due_at != order.due_at:
+        return  # it changed since it was claimed
+    if settle.is_held(now):
+        now.put_off(None)  # here, under the lock: it is due again once its last exception is closed
+    else:
         settle.complete(order, because(Why.SETTLEMENT_DELAY_OVER))
-    # Otherwise it is due again once its last exception is closed.
 
 
 @transaction

@@ -56,9 +56,8 @@ def on_notice(
     A notice stays valid forever. With some channels the payer's return address contains the signed parts of a notice,
     so every payer can send it again. So a notice of money that was returned since may be an old one.
     """
-    reports_money = (
-        judged.verdict.status == CONFIRMED or judged.verdict.exception in MONEY_IN or judged.proof is Proof.MORE
-    )
+    reports_money = judged.verdict.status == CONFIRMED or judged.verdict.exception in MONEY_IN
+    reports_money = reports_money or judged.proof in (Proof.MORE, Proof.SHARED)
     may_be_old = report.state is State.PAID and reports_money and money.is_gone(order, report, exceptions)
     if driver.checks_status and (driver.asks_again or may_be_old or attempts.are_several(order)):
         return OnNotice.CHECK

@@ -156,3 +156,27 @@ def test_money_that_is_back_at_the_platform_is_credited_after_the_status_check(
         assert balances() == (START, 0)
     else:
         assert (api.status(order_no), balances()) == ("completed", (START + 9_940, 0))
+
+
+@pytest.mark.parametrize("version", ["1"], indirect=True)
+def test_a_notice_of_refunded_money_with_another_orders_number_changes_nothing(
+    version, api, channel, platform, flask, due, order_details
+):
+    first, order_no = (api.buy(channel=channel).data["order_no"] for _ in range(2))
+    for each in first, order_no:
+        platform.pay(each)
+    platform.orders[order_no]["trade_no"] = platform.orders[first]["trade_no"]
+    assert platform.notice(first, version).to(api.send, first).text == "success"
+    notice = platform.notice(order_no, version)
+    assert notice.to(api.send, order_no).text == "success"
+
+    def shared():
+        return [(each["kind"], each["amount"]) for each in order_details(order_no)["exceptions"]]
+
+    assert shared() == [("shared_reference", "100.00")]
+    refunded(platform, order_no, version)
+    flask("order", "ask", order_no)
+    assert shared() == [("shared_reference", "0.00")]
+    assert notice.to(api.send, order_no).text == "success"
+    due.orders()
+    assert shared() == [("shared_reference", "0.00")]

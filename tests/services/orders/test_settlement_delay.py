@@ -2,6 +2,11 @@
 
 import pytest
 
+from models.tables.order import Order
+from services.deposits import expire
+from services.jobs import sweep
+from tests.support import InlinePool
+
 START = 1_000_000
 DAY = 86_400
 SANDBOX, MANUAL = 2, 3
@@ -102,3 +107,26 @@ def test_a_deposit_partly_refunded_during_the_delay_waits_for_an_operator(api, f
     assert exceptions() == {order_no: "reversed"}
     flask("order", "settle", order_no, "--credit")
     assert (api.status(order_no), balances()[0] - 1_000_000, exceptions()) == ("completed", 9_940, {})
+
+
+def test_a_decision_while_a_worker_has_the_held_deposit_does_not_lose_its_credit(
+    api, delayed, flask, ahead, later, balances
+):
+    delayed(1, MANUAL)
+    order_no = api.buy(channel=MANUAL).data["order_no"]
+    for amount in ("100.00", "150.00"):
+        flask("order", "paid", order_no, "--reference", "R1", "--amount", amount)
+
+    class Overtaken(InlinePool):
+        """A worker that is overtaken by an operator before it stores when to act again."""
+
+        def submit(self, tenant, work, item):
+            again_at = expire.advance(item)
+            flask("order", "resolve", order_no, "--credit")
+            item.put_off(again_at)
+
+    ahead(DAY)
+    assert sweep.sweep(Overtaken()) == 1
+    assert Order.get(Order.order_no == order_no).due_at is not None
+    later(60)
+    assert api.status(order_no) == "completed"

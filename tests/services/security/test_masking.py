@@ -63,4 +63,4 @@ def test_a_key_in_the_message_of_a_failed_call_is_hidden():
 
 def test_the_history_has_a_text_for_every_automatic_step():
     paid_out = (SELL, PAID)  # passed within one commit
-    assert set(timeline.ACTS) == set(product((BUY, SELL), STATUSES)) - {paid_out}
+    assert set(timeline.NEXT_STEPS) == set(product((BUY, SELL), STATUSES)) - {paid_out}

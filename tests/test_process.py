@@ -331,7 +331,7 @@ def test_it_says_that_it_serves_once_clients_can_connect(in_terminal):
         (r"\| +click\n", 0),
         (r"\| +peewee\n", 0),
         (r"\| +granian\n", 0),
-        (r"\| +web\n", 0),
+        (r"\| +serving\.http_server\n", 0),
         ("serving on", 0),
         ("serving on", 0.3),
         ("serving on", 0.9),

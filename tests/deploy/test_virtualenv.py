@@ -48,7 +48,8 @@ class Checkout:
 
     def __init__(self, folder, index):
         self.folder, self.venv, self.index = folder, folder / ".venv", index
-        for name in ("Makefile", "runtime/__init__.py", "runtime/settings.py", "deploy/virtualenv.py"):
+        settings = [str(each.relative_to(ROOT)) for each in (ROOT / "runtime").glob("*.py")]
+        for name in ("Makefile", *settings, "deploy/virtualenv.py"):
             (folder / name).parent.mkdir(exist_ok=True)
             shutil.copy(ROOT / name, folder / name)
         (folder / "instance").mkdir()

@@ -15,7 +15,6 @@ from models.tables.order import (
     AT_CHANNEL,
     BUY,
     CANCELLED,
-    COMPLETED,
     CONFIRMED,
     MONEY_IN,
     PAID,
@@ -26,13 +25,12 @@ from models.tables.order import (
     PaymentException,
 )
 from runtime.state import current
-from services.ledger.fees import apply_rate
 from services.orders.verdict import COMPLETE, CREDIT, PAID_OUT
 from services.statements.line_orders import COLUMNS, chunks, orders_of
 from services.statements.parse import Line
+from services.statements.records import DepositRecord, Record, WithdrawalRecord, record_of
 
 EDGE = 600  # seconds by which the clocks of an upstream and this service may differ about the day
-BOOKED = {BUY: (CONFIRMED, COMPLETED), SELL: (PAID, COMPLETED)}
 
 
 @dataclass(frozen=True)
@@ -68,47 +66,6 @@ class Days:
 
 
 @dataclass
-class Record:
-    """An order, its exceptions, and the time that its money moved here, if within or near the statement's days.
-
-    If an operator completed the order with money from an exception, that is the time of the channel's report.
-    `moved_elsewhen` is the time if it was on other days and a line belongs to the order. `postings` are the sums of a
-    withdrawal's postings on its merchant's accounts, by kind, in fen.
-    """
-
-    order: Order
-    exceptions: list[PaymentException] = field(default_factory=list)
-    moved_at: int | None = None
-    moved_elsewhen: int | None = None
-    postings: dict[str, int] = field(default_factory=dict)
-
-    @property
-    def is_booked(self) -> bool:
-        """True if the ledger has the order's money, or is about to."""
-        return self.order.status in BOOKED[self.order.order_type]
-
-    @property
-    def was_taken_back(self) -> bool:
-        """True if the channel confirmed the deposit and refunded it before it was credited."""
-        moved = self.moved_at or self.moved_elsewhen
-        return bool(self.order.is_buy and self.order.status == CANCELLED and moved)
-
-    @property
-    def may_have_moved(self) -> bool:
-        """True if it is booked, or is a deposit that the channel may have refunded."""
-        return self.is_booked or bool(self.order.is_buy and self.order.status == CANCELLED)
-
-    @property
-    def is_counted(self) -> bool:
-        """True if its money was posted; for a cancelled withdrawal, if it was deducted later."""
-        return self.order.is_buy or self.order.status != CANCELLED or self.left_on(AVAILABLE, HELD) < 0
-
-    def left_on(self, *kinds: str) -> int:
-        """Return the sum of the postings on accounts of these kinds, in fen."""
-        return sum(self.postings.get(kind, 0) for kind in kinds)
-
-
-@dataclass
 class Recorded:
     """`by_line` has the record of each line for an order of the channel, `elsewhere` the channel of other lines.
 
@@ -123,13 +80,6 @@ class Recorded:
     sums: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("in", "out", "fees"), 0))
 
 
-def fee_of(order: Order, amount: int, fee_rate: int | None) -> int | None:
-    """Return the channel's expected fee on this amount, in fen: a rate of deposits, the stored fee of withdrawals."""
-    if not order.is_buy:
-        return order.channel_amount
-    return None if fee_rate is None else apply_rate(amount, fee_rate)
-
-
 def recorded(channel: Channel, lines: list[Line], days: Days, types: Collection[int], fee_rate: int | None) -> Recorded:
     """Read the orders and the ledger as of one moment, without a write lock.
 
@@ -140,7 +90,7 @@ def recorded(channel: Channel, lines: list[Line], days: Days, types: Collection[
     """
     with database.snapshot():
         orders = orders_of(channel, lines)
-        records = {order.id: Record(order) for order in orders.values()}
+        records = {order.id: record_of(order) for order in orders.values()}
         found = Recorded(
             {at: records[order.id] for at, order in orders.items() if order.channel_id == channel.id},
             {at: order.channel_id for at, order in orders.items() if order.channel_id != channel.id},
@@ -148,17 +98,17 @@ def recorded(channel: Channel, lines: list[Line], days: Days, types: Collection[
         moved, reported = _of_days(channel, days, types)
         for order, at in moved:
             if order.id in records or (days.have(order, at) and order.order_type in types):
-                records.setdefault(order.id, Record(order)).moved_at = at
+                records.setdefault(order.id, record_of(order)).moved_at = at
         for order, at in reported:
             if days.have(order, at):
-                records.setdefault(order.id, Record(order))
+                records.setdefault(order.id, record_of(order))
         _complete(records)
         inside = dict.fromkeys(order.id for order, at in moved + reported if days.have(order, at))
         found.within = [records[row] for row in inside if row in records]
         for record in found.within:
             if record.moved_at is not None and days.have(record.order, record.moved_at) and record.is_counted:
-                found.sums["in" if record.order.is_buy else "out"] += record.order.received
-                found.sums["fees"] += fee_of(record.order, record.order.received, fee_rate) or 0
+                found.sums[record.direction] += record.order.received
+                found.sums["fees"] += record.fee(record.order.received, fee_rate) or 0
     return found
 
 
@@ -179,15 +129,16 @@ def _complete(records: dict[int, Record]) -> None:
         for exception in exceptions.order_by(PaymentException.id):
             record = records[exception.order_id]
             record.exceptions.append(exception)
-            if record.order.is_buy and exception.resolution == COMPLETE and record.moved_at is None:
+            if isinstance(record, DepositRecord) and exception.resolution == COMPLETE and record.moved_at is None:
                 record.moved_elsewhen = exception.createtime
     unknown = [row for row, record in records.items() if record.moved_at is None and record.may_have_moved]
     for chunk in chunks(unknown):
         for order in _moved(History.order.in_(chunk)):
             records[order.id].moved_elsewhen = order.moved_at
-    for chunk in chunks(row for row, record in records.items() if not record.order.is_buy):
+    withdrawals = {row: record for row, record in records.items() if isinstance(record, WithdrawalRecord)}
+    for chunk in chunks(withdrawals):
         for order in _posted(chunk):
-            records[order.id].postings[order.kind] = int(order.total)
+            withdrawals[order.id].postings[order.kind] = int(order.total)
 
 
 def _posted(rows: list[int]) -> Iterator[Any]:

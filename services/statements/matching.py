@@ -1,71 +1,50 @@
-"""The recorded payment of each statement line, and that payment's position in the ledger."""
+"""The recorded payment of each statement line, and whether the lines of a payment agree with the ledger."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
 from datetime import date, datetime
 
-from models.tables.order import MONEY_IN, PAYOUT_CONFLICT, PaymentException
+from gateways.base import Report, State
+from models.tables.order import CANCELLED
 from runtime.clock import CHINA
-from services.deposits import money as deposit_money
-from services.orders.verdict import CANCEL, COMPLETE, CREDIT, PAID_OUT, Position
-from services.statements.book_side import EDGE, Record
+from services.deposits.money import DepositMoney
+from services.orders.verdict import CLOSE, NONE, Verdict
+from services.statements.book_side import EDGE
 from services.statements.parse import FAILED, PAID, REFUNDED, Line
-from services.withdrawals import money as withdrawal_money
-
-NEW = "\0"  # the number of a payment that is not recorded: no payment has it
-
-
-@dataclass
-class Payment:
-    """One payment of a deposit, or one payout of a withdrawal, with its lines. Amounts in fen.
-
-    `received` is the recorded total that the channel received or paid out: 0 if the payment is not recorded.
-    `paid` are lines of money that moved, `back` those of money that was returned or never moved.
-    """
-
-    record: Record
-    reference: str
-    received: int
-    position: Position
-    is_own: bool = False
-    paid: list[Line] = field(default_factory=list)
-    back: list[Line] = field(default_factory=list)
-
-    @property
-    def least(self) -> int:
-        """The minimum amount that the channel must have."""
-        return max(self.position.least, 0)
-
-    @property
-    def expected_back(self) -> int:
-        """The amount that may still be returned without a difference to the ledger."""
-        return self.received - self.least - sum(abs(line.amount) for line in self.back)
-
-    @property
-    def exception(self) -> PaymentException | None:
-        """The exception by which it was credited, or by which the order was completed."""
-        money = (each for each in self.position.exceptions if each.kind in MONEY_IN)
-        return next((each for each in money if each.resolution in (CREDIT, COMPLETE)), None)
+from services.statements.records import NEW, Payment, Record
 
 
 def payments_of(record: Record, lines: list[Line]) -> list[Payment]:
     """Return the payments of an order with their statement lines, recorded payments first."""
-    found = list(_known(record))
-    _match_paid(record, [line for line in lines if meaning_of(record, line) == PAID], found)
-    back = [line for line in lines if meaning_of(record, line) == REFUNDED]
+    found = list(record.payments())
+    _match_paid(record, [line for line in lines if record.meaning(line) == PAID], found)
+    back = [line for line in lines if record.meaning(line) == REFUNDED]
     for line in back:
         _refunded(record, line, found).back.append(line)
-    failed = [line for line in lines if meaning_of(record, line) == FAILED]
+    failed = [line for line in lines if record.meaning(line) == FAILED]
     if failed and not back and not any(payment.paid for payment in found):
-        _failed(record, failed[0], found)
+        for payment in record.failed(failed[0], found)[:1]:
+            payment.back.append(failed[0])
     return found
 
 
-def meaning_of(record: Record, line: Line) -> str:
-    """Return the meaning of a line; without a status, a negative amount is a refund of a deposit."""
-    return REFUNDED if line.state == PAID and line.amount < 0 and record.order.is_buy else line.state
+def agrees(payment: Payment) -> bool:
+    """Return whether the lines of this payment agree with the ledger, as a report of their sum would."""
+    gross, back = payment.gross, sum(abs(line.amount) for line in payment.back)
+    if payment.received and back > gross:
+        return False
+    if any(line.state == FAILED for line in payment.back):
+        back = gross
+    if not back and gross == payment.received and payment.record.returned_elsewhere(payment):
+        back = gross
+    left = gross - back
+    report = Report(State.PAID, left, payment.reference) if left > 0 else Report(State.FAILED)
+    position = payment.record.position_by(payment, gross)
+    verdict = payment.record.verdict_on(report, position)
+    if verdict.exception == CLOSE and not position.open:
+        verdict = verdict._replace(exception="")
+    # Cancelling an order without a payment moves no money.
+    return verdict == NONE or (position.money is DepositMoney.AWAITED and verdict == Verdict(CANCELLED))
 
 
 def day_of(at: int) -> date:
@@ -81,45 +60,8 @@ def is_of_another_day(payment: Payment, line: Line) -> bool:
     return day_of(line.time) not in {day_of(moved + step) for step in (-EDGE, 0, EDGE)}
 
 
-def _known(record: Record) -> Iterator[Payment]:
-    """Yield the recorded payments, the order's own first."""
-    order = record.order
-    if not order.is_buy:
-        yield from _payouts(record)
-        return
-    own = [order.channel_reference] if record.is_booked or record.was_taken_back else []
-    others = [each.reference for each in record.exceptions if each.kind in MONEY_IN]
-    for reference in dict.fromkeys(own + others):
-        position = deposit_money.position_of(order, reference, record.exceptions)
-        received = deposit_money.received(order, reference, record.exceptions)
-        if record.was_taken_back and reference in own:
-            received += order.amount
-        yield Payment(record, reference, received, position, reference in own)
-
-
-def _payouts(record: Record) -> Iterator[Payment]:
-    """Yield the recorded payouts, without those that an operator declared as not sent, which the statement may
-    disprove."""
-    order = record.order
-    conflicts = [each for each in record.exceptions if each.kind == PAYOUT_CONFLICT and each.resolution != CANCEL]
-    own = [order.channel_reference] if record.is_booked or order.channel_reference else []
-    own += [each.reference for each in conflicts if not record.is_booked and each.resolution in (COMPLETE, PAID_OUT)]
-    for reference in dict.fromkeys(own + [each.reference for each in conflicts]):
-        about = [each for each in conflicts if each.reference == reference]
-        amount = order.amount if reference in own else about[-1].amount
-        yield Payment(record, reference, amount, _position(record, reference), reference in own)
-
-
-def _position(record: Record, reference: str) -> Position:
-    """Return the position in the ledger of the payment with this number."""
-    if record.order.is_buy:
-        return deposit_money.position_of(record.order, reference, record.exceptions)
-    kept = [each for each in record.exceptions if (each.kind, each.resolution) != (PAYOUT_CONFLICT, CANCEL)]
-    return withdrawal_money.position_of(record.order, reference, kept, record.left_on)
-
-
 def _new(record: Record, line: Line) -> Payment:
-    return Payment(record, line.reference, 0, _position(record, NEW))
+    return Payment(record, line.reference, 0, record.position(NEW))
 
 
 def _match_paid(record: Record, paid: list[Line], found: list[Payment]) -> None:
@@ -159,18 +101,3 @@ def _refunded(record: Record, line: Line, found: list[Payment]) -> Payment:
     if not found:
         found.append(_new(record, line))
     return min(found, key=fit)
-
-
-def _failed(record: Record, line: Line, found: list[Payment]) -> None:
-    """Give a line without moved money to the payment with its number, or otherwise to the order's own.
-
-    A deposit's payment with another number is another attempt, about which the unpaid one proves nothing.
-    """
-    numbered = bool(line.reference) and record.order.is_buy
-    about = [each for each in found if line.reference and each.reference == line.reference]
-    about += [each for each in found if each.is_own and not (numbered and each.reference)]
-    if not about and not record.order.is_buy:
-        about = [_new(record, line)]
-        found += about
-    if about:
-        about[0].back.append(line)

@@ -14,19 +14,21 @@ from runtime.money import hundredths
 from services.deposits.money import DepositMoney
 from services.orders.lifecycle import ANSWERED
 from services.orders.verdict import COMPLETE, CREDIT
-from services.statements.book_side import Days, Record, Recorded, fee_of, recorded
-from services.statements.line_verdicts import agrees, gross_of, is_booked
-from services.statements.matching import Payment, day_of, is_of_another_day, meaning_of, payments_of
+from services.statements.book_side import Days, Recorded, recorded
+from services.statements.matching import agrees, day_of, is_of_another_day, payments_of
 from services.statements.notes import Note, Remark, note, time_of
 from services.statements.parse import FAILED, PAID, REFUNDED, Line
+from services.statements.records import Payment, Record
 from services.withdrawals.money import WithdrawalMoney
 
 MISSING_HERE, MISSING_THERE, AMOUNT, STATUS, FEE = ("missing_here", "missing_there", "amount", "status", "fee")
 OPEN = "open"
 MONEY = (*MONEY_IN, PAYOUT_CONFLICT)
 # States in which the ledger counts the money, for an order of any status.
-PAID_OUT = (WithdrawalMoney.SPENT, WithdrawalMoney.SPENT_TWICE)
-BOOKED = (DepositMoney.TO_CREDIT, DepositMoney.CREDITED, DepositMoney.SENT_BACK, *PAID_OUT)
+BOOKED = (
+    *(DepositMoney.TO_CREDIT, DepositMoney.CREDITED, DepositMoney.SENT_BACK),
+    *(WithdrawalMoney.SPENT, WithdrawalMoney.SPENT_TWICE),
+)
 # Money that went back at the channel, or did not move there, by its state here. Otherwise it is booked here.
 WENT_BACK: dict[Any, Remark] = {
     **dict.fromkeys((DepositMoney.QUESTIONED, DepositMoney.OPEN), Remark.BACK_OPEN),
@@ -160,7 +162,7 @@ def _moved(payment: Payment) -> tuple[Note | None, int]:
         if each.kind == REVERSED:
             return note(Remark.REVERSED, time=time_of(each.createtime)), int(each.createtime)
     exception = payment.exception
-    if not (payment.least if payment.record.order.is_buy else payment.position.money in PAID_OUT):
+    if not payment.record.is_expected(payment):
         return None, 0
     if exception is not None and (not payment.is_own or exception.resolution == COMPLETE):
         code = Remark.CREDITED_AS if exception.resolution == CREDIT else Remark.COMPLETED_WITH
@@ -172,7 +174,7 @@ def _moved(payment: Payment) -> tuple[Note | None, int]:
 def _judged(payment: Payment, fee_rate: int | None) -> Iterator[Difference]:
     """Yield the differences between the lines of one payment and the ledger."""
     for line in payment.paid:
-        expected = fee_of(payment.record.order, abs(line.amount), fee_rate)
+        expected = payment.record.fee(abs(line.amount), fee_rate)
         if line.fee is not None and expected is not None and line.fee != expected:
             found = _difference(FEE, payment, line)
             yield replace(found, here={"fee": hundredths(expected)}, there={"fee": hundredths(line.fee)})
@@ -196,7 +198,7 @@ def _difference_of_sums(payment: Payment) -> Iterator[Difference]:
     if agrees(payment):
         if code := _open(payment):
             yield _difference(STATUS, payment, last, note(code))
-    elif payment.back and (not paid or gross_of(payment) == payment.received):
+    elif payment.back and (not paid or payment.gross == payment.received):
         if last.state == FAILED:
             code = DID_NOT_MOVE.get(position.money, Remark.FAILED_BOOKED)
         else:
@@ -221,7 +223,7 @@ def _open(payment: Payment) -> Remark | None:
     """Return the open point of a payment whose amount matches the ledger; None if there is none."""
     if any(each.kind == REVERSED or not each.amount for each in payment.position.open):
         return Remark.REFUND_OPEN
-    return Remark.NOT_BOOKED if payment.position.open and payment.paid and not is_booked(payment) else None
+    return Remark.NOT_BOOKED if payment.position.open and payment.paid and not payment.record.has(payment) else None
 
 
 def _sums(lines: list[Line], here: Recorded) -> dict[str, int]:
@@ -230,10 +232,10 @@ def _sums(lines: list[Line], here: Recorded) -> dict[str, int]:
     sums = dict.fromkeys(("in", "out", "fees", "unknown"), 0)
     for line in lines:
         record = here.by_line.get(line.at)
-        sign = {PAID: 1, REFUNDED: -1, FAILED: 0}[meaning_of(record, line) if record else line.state]
+        sign = {PAID: 1, REFUNDED: -1, FAILED: 0}[record.meaning(line) if record else line.state]
         if record is None:
             sums["unknown"] += line.amount if sign == 1 else sign * abs(line.amount)
         else:
-            sums["in" if record.order.is_buy else "out"] += sign * abs(line.amount)
+            sums[record.direction] += sign * abs(line.amount)
         sums["fees"] += sign * (line.fee or 0)
     return sums

@@ -295,3 +295,11 @@ def test_the_ledger_is_checked_as_of_one_moment_while_others_write(api, balances
     finally:
         writer.join()
     assert balances()[1] == 60 * 100
+
+
+@pytest.mark.breaks_the_ledger
+def test_a_reserve_without_its_withdrawal_is_found(moved, stranger, found):
+    stranger('UPDATE "order" SET order_type = 1 WHERE order_type = 2 AND amount = 2000')
+    assert found()["reserved balances equal the open withdrawals"] == [
+        "account held 1 has 7014 fen, but the open withdrawals sum to 5010"
+    ]

@@ -192,7 +192,7 @@ def _tell_exceptions(found: Order) -> None:
 def approve(order_no: str) -> None:
     """Approve withdrawal ORDER_NO. The service then sends it to its channel."""
     found = timeline.find(order_no)
-    second_operator.alone(found, "approve order", lambda: payouts.approve(found))
+    second_operator.alone(found, "accept order", lambda: payouts.approve(found))
     _say(order_no)
 
 

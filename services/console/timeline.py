@@ -84,7 +84,6 @@ class Event:
 EVENT, POSTING, CALLBACK, AUDIT = "event", "posting", "callback", "audit"
 # Audit entries whose actions the order's history has, too.
 IN_HISTORY = {
-    "approve order",
     "accept order",
     "reject order",
     "mark paid",

@@ -299,7 +299,7 @@ class Rule:
 
 ACTS = {
     Act.APPROVE: Rule(
-        verb="approve order",
+        verb="accept order",
         pays_out=True,
         possible=_approve,
         do=lambda order, action, given, actor: approve.approve(order, actor.who),

@@ -546,7 +546,7 @@ class PayoutsWalk(BankWalk):
                 continue
             if each.action == "request payout":
                 asked.setdefault(each.key, set()).add(each.who)
-            assert each.action not in ("approve order", "mark paid"), f"{each.who} paid {each.key} alone"
+            assert each.action not in ("accept order", "mark paid"), f"{each.who} paid {each.key} alone"
             if each.action == "approve payout":
                 assert asked.get(each.key, set()) - {each.who}, f"{each.who} approved the own request for {each.key}"
 

@@ -3,6 +3,7 @@
 import pytest
 
 from models.tables.operator import AuditEntry, FailedSignIn
+from services.operations.actions import ACTS, Act
 from services.security import audit, sign_in_tries
 from services.security.audit import Actor
 
@@ -17,6 +18,12 @@ def test_one_change_is_told_with_its_old_and_new_value(events):
     changes = audit.changes({"buy_rate": "0.60", "name": "Demo"}, {"buy_rate": "0.80", "name": "Demo"})
     audit.record(Actor("demo"), "set merchant", "merchant", "demo", changes)
     assert events()[0] == "demo changed the deposit fee of Demo Shop 演示商户 from 0.60 % to 0.80 %"
+
+
+@pytest.mark.parametrize("act", Act)
+def test_every_act_on_an_order_is_told_in_a_sentence(events, act):
+    audit.record(Actor("demo"), ACTS[act].verb, "order", "1")
+    assert events()[0] not in (f"demo {ACTS[act].verb} 1", f"demo {ACTS[act].verb}")
 
 
 def test_several_changes_are_listed_after_the_sentence(page):

@@ -115,7 +115,7 @@ def test_an_approval_is_complete_or_did_not_happen(running, numbers, books):
     interrupt(running, "approve", page, lambda: count(books, "audit_entry WHERE action = 'approve payouts'"))
     approved = status_count(books, "confirmed")
     assert approved in (0, COUNT)
-    assert count(books, "audit_entry WHERE action = 'approve order'") == approved
+    assert count(books, "audit_entry WHERE action = 'accept order'") == approved
     browser = Browser(running.url)
     if not approved:
         browser.confirm("approve", browser.confirmation("approve", numbers))

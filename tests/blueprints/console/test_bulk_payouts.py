@@ -62,7 +62,7 @@ def test_one_confirmation_approves_all(console, sells, statuses):
     assert "69 payouts approved" in answer.text
     assert set(statuses(numbers)) == {"confirmed"}
     assert log("approve payouts") == [("approve payouts", "", "69 payouts, 685.00")]
-    assert sorted(key for _, key, _ in log("approve order")) == sorted(numbers)
+    assert sorted(key for _, key, _ in log("accept order")) == sorted(numbers)
 
 
 def test_approval_is_refused_as_a_whole_if_a_row_changed(console, sells, statuses, flask):
@@ -75,7 +75,7 @@ def test_approval_is_refused_as_a_whole_if_a_row_changed(console, sells, statuse
     assert f"Order {numbers[1]} changed since this page was loaded, so no payout was approved." in again.text
     assert statuses(numbers) == ["pending", "cancelled", "pending"]
     assert "not done" in log("approve payouts")[-1][2]
-    assert not log("approve order")
+    assert not log("accept order")
     assert "2 payouts · ¥40.00" in again.text
     assert "1 payout is left out" in again.text
 

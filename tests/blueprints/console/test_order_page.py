@@ -112,7 +112,7 @@ def test_a_withdrawal_is_approved_revealed_and_marked_paid(desk, api, balances, 
     assert desk.act(order_no, "paid", reference="BANK-1") == ("good", "Done. Order status: Completed.")
     assert (api.status(order_no), balances()) == ("completed", (1_000_000 - 5_015, 0))
     assert audited() == [
-        ("demo", "approve order", "order", order_no, ""),
+        ("demo", "accept order", "order", order_no, ""),
         ("demo", "reveal", "order", order_no, ""),
         ("demo", "mark paid", "order", order_no, "50.00 BANK-1"),
     ]
@@ -252,7 +252,7 @@ def test_an_outdated_action_is_refused_and_recorded(desk, api, audited, rows):
     assert desk.send(stale) == ("bad", "Not possible in the current order status: Cancelled.")
     assert {name: found for name, found in rows().items() if name != "AuditEntry"} == before
     assert audited()[-1][1:] == (
-        *("approve order", "order", order_no),
+        *("accept order", "order", order_no),
         "not done: Not possible in the current order status: Cancelled.",
     )
 

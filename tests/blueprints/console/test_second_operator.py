@@ -130,5 +130,5 @@ def test_the_command_line_needs_no_second_operator_and_it_is_recorded(desk, larg
     flask("order", "approve", large)
     assert api.status(large) == "confirmed"
     entry = order_details(large)["audit"][-1]
-    assert (entry["who"], entry["action"]) == ("command line", "approve order")
+    assert (entry["who"], entry["action"]) == ("command line", "accept order")
     assert "without a second operator" in entry["detail"]

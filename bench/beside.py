@@ -1,4 +1,4 @@
-"""The programs beside the service, on loopback: `python -m bench.beside KIND PORT ARGUMENT`.
+"""Programs that run with the service, on loopback: `python -m bench.beside KIND PORT ARGUMENT`.
 
 `waitress` and `same` are a bare echo on waitress and on the service's HTTP server, with ARGUMENT threads. `receiver` is
 a merchant's server that responds after ARGUMENT seconds: POST records a request, GET returns [time, webhook-id] of

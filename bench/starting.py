@@ -1,4 +1,4 @@
-"""Start what is measured: the service on a prepared folder, and the programs beside it."""
+"""Start the service on a prepared folder, and the programs that it is compared with."""
 
 from __future__ import annotations
 

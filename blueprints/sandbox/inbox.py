@@ -40,9 +40,8 @@ def _answered(behaviour: Behaviour) -> Response:
     wait = {"Retry-After": str(behaviour.seconds or 30)}
     if behaviour.answer == "slow":
         time.sleep(behaviour.seconds or SLOW)
-    if (
-        behaviour.answer == "hang_up"
-    ):  # a body that is shorter than its length makes the HTTP server close the connection
+    if behaviour.answer == "hang_up":
+        # A body that is shorter than its length makes the HTTP server close the connection.
         return Response(iter(()), 444, {"Content-Length": "1"})
     if behaviour.answer in ("200", "slow"):
         return ok(None)

@@ -97,7 +97,7 @@ def _take_notice(order: Order, notice: Notice, driver: Driver) -> tuple[OnNotice
         if order.status in (PENDING, CANCELLED):
             now.put_off(clock.now())  # for the next sweep
             return does, lifecycle.note_once(now, "channel", because(Why.ASK_AFTER_NOTICE))
-    if does is not OnNotice.APPLY or lifecycle.locked_for(order, report) is None:
+    if does is not OnNotice.APPLY or not lifecycle.heard(now, order, report):
         return does, False
     return does, _apply(now, report, chain([first], payments), "channel", because(Why.NOTICE))
 
@@ -114,8 +114,10 @@ def apply_report(order: Order, report: Report, who: str = "channel", why: Reason
 
     Returns: True if anything changed.
     """
-    now = lifecycle.locked_for(order, report)
-    return now is not None and _apply(now, report, money.judge(now, report, exceptions_of(now)), who, why)
+    now = Order.for_update(order.id)
+    if not lifecycle.heard(now, order, report):
+        return False
+    return _apply(now, report, money.judge(now, report, exceptions_of(now)), who, why)
 
 
 def _apply(order: Order, report: Report, payments: Iterable[Judged], who: str, why: Reason) -> bool:

@@ -50,13 +50,13 @@ class Act(StrEnum):
 
 
 class Effect(StrEnum):
-    """What an action leads to, where one has several effects. Resolutions have those of `Case`."""
+    """The effect of an action, if its act can have several. Resolutions have those of `Case`."""
 
     PAID_BY_HAND = "paid_by_hand"  # an approved withdrawal: by the operator
     PAID_BY_CHANNEL = "paid_by_channel"
     REQUESTED = "requested"  # another operator must approve it
     AT_ONCE = "at_once"
-    AFTER_CHECK = "after_check"  # the channel is asked first, and may prevent it
+    AFTER_CHECK = "after_check"  # the status is checked first, which may prevent it
     CREDITED = "credited"
     CREDITED_LATER = "credited_later"  # after the settlement delay
     PAID_AGAIN = "paid_again"
@@ -235,12 +235,9 @@ def of_callback(callback: Callback) -> list[Action]:
 
 
 def _redeliver(order: Order) -> Iterator[Action]:
-    for callback in Callback.select().where(Callback.order == order).order_by(Callback.id):
-        yield from of_callback(callback)
-
-
-def _redeliver_all(order: Order) -> Iterator[Action]:
-    again = list(_redeliver(order))
+    every = Callback.select().where(Callback.order == order).order_by(Callback.id)
+    again = [action for callback in every for action in of_callback(callback)]
+    yield from again
     if len(again) > 1:
         yield Action(Act.REDELIVER_ALL, state=" ".join(action.state for action in again))
 
@@ -287,8 +284,9 @@ def _do_second_approval(order: Order, action: Action, given: Given, actor: Actor
 class Rule:
     """One act: its verb in the audit log, when it is possible, and what it does.
 
-    `possible` yields it for an order in which it can be done now, and `do` does it. `pays_out`: it leads to a payout,
-    so a second operator may have to approve it.
+    `verb` stays as it is, because the log keeps earlier entries and is filtered by it.
+    `possible` yields it, and acts that follow from it, for an order in which it can be done now, and `do` does it.
+    `pays_out`: it leads to a payout, so a second operator may have to approve it.
     """
 
     verb: str
@@ -307,9 +305,7 @@ ACTS = {
     Act.REJECT: Rule(
         verb="reject order",
         possible=_reject,
-        do=lambda order, action, given, actor: approve.reject(
-            order, given.text("reason"), actor.who, bool(given.in_file)
-        ),
+        do=_do_reject,
     ),
     Act.MARK_PAID: Rule(verb="mark paid", pays_out=True, possible=_mark_paid, do=_do_mark_paid),
     Act.REPORT_RETURNED: Rule(
@@ -329,7 +325,6 @@ ACTS = {
     Act.REDELIVER: Rule(verb="redeliver callback", possible=_redeliver, do=_do_redeliver),
     Act.REDELIVER_ALL: Rule(
         verb="redeliver callbacks",
-        possible=_redeliver_all,
         do=lambda order, action, given, actor: delivery.redeliver_of(order),
     ),
     Act.SECOND_APPROVAL: Rule(verb="approve payout", do=_do_second_approval),

@@ -23,11 +23,6 @@ _SETTLES = (Effect.CREDITED, Effect.CREDITED_LATER, Effect.AT_ONCE)  # other eff
 _WAITING = {RECEIVED: (PENDING, PAID), NOT_RECEIVED: (PAID,)}
 
 
-def find(numbers: Iterable[str]) -> list[Order]:
-    """Return the deposits with these numbers, oldest first, with merchant and channel."""
-    return Order.numbered(BUY, numbers)
-
-
 def preview(kind: Act, orders: Iterable[Order]) -> list[Row]:
     """Return what the bulk action would do to each deposit."""
     return [_row(kind, order) for order in orders]
@@ -59,7 +54,7 @@ def decide(kind: Act, shown: dict[str, str], given: dict[str, Given], actor: Act
         shown: each action's seal as the operator saw it, by order number.
         given: the entered values by order number.
     """
-    orders = find(shown)
+    orders = Order.numbered(BUY, shown)
     summary = f"{len(orders)} deposits, {hundredths(bulk.total(orders))}"
     audit.record(actor, VERBS[kind], "orders", "", summary)
     return bulk.each(

@@ -49,14 +49,9 @@ class Row(bulk.Row):
         return self.action is not None and self.action.effect is Effect.REQUESTED
 
 
-def find(numbers: Iterable[str]) -> list[Order]:
-    """Return the withdrawals with these numbers, oldest first, with merchant and channel."""
-    return Order.numbered(SELL, numbers)
-
-
 def preview(kind: str, numbers: Iterable[str], who: str) -> list[Row]:
     """Return what the bulk action by this operator would do to each payout, oldest first."""
-    return [_row(kind, order, who) for order in find(numbers)]
+    return [_row(kind, order, who) for order in Order.numbered(SELL, numbers)]
 
 
 def _row(kind: str, order: Order, who: str) -> Row:
@@ -119,7 +114,10 @@ def each(kind: str, shown: dict[str, str], given: dict[str, Given], actor: Actor
         given: the entered values by order number.
     """
     audit.record(actor, VERBS[kind], "payouts", "", _summary(shown))
-    return bulk.each(find(shown), lambda order: _ONE[kind](order, shown[order.order_no], given[order.order_no], actor))
+    return bulk.each(
+        Order.numbered(SELL, shown),
+        lambda order: _ONE[kind](order, shown[order.order_no], given[order.order_no], actor),
+    )
 
 
 def _one(kind: str, order: Order, seal: str, given: Given, actor: Actor) -> Outcome:
@@ -127,11 +125,6 @@ def _one(kind: str, order: Order, seal: str, given: Given, actor: Actor) -> Outc
     if row.action is not None and row.seal != seal:
         raise OperatorError(perform.CHANGED)
     return _performed(row, given, actor)
-
-
-def mark_now(order: Order, given: Given, actor: Actor) -> Outcome:
-    """Mark one locked payout as sent, in the caller's transaction. Raises OperatorError."""
-    return _performed(_row(SENT, order, actor.name), given, actor)
 
 
 def _reject(order: Order, seal: str, given: Given, actor: Actor) -> Outcome:
@@ -157,7 +150,7 @@ _ONE: dict[str, Callable[[Order, str, Given, Actor], Outcome]] = {REJECT: _rejec
 
 
 def _summary(shown: dict[str, str]) -> str:
-    orders = find(shown)
+    orders = Order.numbered(SELL, shown)
     return f"{len(orders)} payouts, {hundredths(bulk.total(orders))}"
 
 

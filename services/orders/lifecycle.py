@@ -1,4 +1,4 @@
-"""One step of an order: the conditional update, its line of history and its callback, in one transaction."""
+"""The steps of an order and its exceptions, each in one transaction with its line of history and its callback."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ ANSWERED = "answered"  # the resolution of an exception about a channel's silenc
 MOST_REFUSED = 10  # lines about refused notices in an order's history, because anybody can send notices
 
 
-def locked_for(order: Order, report: Report) -> Order | None:
-    """Lock the order to apply a report on it; None if it has changed since its status was checked.
+def heard(now: Order, asked: Order, report: Report) -> bool:
+    """Record that the channel responded; False if its report is outdated: it has no result, and the order has changed.
 
-    Then a report without a result is outdated. Call it in a transaction.
+    Args:
+        now: the locked order.
+        asked: the order as it was when its status was checked.
     """
-    now = Order.for_update(order.id)
     if report.proven:
         outcome_known(now)
-    is_outdated = report.state in (State.OPEN, State.ABSENT, State.ENDED) and now.status != order.status
-    return None if is_outdated else now
+    return report.state not in (State.OPEN, State.ABSENT, State.ENDED) or now.status == asked.status
 
 
 def exceptions_of(order: Order) -> list[PaymentException]:

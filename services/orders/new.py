@@ -54,7 +54,7 @@ MERCHANT = Source()
 
 
 @dataclass(frozen=True)
-class New:
+class _New:
     """An order to insert: its columns except `seq` and times, and the code of its response, if it is known already.
 
     `config` is the encrypted config of its channel when the order was prepared.
@@ -67,7 +67,7 @@ class New:
     outcome: int | None
 
 
-def prepared(
+def insert(
     source: Source,
     call: Call,
     channel: Channel,
@@ -76,12 +76,16 @@ def prepared(
     *,
     outcome: int | None,
     **columns: Any,
-) -> New:
-    """Return an order to insert.
+) -> Order:
+    """Insert a pending order with its nonce and first line of history, in one commit with other orders.
 
     Args:
         wanted: the loaded fields of the request.
+        outcome: the code of the response; None if a channel must be called first.
         columns: those that only its kind has.
+
+    Raises:
+        ApiError: Code.SERVICE_UNAVAILABLE if the channel's config changed since it was read; or a code of `replay`.
     """
     every = {
         "order_no": source.order_no or new_order_no(),
@@ -97,20 +101,15 @@ def prepared(
         "expires_at": None,
         "opens_on_view": False,
     }
-    return New(source, call, channel.config, every | columns, outcome)
+    return _insert(_New(source, call, channel.config, every | columns, outcome))
 
 
-def _owner(new: New) -> int:
+def _owner(new: _New) -> int:
     return int(new.call.merchant.id)
 
 
 @grouped(_owner)
-def insert(placed: list[New]) -> list[Order]:
-    """Insert orders with their nonces and first lines of history.
-
-    Raises:
-        ApiError: Code.SERVICE_UNAVAILABLE if a channel's config changed since it was read; or a code of `replay`.
-    """
+def _insert(placed: list[_New]) -> list[Order]:
     configs = {channel: lock_account(channel) for channel in {new.columns["channel"] for new in placed}}
     if any(not vault.same(new.config, configs[new.columns["channel"]]) for new in placed):
         raise ApiError(Code.SERVICE_UNAVAILABLE)

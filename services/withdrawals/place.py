@@ -14,7 +14,7 @@ from runtime import clock
 from services.channels.calls import account_details
 from services.errors import ApiError, Code
 from services.ledger import accounts, fees, postings
-from services.orders.new import MERCHANT, Placed, Source, insert, prepared
+from services.orders.new import MERCHANT, Placed, Source, insert
 from services.security import replay, second_operator, vault
 from services.security.replay import Call
 
@@ -43,16 +43,14 @@ def _hold(call: Call, channel: Channel, wanted: dict[str, Any], source: Source) 
     amount = wanted["cny_amount"]
     by_rule = amount <= channel.auto_accept_max and not second_operator.is_above(amount)
     order = insert(
-        prepared(
-            source,
-            call,
-            channel,
-            wanted,
-            fees.quote_sell(amount, call.merchant, channel),
-            outcome=1,  # no channel is called yet, so the response is known already
-            account=_account(call, wanted).id,
-            due_at=clock.now() if by_rule else None,
-        )
+        source,
+        call,
+        channel,
+        wanted,
+        fees.quote_sell(amount, call.merchant, channel),
+        outcome=1,  # no channel is called yet
+        account=_account(call, wanted).id,
+        due_at=clock.now() if by_rule else None,
     )
     accounts.post("hold", postings.hold(order), who=source.who, order=order)
     return order

@@ -62,10 +62,10 @@ def apply_report(order: Order, report: Report, who: str = "channel", why: Reason
 
     Returns: True if anything changed.
     """
-    now = lifecycle.locked_for(order, report)
-    if now is None:
+    asked, order = order, Order.for_update(order.id)
+    if not lifecycle.heard(order, asked, report):
         return False
-    order, why = now, reported(report.detail, why)
+    why = reported(report.detail, why)
     changed = False
     if report.state is State.OPEN and who == "channel" and report.proven and not driver_of(order.channel).by_hand:
         changed = note_shown(order, report.reference, report.detail)
@@ -130,7 +130,7 @@ def _note_changed(order: Order, report: Report) -> bool:
 
 def _record(order: Order, judged: Judged, report: Report, who: str) -> bool:
     """Open, change or close exceptions about a withdrawal's payout; True if anything changed."""
-    _, position, proof, (_, _, what) = judged
+    position, proof, what = judged.position, judged.proof, judged.verdict.exception
     every = [each for each in exceptions_of(order) if each.is_open]
     if what == CLOSE:
         end = PAID_OUT if proof is Proof.AS_ORDERED else FAILED

@@ -404,7 +404,7 @@ class Wechat(money_moves.Wechat, Adapter):
         "a refusal without a code": _answers(400, {"message": "no"}),
         "a refusal with a number": _error(404, 404),
         "a redirect": _error(302, "NO_AUTH"),
-        "a success that nobody signed": _answers(200, {"code_url": "weixin://wxpay/bizpayurl?pr=forged"}),
+        "an unsigned success": _answers(200, {"code_url": "weixin://wxpay/bizpayurl?pr=forged"}),
         "an old response": gives(clock_off=-302),
         "a response of tomorrow": gives(clock_off=302),
         "a response by another key": gives(signs_by="certificate"),

@@ -324,7 +324,7 @@ def test_an_unpaid_deposit_is_closed_there_and_cancelled_here(adapter, order_no,
 def test_late_money_for_a_payment_that_was_not_closed_is_found_without_a_notice(
     adapter, order_no, api, later, balances, exceptions
 ):
-    """Some platforms can't close a payment; Alipay can't close one whose code nobody has scanned."""
+    """Some platforms can't close a payment; Alipay can't close one whose code was not scanned."""
     adapter.platform.can_close = False
     later(EXPIRY // 2, times=2)
     assert api.status(order_no) == "cancelled"
@@ -429,14 +429,14 @@ def test_keys_are_in_no_log_and_no_response(adapter, channel, create, api, send,
 
 @of(*REMOTE)
 def test_the_channels_own_proxy_is_used(adapter, api, add_channel, later):
-    nobody, server = f"127.0.0.1:{free_port()}", adapter.server.url_for("/").rstrip("/")
+    closed, server = f"127.0.0.1:{free_port()}", adapter.server.url_for("/").rstrip("/")
     config = adapter.config(proxy=server)
-    config["base_url"] = config["base_url"].replace(server, f"http://{nobody}")
+    config["base_url"] = config["base_url"].replace(server, f"http://{closed}")
     channel = add_channel(adapter.driver, config)
     order_no = api.buy(channel=channel, paychannel_paymethod=adapter.method).data["order_no"]
     adapter.pay(order_no, 10_000)
     later(60)
-    assert (api.status(order_no), {call.host for call in adapter.platform.calls}) == ("completed", {nobody})
+    assert (api.status(order_no), {call.host for call in adapter.platform.calls}) == ("completed", {closed})
 
 
 @pytest.mark.usefixtures("app")

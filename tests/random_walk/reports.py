@@ -400,7 +400,7 @@ class Reports(Life):
     def somebody_waits_for_what_is_held(self) -> None:
         for order in Order.select().where(Order.order_type == 2, Order.status == CANCELLED, Order.due_at.is_null()):
             is_open = any(each.resolution is None for each in exceptions_of(order))
-            assert is_open or posted(order, HELD) == 0, f"{order.order_no}: nobody waits for what is held"
+            assert is_open or posted(order, HELD) == 0, f"{order.order_no}: money is held without an open exception"
 
     @invariant()
     def no_step_is_later_than_it_can_be(self) -> None:

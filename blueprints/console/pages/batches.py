@@ -18,6 +18,7 @@ from blueprints.console.forms import find_or_404, message_of, translate
 from blueprints.console.list_page import ListPage, pages_of_one
 from models.db.base import LARGEST_ID
 from models.tables.maintenance import paused_since
+from models.tables.order import SELL, Order
 from models.tables.payout_batch import DISCARDED, FAILED, SENT, PayoutBatch
 from runtime.state import current
 from services.console import record_lists
@@ -107,7 +108,7 @@ def new() -> Any:
             flash(message_of(refusal), "bad")
             return redirect(url_for("payouts.batch", order_no=numbers), 303)
         return redirect(url_for("batch.show", number=batch.id), 303)
-    orders = payouts.find(list(dict.fromkeys(request.args.getlist("order_no")))[: bulk.MOST])
+    orders = Order.numbered(SELL, list(dict.fromkeys(request.args.getlist("order_no")))[: bulk.MOST])
     refused = bank_files.why_not(orders)
     chosen = [order for order in orders if order.id not in refused]
     return render_template(

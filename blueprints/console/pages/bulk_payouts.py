@@ -9,6 +9,7 @@ from flask_babel import gettext
 
 from blueprints.console import access
 from blueprints.console.forms import message_of
+from models.tables.order import SELL, Order
 from runtime.state import current
 from services.errors import OperatorError
 from services.operations import bulk, payouts
@@ -39,7 +40,7 @@ def is_large(endpoint: str) -> bool:
     limit = current().settings.confirm_above
     if not limit or endpoint not in ("payouts.approve", "payouts.sent"):
         return False
-    return bulk.total(payouts.find(_shown())) > limit
+    return bulk.total(Order.numbered(SELL, _shown())) > limit
 
 
 def _confirmation(kind: str) -> Any:

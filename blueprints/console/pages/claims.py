@@ -15,6 +15,7 @@ from blueprints.console.forms import message_of
 from blueprints.console.list_page import BulkAction, ListPage
 from blueprints.console.pages.orders import ORDER_COLUMNS
 from models.tables.channel import Channel
+from models.tables.order import BUY, Order
 from services.console import order_list
 from services.errors import N_, OperatorError
 from services.operations import bulk
@@ -119,7 +120,7 @@ def _confirmation(kind: Act, endpoint: str) -> Any:
     if not 0 < len(numbers) <= bulk.MOST:
         flash(gettext("Select 1 to %(most)s deposits.", most=str(bulk.MOST)), "bad")
         return redirect(url_for(".index"))
-    rows = decisions.preview(kind, decisions.find(numbers))
+    rows = decisions.preview(kind, Order.numbered(BUY, numbers))
     return render_template(
         "console/claims/confirm.html",
         kind=kind,
@@ -262,7 +263,7 @@ OUTCOMES = {
 
 def _matches_page(channel: Channel, layout: Layout, found: matching.Matches) -> str:
     by_order = {match.orders[0].order_no: match for match in found.matched}
-    rows = decisions.preview(RECEIVED, decisions.find(by_order))
+    rows = decisions.preview(RECEIVED, Order.numbered(BUY, by_order))
     counted = [(OUTCOMES[outcome], found.sums(outcome)) for outcome in OUTCOMES]
     return render_template(
         "console/claims/matches.html",

@@ -57,7 +57,7 @@ def explain(
 
     Args:
         path: the path of the address.
-        query: the query string, as it was sent.
+        query: the query string as received.
         keys: the secrets; without them no signature is verified.
         theirs: the text that the integrator's code signs.
         signature: theirs; None for the one in the request.

@@ -4,7 +4,7 @@ import functools
 
 import pytest
 
-from gateways.base import ChannelUnknown
+from gateways.base import ChannelUnknown, Report, State
 from gateways.sandbox.driver import SandboxDriver
 from services.jobs import sweep as reconciliation
 from tests.support import InlinePool
@@ -87,3 +87,27 @@ def test_silence_about_an_order_that_needs_no_response_leaves_no_exception(
     told = order_details(order_no)["exceptions"]
     assert {exception["kind"] for exception in told if not exception["resolution"]} == left_open
     assert api.status(order_no) == status
+
+
+@pytest.mark.parametrize("state", [State.OPEN, State.ABSENT, State.ENDED])
+@pytest.mark.parametrize(("pending", "question"), [("buy", "query"), ("sell", "query_payout")])
+def test_a_status_without_a_result_is_ignored_if_the_order_completed_meanwhile(
+    api, flask, ahead, due, exceptions, balances, monkeypatch, pending, question, state
+):
+    order_no = getattr(api, pending)().data["order_no"]
+    if pending == "sell":
+        flask("order", "accept", order_no)
+        due.orders()
+    ended = []
+
+    def outdated(self, asked):
+        monkeypatch.undo()
+        api.notice(order_no, 10_000)
+        ended.append((api.status(order_no), balances()))
+        return Report(state)
+
+    monkeypatch.setattr(SandboxDriver, question, outdated)
+    ahead(60)
+    due.orders()
+    assert ended[0][0] == "completed"
+    assert (api.status(order_no), balances(), exceptions()) == (*ended[0], {})

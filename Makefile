@@ -16,7 +16,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## List the commands.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
 
-install: ## Install the service and the command .venv/bin/orders, for production.
+install: ## Install the service and the command .venv/bin/tillbook, for production.
 	$(VENV) requirements/base.txt
 
 # The code generators and the linter that the tests run on the OpenAPI document.

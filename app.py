@@ -1,6 +1,6 @@
 """The application: settings, database and commands.
 
-`python app.py COMMAND` is `orders COMMAND`; without a command it serves.
+`python app.py COMMAND` is `tillbook COMMAND`; without a command it serves.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 from flask import Flask
 
 import cli
-from cli.command_line import Orders
+from cli.command_line import Tillbook
 from cli.output import ends_in_one_line
 from models import schema
 from models.db import sqlite
@@ -102,10 +102,10 @@ def create_app(chosen: settings.Settings | None = None) -> Flask:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command `orders` with these arguments, or with those of the process."""
+    """Run the command `tillbook` with these arguments, or with those of the process."""
     if cli.SERVING.keys().isdisjoint(sys.argv[1:2] or ["serve"]):  # the service sets its own handler
         signal.signal(signal.SIGINT, signal.default_int_handler)  # other commands clean up
-    Orders(create_app).main(args=arguments, prog_name="orders")
+    Tillbook(create_app).main(args=arguments, prog_name="tillbook")
 
 
 if __name__ == "__main__":

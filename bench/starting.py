@@ -158,7 +158,7 @@ class Service(Process):
         words = shlex.split(command.format_map(self.known))
         done = subprocess.run([*self.command, *words], cwd=ROOT, env=self.environ, capture_output=True, text=True)
         if done.returncode:
-            raise Failed(f"orders {command}: {done.stderr.strip()[-400:]}")
+            raise Failed(f"tillbook {command}: {done.stderr.strip()[-400:]}")
         if "--json" in words:
             self.known |= json.loads(done.stdout)
 

@@ -46,10 +46,10 @@ def is_all_that_runs(arguments: Sequence[str]) -> bool:
 
 
 def needs_no_database(arguments: Sequence[str]) -> bool:
-    """Return whether this is `orders db restore`, which works without a usable database."""
+    """Return whether this is `tillbook db restore`, which works without a usable database."""
     return ("db", "restore") in pairwise(arguments)
 
 
 def is_demo(arguments: Sequence[str]) -> bool:
-    """Return whether this is `orders demo`, which serves in demo mode whatever the setting."""
+    """Return whether this is `tillbook demo`, which serves in demo mode whatever the setting."""
     return list(arguments[1:2]) == ["demo"]

@@ -1,4 +1,4 @@
-"""`orders callback`: callbacks to merchants, every attempt, and redelivery."""
+"""`tillbook callback`: callbacks to merchants, every attempt, and redelivery."""
 
 from __future__ import annotations
 

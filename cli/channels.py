@@ -1,4 +1,4 @@
-"""`orders channel`: payment channels, their drivers' config, and the merchants that use them."""
+"""`tillbook channel`: payment channels, their drivers' config, and the merchants that use them."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def add(
     as_json: bool,
     **settings: Any,
 ) -> None:
-    """Add a channel. Then link merchants to it with `orders channel link`."""
+    """Add a channel. Then link merchants to it with `tillbook channel link`."""
     config, given = _config(pairs, config_file), given_of(settings)
     made = channel_setup.add_channel(category, driver, name, config=config, **given)
     show(_view(made), as_json, facts)

@@ -1,4 +1,4 @@
-"""The command `orders`: its help lists common tasks first, then all commands."""
+"""The command `tillbook`: its help lists common tasks first, then all commands."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ COMMON_TASKS = {
 }
 
 
-class Orders(FlaskGroup):
+class Tillbook(FlaskGroup):
     """The service's commands, without those that `flask` adds. The help opens no database."""
 
     def __init__(self, create_app: Callable[[], Flask]):
         super().__init__(
-            name="orders",
+            name="tillbook",
             help="Run and operate Tillbook, the merchant order service.",
-            epilog="Run `orders COMMAND --help` for a command's arguments and options.",
+            epilog="Run `tillbook COMMAND --help` for a command's arguments and options.",
             subcommand_metavar="COMMAND [ARGUMENTS]",
             create_app=create_app,
             add_default_commands=False,
@@ -68,7 +68,7 @@ class Orders(FlaskGroup):
         with formatter.section("Common tasks"):
             for heading, tasks in COMMON_TASKS.items():
                 with formatter.section(heading):
-                    rows = [(f"orders {typed:{width}}", does) for typed, does in tasks.items()]
+                    rows = [(f"tillbook {typed:{width}}", does) for typed, does in tasks.items()]
                     formatter.write_dl(rows, col_max=80)
         commands = [(name, self.listed.get_command(ctx, name)) for name in self.list_commands(ctx)]
         with formatter.section("All commands"):

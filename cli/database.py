@@ -1,4 +1,4 @@
-"""`orders db`, `orders seed` and `orders demo-curl`: upgrade, backup, restore, and demo content."""
+"""`tillbook db`, `tillbook seed` and `tillbook demo-curl`: upgrade, backup, restore, and demo content."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def restore(backup: Path, yes: bool, unverified: bool) -> None:
     newest = f", the newest from {when(done.newest)}" if done.newest else ""
     click.echo(f"restored {chosen.database}: {done.orders} orders{newest}")
     if done.missing:
-        click.echo("the backup is from an older version: run `orders db migrate`, then `orders ledger verify`")
+        click.echo("the backup is from an older version: run `tillbook db migrate`, then `tillbook ledger verify`")
     _say_next_steps()
 
 
@@ -145,5 +145,5 @@ def demo_curl() -> None:
     """Print a signed curl command that creates an order in the demo."""
     chosen = current().settings
     if not chosen.demo:
-        raise click.ClickException(f"there is no demo in {chosen.instance}. Start it with `orders demo` first")
+        raise click.ClickException(f"there is no demo in {chosen.instance}. Start it with `tillbook demo` first")
     click.echo(demo.signed_curl(chosen.public_url, chosen.api_prefix))

@@ -1,4 +1,4 @@
-"""`orders epay`: merchants' accounts at the epay gateway."""
+"""`tillbook epay`: merchants' accounts at the epay gateway."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`orders ledger`: balances, the integrity check, and manual corrections."""
+"""`tillbook ledger`: balances, the integrity check, and manual corrections."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def checkpoints(as_json: bool) -> None:
 @click.option(
     "--against",
     type=click.File(encoding="utf-8"),
-    help="Also compare with checkpoints: a file from `orders ledger checkpoints --json`.",
+    help="Also compare with checkpoints: a file from `tillbook ledger checkpoints --json`.",
 )
 @json_option
 def verify(against: IO[str] | None, as_json: bool) -> None:

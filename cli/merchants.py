@@ -1,4 +1,4 @@
-"""`orders merchant` and `orders account`: merchants and their payout accounts."""
+"""`tillbook merchant` and `tillbook account`: merchants and their payout accounts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`orders notification`: the destinations of notifications, and test messages to them."""
+"""`tillbook notification`: the destinations of notifications, and test messages to them."""
 
 from __future__ import annotations
 

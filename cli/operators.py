@@ -1,4 +1,4 @@
-"""`orders operator`: accounts of the console."""
+"""`tillbook operator`: accounts of the console."""
 
 from __future__ import annotations
 
@@ -86,4 +86,4 @@ def every(as_json: bool) -> None:
         }
         for row in operators.every()
     ]
-    show(views, as_json, lambda views: table(views, "no accounts yet: add one with `orders operator add NAME`"))
+    show(views, as_json, lambda views: table(views, "no accounts yet: add one with `tillbook operator add NAME`"))

@@ -1,4 +1,4 @@
-"""`orders order`: orders, their exceptions, and the decisions of operators."""
+"""`tillbook order`: orders, their exceptions, and the decisions of operators."""
 
 from __future__ import annotations
 

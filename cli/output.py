@@ -30,15 +30,15 @@ from services.security.vault import VaultLocked
 
 # How to check whether a command whose commit was not confirmed took effect. Only commands that must not be repeated.
 CHECKS = {
-    "ledger adjust": "`orders ledger balances`. Or repeat it within 10 minutes: it is refused if it took effect",
-    "merchant rotate": "`orders merchant show KEY`. If `updatetime` is recent, the secret was replaced. Another "
+    "ledger adjust": "`tillbook ledger balances`. Or repeat it within 10 minutes: it is refused if it took effect",
+    "merchant rotate": "`tillbook merchant show KEY`. If `updatetime` is recent, the secret was replaced. Another "
     "rotation ends the old secret at once",
-    "epay enable": "`orders epay show KEY`. If it is shown, `orders epay rotate KEY` shows a new key",
-    "epay rotate": "`orders epay show KEY`. If `updatetime` is recent, the key was replaced. Another rotation ends the "
-    "old key at once",
-    "merchant add": "`orders merchant list`. If it is listed, `orders merchant rotate KEY` shows a new secret",
-    "account add": "`orders account list KEY`",
-    "channel add": "`orders channel list`",
+    "epay enable": "`tillbook epay show KEY`. If it is shown, `tillbook epay rotate KEY` shows a new key",
+    "epay rotate": "`tillbook epay show KEY`. If `updatetime` is recent, the key was replaced. Another rotation ends "
+    "the old key at once",
+    "merchant add": "`tillbook merchant list`. If it is listed, `tillbook merchant rotate KEY` shows a new secret",
+    "account add": "`tillbook account list KEY`",
+    "channel add": "`tillbook channel list`",
 }
 CHECK_ANY = "whether the change was made"
 

@@ -1,4 +1,4 @@
-"""`orders privacy`: export or erase the personal data of one person."""
+"""`tillbook privacy`: export or erase the personal data of one person."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def erase(numbers: tuple[str, ...], name: str, card: str, yes: bool) -> None:
     for account in on_file:
         key, state = account.merchant.key, "erased" if yes else "would be erased"
         if privacy.is_current(account):
-            state = "kept, because withdrawals go to it. First add another one with `orders account add`"
+            state = "kept, because withdrawals go to it. First add another one with `tillbook account add`"
         click.echo(f"payout account {account.id} of {key}: {state}")
     if yes:
         return

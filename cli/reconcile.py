@@ -1,4 +1,4 @@
-"""`orders reconcile`: compare a channel's statement with the orders."""
+"""`tillbook reconcile`: compare a channel's statement with the orders."""
 
 from __future__ import annotations
 

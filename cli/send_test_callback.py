@@ -1,4 +1,4 @@
-"""`orders merchant test-callback`, which imports the HTTP client and so is separate from the other commands."""
+"""`tillbook merchant test-callback`, which imports the HTTP client and so is separate from the other commands."""
 
 from __future__ import annotations
 

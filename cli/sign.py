@@ -1,4 +1,4 @@
-"""`orders sign`: explain the signature of a request, line by line."""
+"""`tillbook sign`: explain the signature of a request, line by line."""
 
 from __future__ import annotations
 

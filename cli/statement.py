@@ -1,4 +1,4 @@
-"""`orders merchant statement`: a merchant's statement of a month, on the screen or as CSV."""
+"""`tillbook merchant statement`: a merchant's statement of a month, on the screen or as CSV."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`orders to-do`: what needs an operator's attention, and the command that lists it."""
+"""`tillbook to-do`: what needs an operator's attention, and the command that lists it."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ def to_do(as_json: bool) -> None:
     paused = paused_since()
     first = next(iter(found.stuck_orders), "ORDER_NO")
     every = [
-        ("open orders without a next step", found.stuck, f"orders order show {first}"),
-        ("payouts paused since a restore", Queue(int(paused is not None), paused), "orders db resume"),
-        ("exceptions to resolve", found.exceptions, "orders order list --exceptions"),
-        ("withdrawals to approve", found.approve, "orders order list --type sell --status pending"),
-        ("payouts to send manually", found.send, "orders order list --type sell --status confirmed"),
+        ("open orders without a next step", found.stuck, f"tillbook order show {first}"),
+        ("payouts paused since a restore", Queue(int(paused is not None), paused), "tillbook db resume"),
+        ("exceptions to resolve", found.exceptions, "tillbook order list --exceptions"),
+        ("withdrawals to approve", found.approve, "tillbook order list --type sell --status pending"),
+        ("payouts to send manually", found.send, "tillbook order list --type sell --status confirmed"),
         ("payouts that need a second operator", found.requests, "console: Payouts"),
         ("payouts in bank files without a result", found.in_files, "console: Bank files"),
-        ("claimed deposits to confirm", found.claims, "orders order list --type buy --status paid"),
-        ("callbacks that failed", found.failed, "orders callback list --state dead"),
-        ("notices for unknown orders", Queue(unknown_notices.recent()), "orders order unknown"),
+        ("claimed deposits to confirm", found.claims, "tillbook order list --type buy --status paid"),
+        ("callbacks that failed", found.failed, "tillbook callback list --state dead"),
+        ("notices for unknown orders", Queue(unknown_notices.recent()), "tillbook order unknown"),
     ]
     rows: list[dict[str, Any]] = [
         {"to do": what, "count": queue.count, "at": queue.oldest, "amount": _total(queue), "see": command}

@@ -1,4 +1,4 @@
-"""`orders vault`: the key that encrypts secrets and personal data."""
+"""`tillbook vault`: the key that encrypts secrets and personal data."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ data=/var/lib/tillbook
 backups=/var/backups/tillbook
 unit=/etc/systemd/system/tillbook.service
 site=/etc/nginx/conf.d/tillbook.conf
-commands=(/usr/local/bin/orders /usr/local/bin/tillbook)
+commands=(/usr/local/bin/tillbook /usr/local/bin/orders)
 python=${PYTHON:-python3}
 
 usage() {
@@ -313,8 +313,8 @@ say_way_back() {
     backup=$(cat $old/.backup)
     restore="# restore your backup of Postgres: docs/scaling.md"
     if [ -n "$backup" ]; then
-        restore="orders db restore --yes $backup"
-        [ -e $program/.started ] || restore+=" && orders db resume"
+        restore="tillbook db restore --yes $backup"
+        [ -e $program/.started ] || restore+=" && tillbook db resume"
     fi
     cat <<TEXT
 
@@ -376,7 +376,7 @@ if [ -z "$same" ]; then
     fi
     if [ -n "$backup" ]; then
         begin "Back up the database to $backup"
-        quietly as_service $new/.venv/bin/orders db backup --empty "$backup"
+        quietly as_service $new/.venv/bin/tillbook db backup --empty "$backup"
     fi
 
     begin "Put the program into $program"
@@ -395,7 +395,7 @@ fi
 
 begin "Install the unit and the commands"
 install -m 644 $program/deploy/systemd/tillbook.service $unit
-install -m 755 $program/deploy/orders.sh "${commands[0]}"
+install -m 755 $program/deploy/tillbook.sh "${commands[0]}"
 ln -sfn "${commands[0]##*/}" "${commands[1]}"
 systemctl daemon-reload
 systemctl enable --quiet tillbook
@@ -403,7 +403,7 @@ systemctl enable --quiet tillbook
 if ! systemctl is-active --quiet tillbook; then
     begin "Migrate the database"
     systemctl stop tillbook    # it may be between two failing starts
-    as_service $program/.venv/bin/orders db migrate
+    as_service $program/.venv/bin/tillbook db migrate
     touch $program/.started
 fi
 begin "Start the service and check its health, http://$host:$port/healthz"
@@ -462,19 +462,19 @@ step=''
 
 echo
 if [ -z "$manual" ]; then
-    echo "Tillbook $version is running. Its commands: sudo orders --help. Its log: journalctl -u tillbook"
+    echo "Tillbook $version is running. Its commands: sudo tillbook --help. Its log: journalctl -u tillbook"
 else
-    echo "Tillbook $version is installed. Now start nginx, and the service: sudo orders serve"
+    echo "Tillbook $version is installed. Now start nginx, and the service: sudo tillbook serve"
 fi
 echo "Copy the key to a safe place, other than that of the backups: $data/vault.key"
 
-if [ "$(as_service $program/.venv/bin/orders operator list --json)" = "[]" ]; then
+if [ "$(as_service $program/.venv/bin/tillbook operator list --json)" = "[]" ]; then
     name=''
     if [ -t 0 ] && [ -z "$yes" ]; then
         read -r -p "Name for your console account: " name || true
         [ -z "$name" ] || "${commands[0]}" operator add "$name" || name=''
     fi
-    [ -n "$name" ] || echo "Add your console account: sudo orders operator add NAME"
+    [ -n "$name" ] || echo "Add your console account: sudo tillbook operator add NAME"
 fi
 
 if [ ! -e "$certificate" ]; then

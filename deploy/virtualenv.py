@@ -170,10 +170,12 @@ def install(lock: Path) -> None:
 
 def finish() -> None:
     """Add the commands to `.venv/bin`, and compile the translations that changed."""
-    for name in ("orders", "tillbook"):
+    for name in ("tillbook", "orders"):  # `orders` is its old name
         link = VENV / "bin" / name
-        if not os.path.lexists(str(link)):
-            link.symlink_to("../../cli/orders.sh")
+        if not link.exists():
+            if link.is_symlink():  # to the file's old place
+                link.unlink()
+            link.symlink_to("../../cli/tillbook.sh")
     for source in TRANSLATIONS.rglob("*.po"):
         made = source.with_suffix(".mo")
         if not made.exists() or made.stat().st_mtime < source.stat().st_mtime:

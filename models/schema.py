@@ -205,4 +205,4 @@ def check() -> None:
         WrongSchema: with one line on what to do.
     """
     if missing():
-        raise WrongSchema("the database is from an older version: back it up, then run `orders db migrate`")
+        raise WrongSchema("the database is from an older version: back it up, then run `tillbook db migrate`")

@@ -36,7 +36,7 @@ def md5(fields: dict[str, str], key: str) -> str:
 
 
 class Shop:
-    """The merchant's shop. `keys` are the output of `orders epay enable` and `rotate --rsa`.
+    """The merchant's shop. `keys` are the output of `tillbook epay enable` and `rotate --rsa`.
 
     It has a real HTTP server for notices: `notices` are the fields of each, `answers` and `status` what it responds.
     """

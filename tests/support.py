@@ -33,7 +33,7 @@ from standardwebhooks import Webhook, WebhookVerificationError
 from werkzeug import Request, Response
 
 from app import create_app
-from cli.command_line import Orders
+from cli.command_line import Tillbook
 from gateways.sandbox.driver import SandboxDriver
 from gateways.sandbox.records import books
 from models.tables.order import Order
@@ -417,9 +417,9 @@ class Service:
 
     def flask(self, *arguments: str, check: bool = True, stdin: str = "") -> subprocess.CompletedProcess[str]:
         """Run one of the operator's commands in this process; the service may run."""
-        typed = ["orders", *arguments]  # the imports and the need of a database depend on it
+        typed = ["tillbook", *arguments]  # the imports and the need of a database depend on it
         with patch.dict(os.environ, self.environ, clear=True), patch.object(sys, "argv", typed):
-            done = CliRunner().invoke(Orders(create_app), arguments, stdin, prog_name="orders")
+            done = CliRunner().invoke(Tillbook(create_app), arguments, stdin, prog_name="tillbook")
         databases.disconnect()
         assert done.exception is None or isinstance(done.exception, SystemExit), repr(done.exception)  # a traceback
         assert not check or done.exit_code == 0, done.stderr

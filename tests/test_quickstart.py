@@ -9,7 +9,7 @@ import pytest
 from tests.support import ROOT, Service
 
 PAGE = (ROOT / "docs" / "quickstart.md").read_text("utf-8")
-SUDO = 'sudo() { shift; .venv/bin/orders "$@"; }\n'  # sudo orders COMMAND
+SUDO = 'sudo() { shift; .venv/bin/tillbook "$@"; }\n'  # sudo tillbook COMMAND
 
 
 @pytest.mark.sqlite

@@ -114,7 +114,7 @@ def _not_played(order: Order) -> OperatorError:
         text = N_("The channel %(channel)s has the provider %(driver)s. The simulator plays sandbox channels only.")
         return OperatorError(text, "order_no", channel=channel.name, driver=channel.driver)
     steps = ("paid",) if order.is_buy else ("approve", "paid")
-    commands = " && ".join(f"orders order {step} {order.order_no}" for step in steps)
+    commands = " && ".join(f"tillbook order {step} {order.order_no}" for step in steps)
     text = N_("The channel %(channel)s is manual: confirm the order on the console, or run %(commands)s")
     return OperatorError(text, "order_no", channel=channel.name, commands=commands)
 

@@ -1,4 +1,4 @@
-"""The commands `orders` and `tillbook` of the installed package."""
+"""The command `tillbook`, also named `orders`, of the installed package."""
 
 import os
 import signal

@@ -7,7 +7,7 @@ from models.migrations import execute
 
 STATEMENTS = (
     'CREATE TABLE "webhook_key" ("id" {id}, "key" {text} NOT NULL)',
-    # In a restored backup of an older version, `orders db restore` has created this table already.
+    # In a restored backup of an older version, `tillbook db restore` has created this table already.
     """CREATE TABLE IF NOT EXISTS "restoration" ("id" {id},
     "at" {int} NOT NULL,
     "first_ids" {text} NOT NULL,

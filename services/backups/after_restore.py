@@ -24,14 +24,14 @@ log = logging.getLogger(__name__)
 
 AHEAD = 1_000_003  # how far ids continue above the highest known: more rows than can have been lost
 HERE = audit.HERE
-PAUSED = "payouts and the expiry of manual deposits are paused until `orders db resume`"
+PAUSED = "payouts and the expiry of manual deposits are paused until `tillbook db resume`"
 NEXT_STEPS = """\
 next steps:
   1. start the service: it checks the status of open orders at the channels that it can query
-  2. compare with the statement of each channel: `orders reconcile CHANNEL STATEMENT`
-  3. compare orders and results since the backup with your merchants: `orders order list`
-  4. find payments for orders that the backup lacks: `orders order unknown`
-  5. record manual payments and payouts since the backup, then run `orders db resume`"""
+  2. compare with the statement of each channel: `tillbook reconcile CHANNEL STATEMENT`
+  3. compare orders and results since the backup with your merchants: `tillbook order list`
+  4. find payments for orders that the backup lacks: `tillbook order unknown`
+  5. record manual payments and payouts since the backup, then run `tillbook db resume`"""
 
 Ids = Mapping[str, int]
 

@@ -171,7 +171,7 @@ def _why_not_notified(merchant: Merchant, payment: EpayOrder) -> str:
         return ""
     return (
         "the host of notify_url is not in the list of allowed hosts: "
-        f"allow it first (orders epay set {merchant.key} --host)"
+        f"allow it first (tillbook epay set {merchant.key} --host)"
     )
 
 

@@ -114,7 +114,7 @@ def enqueue(order: Order, event: str = "", about: int | None = None) -> None:
             order=order.id,
             type=each.event,
             body=each.body,
-            # Without a callback URL it waits for `orders callback redeliver`.
+            # Without a callback URL it waits for `tillbook callback redeliver`.
             state=WAITING if each.has_address else DEAD,
             due_at=now if each.has_address else None,
             createtime=now,

@@ -61,7 +61,7 @@ def _store(channel: Channel, order_no: str, report: Report) -> None:
         channel=channel, order_no=order_no, at=clock.now(), state=state, amount=amount, reference=reference
     ):
         log.warning(
-            "Verified notice for unknown order %s from channel %d: %s, %s yuan, reference %s (orders order unknown)",
+            "Verified notice for unknown order %s from channel %d: %s, %s yuan, reference %s (tillbook order unknown)",
             order_no,
             channel.id,
             state,

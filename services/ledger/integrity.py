@@ -87,13 +87,13 @@ def head_rows() -> list[dict[str, Any]]:
 
 
 def read_heads(file: IO[str]) -> Heads:
-    """Read heads that `orders ledger checkpoints --json` wrote. Raises OperatorError if the file contains none."""
+    """Read heads that `tillbook ledger checkpoints --json` wrote. Raises OperatorError if the file contains none."""
     try:
         kept = {(str(row["kind"]), int(row["owner"])): (int(row["entries"]), row["head"]) for row in json.load(file)}
     except (ValueError, TypeError, KeyError):
         kept = {}
     if not kept:
-        raise OperatorError("the file is not the output of `orders ledger checkpoints --json`")
+        raise OperatorError("the file is not the output of `tillbook ledger checkpoints --json`")
     return kept
 
 

@@ -45,7 +45,7 @@ def named(name: str) -> Destination:
     """Return the destination with this name. Raises OperatorError."""
     row = Destination.get_or_none(Destination.name == name)
     if row is None:
-        raise OperatorError(f"no destination {name!r}: `orders notification list` shows all of them")
+        raise OperatorError(f"no destination {name!r}: `tillbook notification list` shows all of them")
     return row
 
 

@@ -77,12 +77,12 @@ SENTENCES: dict[str, Callable[[Facts, Facts, Language], str]] = {
     "storage": _storage,
     "restored": lambda facts, said, words: words.gettext(
         "Restored from a backup %(time)s ago. Payouts and the expiry of manual deposits are paused. "
-        "Reconcile with your channels and merchants, then run `orders db resume`.",
+        "Reconcile with your channels and merchants, then run `tillbook db resume`.",
         time=words.ago(facts["at"]),
     ),
     "unknown_notices": lambda facts, said, words: words.ngettext(
-        "%(count)s verified notice refers to an unknown order. Run `orders order unknown` to list it.",
-        "%(count)s verified notices refer to unknown orders. Run `orders order unknown` to list them.",
+        "%(count)s verified notice refers to an unknown order. Run `tillbook order unknown` to list it.",
+        "%(count)s verified notices refer to unknown orders. Run `tillbook order unknown` to list them.",
         **said,
     ),
     "stuck": lambda facts, said, words: words.gettext(

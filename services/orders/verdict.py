@@ -1,7 +1,7 @@
 """What a channel's report can prove about an order's money, and what it does: the words of the kinds' tables.
 
 Each kind of order has its table in its `money.py`, with the states of its money beside their rows. Notices, status
-checks, operators' reports and `orders reconcile` all judge by it. Another kind of order adds a table.
+checks, operators' reports and `tillbook reconcile` all judge by it. Another kind of order adds a table.
 """
 
 from __future__ import annotations

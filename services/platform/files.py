@@ -134,5 +134,5 @@ def secure(chosen: Settings) -> None:
                 "Other users can read or write %s, and its permissions cannot be changed. Run: chmod go= %s", path, path
             )
     if reachable and (wide := [path.name for path in (*secrets, *files)]):
-        remedy = ". Change the key with `orders vault rotate`" if any("vault.key" in name for name in wide) else ""
+        remedy = ". Change the key with `tillbook vault rotate`" if any("vault.key" in name for name in wide) else ""
         log.warning("Other users could read or write %s in %s until now%s", ", ".join(wide), folder, remedy)

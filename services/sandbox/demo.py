@@ -22,13 +22,13 @@ ORDER = "HELLO-1"  # the merchant's number of the order
 
 
 def command(project: Path = ROOT, prefix: Path = PREFIX) -> str:
-    """Return how the demo's user runs `orders`: in the project folder, as one file, outside a container, installed."""
+    """Return how one runs `tillbook` here: in the project folder, as one file, outside a container, installed."""
     if (project / ".venv").is_dir():
-        return ".venv/bin/orders"
+        return ".venv/bin/tillbook"
     if one_file := os.environ.get("PEX"):
         return f"python3 {one_file}"
     is_image = (prefix / "healthy.py").exists()  # of the image only
-    return f"docker exec {socket.gethostname()} orders" if is_image else "orders"
+    return f"docker exec {socket.gethostname()} tillbook" if is_image else "tillbook"
 
 
 def _signed_order(end: str = "") -> dict[str, Any]:
@@ -84,7 +84,7 @@ def exposed(host: str) -> str:
 
 
 def banner(url: str, api_prefix: str) -> str:
-    """Return the text that `orders demo` prints."""
+    """Return the text that `tillbook demo` prints."""
     name, password, _ = OPERATORS[0]
     keys = "\n".join(f"  {merchant['key']:<6} secret {merchant['secret']}" for merchant in MERCHANTS)
     return f"""

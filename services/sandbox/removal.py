@@ -1,7 +1,7 @@
 """Sandbox channels outside demo mode: what they left must be removed before the service starts.
 
 Anyone with the address of a payment page can have the sandbox report a payment, so outside demo mode no money of a
-sandbox channel is real. `orders ledger remove-sandbox` reverses it.
+sandbox channel is real. `tillbook ledger remove-sandbox` reverses it.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def refuse_leftovers() -> None:
     if keys := ", ".join(merchant.key for merchant in _affected(_channels())):
         raise OperatorError(
             f"the database has money or open orders of sandbox channels (merchants: {keys}), which work in demo mode "
-            "only. Remove them first: `orders ledger remove-sandbox`"
+            "only. Remove them first: `tillbook ledger remove-sandbox`"
         )
 
 

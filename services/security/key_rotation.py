@@ -152,7 +152,7 @@ def _alone(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise OperatorError("another `orders vault rotate` is running") from None
+            raise OperatorError("another `tillbook vault rotate` is running") from None
         yield
     finally:
         os.close(handle)

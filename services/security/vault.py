@@ -70,7 +70,7 @@ def _stamp(file: Path) -> tuple[int, ...] | None:
 
 
 def key_ring() -> Ring:
-    """Return the ring, read again after `orders vault rotate` changed its file while the service runs."""
+    """Return the ring, read again after `tillbook vault rotate` changed its file while the service runs."""
     ring = _vault().ring
     if ring.file is not None and ring.stamp != (stamp := _stamp(ring.file)):
         try:

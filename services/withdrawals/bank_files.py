@@ -23,7 +23,7 @@ from services.withdrawals.place import payee_of
 
 PAUSED = N_(
     "Bank files are paused since a restore, because the bank may have payouts that the backup does not show. Compare "
-    "the files that you gave to the bank, then run `orders db resume`."
+    "the files that you gave to the bank, then run `tillbook db resume`."
 )
 # A line without a result whose payout still has to be sent, or may have been sent by its file.
 IS_OPEN = PayoutBatchLine.result.is_null() & ((Order.status == CONFIRMED) | PayoutBatchLine.filetime.is_null(False))

@@ -1,4 +1,4 @@
-"""`orders db`: a consistent copy of a database in use, and the upgrade of older databases."""
+"""`tillbook db`: a consistent copy of a database in use, and the upgrade of older databases."""
 
 import os
 import shutil
@@ -151,7 +151,7 @@ def test_an_older_database_is_refused_until_it_is_migrated(app, migrations, refu
     migrations("9001_note", ADD_NOTE)
     said = refuses(*command)
     assert "older version" in said
-    assert "orders db migrate" in said
+    assert "tillbook db migrate" in said
     assert len(said.splitlines()) == 1
 
 

@@ -1,4 +1,4 @@
-"""`orders callback`: the callbacks to merchants, each attempt, and redelivery."""
+"""`tillbook callback`: the callbacks to merchants, each attempt, and redelivery."""
 
 import json
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""`orders channel`, as an operator uses it."""
+"""`tillbook channel`, as an operator uses it."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""`orders db copy`: from the SQLite file to Postgres, complete or not at all."""
+"""`tillbook db copy`: from the SQLite file to Postgres, complete or not at all."""
 
 import sqlite3
 import subprocess

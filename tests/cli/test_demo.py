@@ -45,4 +45,4 @@ def test_the_printed_request_shows_the_pay_url_on_a_line_of_its_own(elsewhere):
     assert pay_url.startswith(f"{elsewhere.url}/")
     (refused,) = pasted()
     assert '"code":40104' in refused
-    assert "print a new one with: .venv/bin/orders demo-curl" in refused
+    assert "print a new one with: .venv/bin/tillbook demo-curl" in refused

@@ -101,14 +101,14 @@ def test_scripts_may_use_earlier_names(alias):
 @pytest.mark.usefixtures("slow")
 def test_the_command_works_in_any_folder_and_its_help_needs_no_database(tmp_path):
     (tmp_path / "bin").mkdir()
-    link = tmp_path / "bin" / "orders"
-    link.symlink_to(ROOT / "cli" / "orders.sh")
+    link = tmp_path / "bin" / "tillbook"
+    link.symlink_to(ROOT / "cli" / "tillbook.sh")
     environ = os.environ | {"ORDERS_INSTANCE": str(tmp_path / "instance")}
     for arguments in ([], ["--help"]):
         done = subprocess.run([link, *arguments], cwd=tmp_path, env=environ, capture_output=True, text=True, check=True)
         tasks, commands = done.stdout.split("All commands:")
-        assert done.stdout.startswith("Usage: orders [OPTIONS] COMMAND")
-        assert "orders order paid ORDER_NO" in tasks
+        assert done.stdout.startswith("Usage: tillbook [OPTIONS] COMMAND")
+        assert "tillbook order paid ORDER_NO" in tasks
         assert set(TOP) <= {line.split()[0] for line in commands.splitlines() if line}
     assert not (tmp_path / "instance").exists()
 

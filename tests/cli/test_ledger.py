@@ -1,4 +1,4 @@
-"""`orders ledger`: balances, the integrity check, and manual adjustments."""
+"""`tillbook ledger`: balances, the integrity check, and manual adjustments."""
 
 import pytest
 

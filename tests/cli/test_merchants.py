@@ -1,4 +1,4 @@
-"""`orders merchant` and `orders account`, as an operator uses them."""
+"""`tillbook merchant` and `tillbook account`, as an operator uses them."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""`orders notification`: the destinations without their secrets, and test messages."""
+"""`tillbook notification`: the destinations without their secrets, and test messages."""
 
 import json
 

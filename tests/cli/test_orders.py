@@ -1,4 +1,4 @@
-"""`orders order`: the operator's view of orders, and the operator's decisions."""
+"""`tillbook order`: the operator's view of orders, and the operator's decisions."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""`orders merchant page`: a merchant's settings of the payment page, as an operator uses them."""
+"""`tillbook merchant page`: a merchant's settings of the payment page, as an operator uses them."""
 
 import struct
 

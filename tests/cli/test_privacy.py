@@ -1,4 +1,4 @@
-"""`orders privacy`: the data stored about one person is exported, and erased once all orders have ended."""
+"""`tillbook privacy`: the data stored about one person is exported, and erased once all orders have ended."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""`orders reconcile`: differences between a channel's statement and the orders."""
+"""`tillbook reconcile`: differences between a channel's statement and the orders."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""`orders reconcile` of a payment and its refund in the statements of two days: every difference is reported."""
+"""`tillbook reconcile` of a payment and its refund in the statements of two days: every difference is reported."""
 
 import json
 from datetime import datetime, timedelta, timezone

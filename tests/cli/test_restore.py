@@ -1,4 +1,4 @@
-"""`orders db restore`: a checked backup replaces the database, and the replaced database is kept."""
+"""`tillbook db restore`: a checked backup replaces the database, and the replaced database is kept."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""`orders seed`: the same demo content every time, and only in demo mode."""
+"""`tillbook seed`: the same demo content every time, and only in demo mode."""
 
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor

@@ -1,4 +1,4 @@
-"""`orders sign`: the published vectors line by line, the mistakes by name, and the values that it never prints."""
+"""`tillbook sign`: the published vectors line by line, the mistakes by name, and the values that it never prints."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""`orders merchant statement`: a month's balances and movements, and all lines as CSV."""
+"""`tillbook merchant statement`: a month's balances and movements, and all lines as CSV."""
 
 import csv
 import io

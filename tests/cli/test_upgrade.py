@@ -338,7 +338,7 @@ def test_many_entries_are_chained_part_by_part(many_entries, flask_json):
 @pytest.mark.usefixtures("slow")
 @pytest.mark.parametrize("release", OLDER, indirect=True)
 def test_a_service_is_refused_on_a_database_that_was_not_upgraded(instance):
-    assert "orders db migrate" in DemoService(instance).refused()
+    assert "tillbook db migrate" in DemoService(instance).refused()
 
 
 def test_a_database_can_be_copied_before_it_is_upgraded(instance, tmp_path, then):

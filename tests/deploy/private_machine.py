@@ -27,7 +27,7 @@ mount -t proc proc proc
 mount --rbind /dev dev
 mount -t tmpfs tmpfs run
 rm -rf etc/nginx/sites-enabled/default etc/systemd/system/orders.service srv/orders  # what a real server could have
-rm -rf opt/tillbook* var/lib/tillbook var/backups/tillbook usr/local/bin/orders usr/local/bin/tillbook
+rm -rf opt/tillbook* var/lib/tillbook var/backups/tillbook usr/local/bin/tillbook usr/local/bin/orders
 mkdir -p run/systemd/system run/lock stand_ins ".$2"
 chmod go+x root  # a Python of root's is used by the service too
 mount --bind --options ro "$2" ".$2"

@@ -74,7 +74,7 @@ def test_the_build_sees_only_files_that_exist():
 def test_it_runs_as_an_ordinary_user_and_receives_sigterm_itself():
     assert last("USER") == "tillbook"
     # Its shell is replaced by Python, so that signals reach Python.
-    assert json.loads(last("CMD")) == ["orders", "serve"]
+    assert json.loads(last("CMD")) == ["tillbook", "serve"]
     assert last("STOPSIGNAL") == "SIGTERM"
     installs = re.findall(r"pip [^&]*install [^&]*", " ".join(arguments for word, arguments in LINES if word == "RUN"))
     assert len(installs) == 3
@@ -160,9 +160,9 @@ def test_the_demo_names_its_command_as_it_is_run_in_the_project_folder_in_docker
     (tmp_path / "project" / ".venv").mkdir(parents=True)
     (tmp_path / "image").mkdir()
     (tmp_path / "image" / "healthy.py").touch()
-    assert demo.command(tmp_path / "project", tmp_path / "image") == ".venv/bin/orders"
-    assert re.fullmatch(r"docker exec \S+ orders", demo.command(tmp_path, tmp_path / "image"))
-    assert demo.command(tmp_path, tmp_path) == "orders"
+    assert demo.command(tmp_path / "project", tmp_path / "image") == ".venv/bin/tillbook"
+    assert re.fullmatch(r"docker exec \S+ tillbook", demo.command(tmp_path, tmp_path / "image"))
+    assert demo.command(tmp_path, tmp_path) == "tillbook"
 
 
 def _docker(*arguments, **more):
@@ -194,7 +194,7 @@ def test_in_docker_the_demo_becomes_healthy_takes_a_payment_and_stops_cleanly(co
     compose("up", "--detach", "--wait")
     container = compose("ps", "--quiet").strip()
     banner = compose("logs", "--no-log-prefix")
-    (command,) = re.findall(r"`(docker exec \S+ orders demo-curl)`", banner)
+    (command,) = re.findall(r"`(docker exec \S+ tillbook demo-curl)`", banner)
     request = json.loads(re.search(r"-d '(.*?)'", _docker(*shlex.split(command)[1:]))[1])
     url = re.search(r"Tour +(\S+?)/ ", banner)[1]
     order = requests.post(f"{url}/merchant/createOrder", json=request, timeout=5).json()["data"]["order_no"]
@@ -209,7 +209,7 @@ def test_in_docker_the_demo_becomes_healthy_takes_a_payment_and_stops_cleanly(co
 
 def test_on_postgres_the_database_is_upgraded_once_before_any_service_starts():
     services = FORMS["compose.postgres.yaml"]["services"]
-    assert services["migrate"]["command"] == ["orders", "db", "migrate"]
+    assert services["migrate"]["command"] == ["tillbook", "db", "migrate"]
     assert services["migrate"]["depends_on"] == {"postgres": {"condition": "service_healthy"}}
     for serving in (services["orders-1"], services["orders-2"]):
         assert serving["depends_on"] == {"migrate": {"condition": "service_completed_successfully"}}

@@ -15,9 +15,9 @@ SCRIPT = ROOT / "deploy" / "install.sh"
 INSTALL = "deploy/install.sh pay.example.com --yes"
 OWN = f"{INSTALL} --certificate /root/certificate.pem --certificate-key /root/certificate.pem"
 FIRST_ORDER = """
-orders merchant add shop --name Shop --buy-rate 0.6 --sell-rate 0.3 > /root/merchant
-orders channel add --category gateway_c --driver manual --name Bank --pay-method bank --config payee=Me
-orders channel link 1 shop
+tillbook merchant add shop --name Shop --buy-rate 0.6 --sell-rate 0.3 > /root/merchant
+tillbook channel add --category gateway_c --driver manual --name Bank --pay-method bank --config payee=Me
+tillbook channel link 1 shop
 export MERCHANT_URL=https://pay.example.com MERCHANT_KEY=shop SSL_CERT_FILE=/root/certificate.pem
 export MERCHANT_SECRET=$(sed -nE 's/^api_secret +//p' /root/merchant) PYTHONPATH=/opt/tillbook/docs/clients
 /opt/tillbook/.venv/bin/python -B -c "
@@ -47,8 +47,8 @@ def release(machine, version):
 
 
 def orders(machine):
-    """The merchant order numbers and states, as `orders order list` has them."""
-    return [(row["merchant_order_no"], row["status"]) for row in json.loads(machine.run("orders order list --json"))]
+    """The merchant order numbers and states, as `tillbook order list` has them."""
+    return [(row["merchant_order_no"], row["status"]) for row in json.loads(machine.run("tillbook order list --json"))]
 
 
 def version(machine):
@@ -78,7 +78,7 @@ def test_wrong_arguments_are_refused_with_the_usage(arguments, said):
 
 @pytest.mark.skipif(shutil.which("shellcheck") is None, reason="shellcheck is not installed")
 def test_shellcheck_finds_nothing():
-    done = subprocess.run(["shellcheck", SCRIPT, ROOT / "deploy" / "orders.sh"], capture_output=True, text=True)
+    done = subprocess.run(["shellcheck", SCRIPT, ROOT / "deploy" / "tillbook.sh"], capture_output=True, text=True)
     assert done.stdout == ""
 
 
@@ -97,16 +97,16 @@ def test_the_plan_is_shown_and_nothing_is_changed_without_consent(machine):
 def test_an_installation_serves_orders_and_is_repeated_upgraded_and_removed(machine):
     printed = machine.run(OWN)
     assert f"Tillbook {VERSION} is running." in printed
-    assert "sudo orders operator add NAME" in printed
+    assert "sudo tillbook operator add NAME" in printed
     assert machine.run("stat -c '%a %U' /var/lib/tillbook /var/backups/tillbook /var/lib/tillbook/*.* | sort -u") == (
         "600 tillbook\n700 tillbook\n"
     )
     assert machine.run("find /opt/tillbook -user tillbook -o -perm /o+w -not -type l") == ""
     assert machine.run(FIRST_ORDER).splitlines()[-1] == "1"
 
-    refused = machine.tried("setpriv --reuid 65534 --clear-groups orders to-do")
+    refused = machine.tried("setpriv --reuid 65534 --clear-groups tillbook to-do")
     assert (refused.returncode, refused.stdout) == (1, "")
-    assert refused.stderr == "error: only root can act as the service. Run: sudo orders to-do\n"
+    assert refused.stderr == "error: only root can act as the service. Run: sudo tillbook to-do\n"
     machine.run("(umask 077; echo nothing > /root/statement.csv)")
     assert "the statement has no line" in machine.tried("tillbook reconcile 1 /root/statement.csv").stderr
     assert machine.run("find /var/lib/tillbook -not -user tillbook") == ""
@@ -128,7 +128,7 @@ def test_an_installation_serves_orders_and_is_repeated_upgraded_and_removed(mach
     assert f"99.0.0 is installed, and this is {VERSION}" in machine.tried(INSTALL).stderr
 
     assert "Tillbook was removed." in machine.run("/opt/tillbook/deploy/install.sh --uninstall --yes")
-    assert machine.run("ls -d /opt/tillbook* /usr/local/bin/orders /etc/nginx/conf.d/tillbook.conf || true") == ""
+    assert machine.run("ls -d /opt/tillbook* /usr/local/bin/tillbook /etc/nginx/conf.d/tillbook.conf || true") == ""
     machine.run("test -s /var/lib/tillbook/orders.sqlite && test -s /var/lib/tillbook/vault.key && id tillbook")
     machine.run("deploy/install.sh --uninstall --delete-data --yes")
     assert (
@@ -177,7 +177,7 @@ def test_a_failed_download_changes_nothing_and_a_failed_migration_shows_the_way_
     machine.run(f"set -e\n{way_back}\nuntil curl -sf http://127.0.0.1:8000/healthz; do sleep 0.1; done")
     assert version(machine) == VERSION
     assert orders(machine) == [("FIRST-1", "pending")]
-    assert machine.run("orders to-do") == "nothing needs attention\n"
+    assert machine.run("tillbook to-do") == "nothing needs attention\n"
 
 
 @private
@@ -197,7 +197,7 @@ def test_a_version_that_does_not_start_shows_its_log_and_a_repaired_one_replaces
     assert "this step failed or was interrupted: Migrate the database" in again.stderr
     for each in failed, again:
         assert "A restore loses orders that the new version may have recorded" in each.stderr
-        assert "orders db resume" not in each.stderr
+        assert "tillbook db resume" not in each.stderr
     machine.run("mv application.works serving/application.py; rm models/migrations/9999_broken.py")
     machine.run("touch /run/tillbook.starting; sleep 999 >/dev/null 2>&1 & echo $! > /run/tillbook.pid")
     assert "==> Stop the service\n==> Back up the database" in machine.run(INSTALL)
@@ -209,9 +209,10 @@ def test_without_systemd_everything_else_is_done_and_a_service_started_manually_
     machine.run("rm -r /run/systemd /stand_ins/systemctl")
     said = machine.run(OWN)
     assert "systemd is not running here" in said
-    assert "Now start nginx, and the service: sudo orders serve" in said
+    assert "Now start nginx, and the service: sudo tillbook serve" in said
     machine.run(
-        "nginx; setsid orders serve >/dev/null 2>&1 & until curl -sf http://127.0.0.1:8000/healthz; do sleep 0.1; done"
+        "nginx; setsid tillbook serve >/dev/null 2>&1 &"
+        " until curl -sf http://127.0.0.1:8000/healthz; do sleep 0.1; done"
     )
     machine.run("curl -sf --cacert /root/certificate.pem https://pay.example.com/openapi.json")
     machine.run(OWN)
@@ -221,10 +222,10 @@ def test_without_systemd_everything_else_is_done_and_a_service_started_manually_
     assert re.search(r"error: the service is running as process \d+: stop it first", refused.stderr)
     assert version(machine) == VERSION
     machine.run(
-        "kill $(cat /var/lib/tillbook/service.lock); while orders db migrate 2>&1 | grep running; do sleep 0.1; done"
+        "kill $(cat /var/lib/tillbook/service.lock); while tillbook db migrate 2>&1 | grep running; do sleep 0.1; done"
     )
     machine.run(OWN)
-    assert "9.9.9" in machine.run("orders --version")
+    assert "9.9.9" in machine.run("tillbook --version")
 
 
 @private
@@ -233,7 +234,7 @@ def test_without_systemd_everything_else_is_done_and_a_service_started_manually_
     [
         ("python3 -m http.server 8000 >/dev/null 2>&1 & sleep 1", "another program uses port 8000 of 127.0.0.1"),
         ("mkdir -p /srv/orders/service", "docs/guides/upgrade.md"),
-        ("echo other > /usr/local/bin/orders", "/usr/local/bin/orders is another program's command"),
+        ("echo other > /usr/local/bin/tillbook", "/usr/local/bin/tillbook is another program's command"),
     ],
     ids=["port", "old-layout", "command"],
 )

@@ -30,7 +30,9 @@ def unit():
 @pytest.mark.usefixtures("slow")
 def test_systemd_understands_every_line(tmp_path):
     here = tmp_path / "tillbook.service"
-    here.write_text(UNIT.read_text("utf-8").replace("/opt/tillbook/.venv/bin/orders", str(ROOT / "cli" / "orders.sh")))
+    here.write_text(
+        UNIT.read_text("utf-8").replace("/opt/tillbook/.venv/bin/tillbook", str(ROOT / "cli" / "tillbook.sh"))
+    )
     done = subprocess.run(["systemd-analyze", "verify", here], capture_output=True, text=True)
     assert "tillbook.service" not in done.stdout + done.stderr
     assert done.returncode == 0, done.stderr
@@ -48,7 +50,7 @@ def test_systemd_finds_few_unneeded_rights():
 
 def test_it_runs_as_an_ordinary_user_in_the_folder_of_the_documentation(unit):
     assert unit["User"] == "tillbook"
-    assert (unit["WorkingDirectory"], unit["ExecStart"]) == ("/opt/tillbook", "/opt/tillbook/.venv/bin/orders serve")
+    assert (unit["WorkingDirectory"], unit["ExecStart"]) == ("/opt/tillbook", "/opt/tillbook/.venv/bin/tillbook serve")
     assert "\n| `/opt/tillbook` | the program" in INSTALL
 
 

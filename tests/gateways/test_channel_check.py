@@ -1,4 +1,4 @@
-"""`orders channel check` and the console's *Try*: their findings on a channel before it takes money."""
+"""`tillbook channel check` and the console's *Try*: their findings on a channel before it takes money."""
 
 import re
 import time

@@ -1,4 +1,4 @@
-"""The order export of an epay platform, as its merchant console writes it, against the orders: `orders reconcile`."""
+"""The order export of an epay platform, as its merchant console writes it, against the orders: `tillbook reconcile`."""
 
 import json
 from datetime import datetime, timedelta, timezone

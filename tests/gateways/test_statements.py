@@ -1,4 +1,4 @@
-"""Each upstream's own statement, in the format of its download, against the orders: `orders reconcile`."""
+"""Each upstream's own statement, in the format of its download, against the orders: `tillbook reconcile`."""
 
 from datetime import datetime, timedelta, timezone
 

@@ -85,7 +85,7 @@ class Target:
         results = json.loads(done.stdout)
         for words, result in zip(commands, results, strict=True):
             if result["status"] and not result["said"]:
-                raise CommandFailed(f"orders {' '.join(words)}: {result['error']}")
+                raise CommandFailed(f"tillbook {' '.join(words)}: {result['error']}")
         return [result["said"] for result in results]
 
     def ask(self, *commands: tuple[str, ...]) -> list[Any]:

@@ -72,7 +72,7 @@ def verify() -> Any:
 
 @pages.get("/heads.json")
 def heads() -> Response:
-    """Download the ledger checkpoints for `orders ledger verify --against`."""
+    """Download the ledger checkpoints for `tillbook ledger verify --against`."""
     text = json.dumps(integrity.head_rows(), ensure_ascii=False, indent=2) + "\n"
     name = f"heads-{local_time(int(time.time())):%Y-%m-%d-%H%M}.json"
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}

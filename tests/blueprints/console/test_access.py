@@ -94,14 +94,14 @@ def test_an_unknown_name_costs_as_many_hashes_as_a_known_one(browser, monkeypatc
 def test_there_is_no_account_by_default_and_the_page_shows_how_to_add_one(any_database, tmp_path):
     app = create_app(settings_of(tmp_path / "new"))
     page = app.test_client().get(LOGIN)
-    assert "orders operator add" in page.text
+    assert "tillbook operator add" in page.text
     assert "demo-password" not in page.text
     made = app.test_cli_runner().invoke(args=["operator", "add", "anna"], input="a long password\n")
     assert made.exit_code == 0, made.output
     client = app.test_client()
     assert sign_in(client, "anna", "a long password").status_code == 302
     assert is_in(client)
-    assert "orders operator add" not in app.test_client().get(LOGIN).text
+    assert "tillbook operator add" not in app.test_client().get(LOGIN).text
     database.close()
 
 

@@ -1,4 +1,4 @@
-"""`orders vault rotate` ends the sessions of the running service, and the old key opens none."""
+"""`tillbook vault rotate` ends the sessions of the running service, and the old key opens none."""
 
 import hashlib
 import hmac

@@ -15,7 +15,7 @@ def test_the_first_page_shows_what_is_paused_until_the_operator_resumes(flask, o
     assert not overview_has("Restored from a backup")
     flask("db", "mark-restored")
     assert overview_has("Restored from a backup")
-    assert overview_has("orders db resume")
+    assert overview_has("tillbook db resume")
     flask("db", "resume")
     assert not overview_has("Restored from a backup")
 

@@ -109,7 +109,7 @@ def test_an_order_of_a_real_channel_cannot_be_played(api, flask_json, pay):
 def test_a_manual_order_is_refused_with_the_commands_that_confirm_it(api, flask, pay, kind, commands):
     order_no = getattr(api, kind)("10.00", channel=3).data["order_no"]
     answer = pay({"order_no": order_no, "outcome": "success"})
-    shown = " && ".join(f"orders order {command} {order_no}" for command in commands)
+    shown = " && ".join(f"tillbook order {command} {order_no}" for command in commands)
     text = f"The channel Manual C is manual: confirm the order on the console, or run {shown}"
     assert (answer.code, answer.data) == (42200, {"order_no": [text]})
     for command in commands:

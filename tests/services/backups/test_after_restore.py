@@ -151,7 +151,13 @@ def test_a_withdrawal_on_a_manual_channel_can_still_be_paid(api, flask, due, bac
 def test_the_command_prints_what_is_paused_and_what_to_do_next(backup):
     said = backup().restore()
     assert "payouts and the expiry of manual deposits are paused" in said
-    steps = ["start the service", "orders reconcile", "orders order list", "orders order unknown", "orders db resume"]
+    steps = [
+        "start the service",
+        "tillbook reconcile",
+        "tillbook order list",
+        "tillbook order unknown",
+        "tillbook db resume",
+    ]
     places = [said.index(step, said.index("next steps")) for step in steps]
     assert places == sorted(places)
 
@@ -165,7 +171,7 @@ def test_resume_is_refused_if_nothing_is_paused(flask, refuses, backup):
 
 def test_mark_restored_pauses_and_moves_ids_on_both_databases(api, flask, refuses, order_details):
     last = row_id(order_details, api.buy().data["order_no"])
-    assert "orders db resume" in flask("db", "mark-restored").stdout
+    assert "tillbook db resume" in flask("db", "mark-restored").stdout
     assert row_id(order_details, api.buy().data["order_no"]) == last + AHEAD
     flask("db", "resume")
 
@@ -184,7 +190,7 @@ def test_a_start_warns_while_paused(instance, tmp_path):
     service.flask("db", "mark-restored")
     service.start()
     try:
-        assert "orders db resume" in service.log.read_text()
+        assert "tillbook db resume" in service.log.read_text()
         refused = service.flask("db", "mark-restored", check=False)
         assert "stop it first" in refused.stderr
     finally:

@@ -231,7 +231,7 @@ def test_an_adjustment_whose_commit_was_lost_counts_once_when_it_is_repeated(
     lost_commits(stored)
     said = refuses(*same)
     assert "the command may have taken effect" in said
-    assert "orders ledger balances" in said
+    assert "tillbook ledger balances" in said
     assert balances() == (START + 100 * stored, 0)
     flask(*same, fails=stored)
     assert balances() == (START + 100, 0)

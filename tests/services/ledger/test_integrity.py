@@ -43,7 +43,7 @@ def stranger(moved, instance):
 
 @pytest.fixture
 def found(flask):
-    """The failures that `orders ledger verify` finds, by check."""
+    """The failures that `tillbook ledger verify` finds, by check."""
 
     def run(*arguments):
         result = flask("ledger", "verify", "--json", *arguments, fails=True)
@@ -265,7 +265,7 @@ def test_a_deleted_account_is_named(kept, stranger, found):
 def test_a_file_without_checkpoints_is_refused(refuses, tmp_path, text):
     file = tmp_path / "heads.json"
     file.write_bytes(text.encode(errors="surrogateescape"))
-    assert "orders ledger checkpoints --json" in refuses("ledger", "verify", "--against", file)
+    assert "tillbook ledger checkpoints --json" in refuses("ledger", "verify", "--against", file)
 
 
 def test_a_missing_file_is_refused(refuses, tmp_path):

@@ -40,7 +40,7 @@ def test_readable_files_are_restricted_with_a_warning(wide, caplog):
     assert modes(wide) == {wide.name: "0o700"} | dict.fromkeys(FILES, "0o600")
     (line,) = [record.message for record in caplog.records if "Other users" in record.message]
     assert all(name in line for name in FILES)
-    assert "orders vault rotate" in line
+    assert "tillbook vault rotate" in line
     caplog.clear()
     start(wide)
     assert not [record.message for record in caplog.records if "Other users" in record.message]

@@ -120,7 +120,7 @@ def test_the_service_refuses_all_that_a_sandbox_channel_left_until_it_is_removed
     production = earnest()
     said = production.run("serve", fails=True).output
     assert LEFTOVERS.format("demo") in said
-    assert "`orders ledger remove-sandbox`" in said
+    assert "`tillbook ledger remove-sandbox`" in said
     production.run("ledger", "remove-sandbox", "--apply")
     removal.refuse_leftovers()
     production.run("ledger", "verify")

@@ -1,4 +1,4 @@
-"""`orders vault rotate`: a new key for all encrypted values, while the service runs, and after any interruption."""
+"""`tillbook vault rotate`: a new key for all encrypted values, while the service runs, and after any interruption."""
 
 import errno
 import json

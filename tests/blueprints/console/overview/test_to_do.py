@@ -210,7 +210,7 @@ def test_an_open_order_without_a_next_step_is_shown_with_its_number(
     assert f"/console/order/{order_no}" in shown.html
     (row,) = flask_json("to-do")
     assert (row["to do"], row["count"], row["amount"]) == ("open orders without a next step", 1, "70.00")
-    assert row["see"] == f"orders order show {order_no}"
+    assert row["see"] == f"tillbook order show {order_no}"
     assert 'orders_to_do{queue="stuck"} 1.0' in http("GET", "/metrics").text.splitlines()
 
 

@@ -97,7 +97,7 @@ def _find(name: Any, condition: Callable[[], Any]) -> Known | None:
     known = _up_to_date()
     found = known.get(name) or _read(condition())
     if found is not None:
-        known[name] = found
+        known[name] = known[found.merchant.id] = found
     return found
 
 

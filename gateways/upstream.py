@@ -14,11 +14,10 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import requests
-from requests.adapters import HTTPAdapter
 from urllib3.exceptions import HTTPError
 
 from gateways.base import BadNotice, ChannelUnknown, Finding, Problem
-from net.http import USER_AGENT, AddressRefused, Deadline, Guarded, pools
+from net.http import USER_AGENT, Adapter, AddressRefused, Limits
 from runtime.state import current
 from runtime.texts import N_
 
@@ -79,33 +78,6 @@ class Reply:
         return value
 
 
-class _ToChannel(Guarded):
-    """Operators enter the addresses of channels and proxies, so private ones need a setting."""
-
-    @property
-    def private_allowed(self) -> bool:  # type: ignore[override]
-        """The setting `private_channels`."""
-        return current().settings.private_channels_allowed
-
-
-POOLS = pools(_ToChannel)
-
-
-class _Adapter(HTTPAdapter):
-    """requests' adapter: it keeps no cookies, follows no redirect, and ignores .netrc and the proxy variables."""
-
-    def init_poolmanager(self, *arguments: Any, **named: Any) -> None:
-        """Create the pools."""
-        super().init_poolmanager(*arguments, **named)
-        self.poolmanager.pool_classes_by_scheme = POOLS
-
-    def proxy_manager_for(self, proxy: Any, **named: Any) -> Any:
-        """Return the pools behind a proxy."""
-        manager = super().proxy_manager_for(proxy, **named)
-        manager.pool_classes_by_scheme = POOLS
-        return manager
-
-
 def _problem(error: Exception) -> Problem:
     """Return the problem behind an error of a request."""
     if "gaierror" in repr(error) or "NameResolutionError" in repr(error):
@@ -125,7 +97,7 @@ class Upstream:
         self._base = base.rstrip("/")
         self._host = urlsplit(base).hostname
         self._proxies = {"http": proxy, "https": proxy} if proxy else {}
-        self._adapter = _Adapter(pool_connections=2, pool_maxsize=8)
+        self._adapter = Adapter(pool_connections=2, pool_maxsize=8)
         self._date, self._heard = "", 0.0  # the Date header of the last response, and when it was received
 
     def address(self, path: str, query: Mapping[str, str] | None = None) -> str:
@@ -155,7 +127,8 @@ class Upstream:
         try:
             request = requests.Request(method, self.address(path, query), all_headers, data=body or None).prepare()
             with (
-                Deadline(WHOLE),
+                # Operators enter the addresses of channels and proxies, so private ones need a setting.
+                Limits(WHOLE, private_allowed=current().settings.private_channels_allowed),
                 self._adapter.send(request, stream=True, timeout=(CONNECT, READ), proxies=self._proxies) as answer,
             ):
                 self._date, self._heard = answer.headers.get("Date", ""), time.time()

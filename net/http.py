@@ -83,12 +83,12 @@ class _Watchdog:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._open: set[Deadline] = set()
+        self._open: set[Limits] = set()
         self._thread: threading.Thread | None = None
 
-    def add(self, deadline: Deadline) -> None:
+    def add(self, limits: Limits) -> None:
         with self._lock:
-            self._open.add(deadline)
+            self._open.add(limits)
             if self._thread is None:
                 thread = threading.Thread(target=self._run, name="deadlines", daemon=True)
                 try:
@@ -97,21 +97,21 @@ class _Watchdog:
                 except RuntimeError as error:  # the next deadline tries again, for all of them
                     log.warning("Deadlines are not enforced for now: %s", error)
 
-    def remove(self, deadline: Deadline) -> None:
+    def remove(self, limits: Limits) -> None:
         with self._lock:
-            self._open.discard(deadline)
+            self._open.discard(limits)
 
     def _run(self) -> None:
         while True:
             time.sleep(self.TICK)
             now = time.monotonic()
             with self._lock:
-                late = [deadline for deadline in self._open if deadline.at <= now]
+                late = [limits for limits in self._open if limits.at <= now]
                 self._open.difference_update(late)
                 if not self._open:
                     self._thread = None
-            for deadline in late:
-                deadline.cut()
+            for limits in late:
+                limits.cut()
             if self._thread is not threading.current_thread():
                 return
 
@@ -119,11 +119,13 @@ class _Watchdog:
 _watchdog = _Watchdog()
 
 
-class Deadline:
-    """Ends this thread's exchange after `seconds`, however slowly the other side sends."""
+class Limits:
+    """The limits of this thread's exchange. It ends after `seconds`, however slowly the other side sends."""
 
-    def __init__(self, seconds: float):
+    def __init__(self, seconds: float, *, private_allowed: bool):
+        """`private_allowed`: otherwise only public addresses are called (net/ip_addresses.py)."""
         self.at = time.monotonic() + seconds
+        self.private_allowed = private_allowed
         self._connection: Any = None
         self._socket: socket.socket | None = None
 
@@ -141,19 +143,20 @@ class Deadline:
             with contextlib.suppress(OSError):  # it has ended already
                 carrier.shutdown(socket.SHUT_RDWR)
 
-    def __enter__(self) -> Deadline:
-        _local.deadline = self
+    def __enter__(self) -> Limits:
+        _local.limits = self
         _watchdog.add(self)
         return self
 
     def __exit__(self, *_: Any) -> None:
         _watchdog.remove(self)
-        _local.deadline = None
+        del _local.limits
 
 
-def deadline() -> Deadline | None:
-    """Return the deadline of this thread's exchange, or None."""
-    return getattr(_local, "deadline", None)
+def limits() -> Limits:
+    """Return the limits of this thread's exchange. Every call has some, so without them this is an AttributeError."""
+    found: Limits = _local.limits
+    return found
 
 
 def _connected(found: list[Any], give_up: float) -> socket.socket:
@@ -200,50 +203,66 @@ def connect(host: str, port: int, give_up: float, *, private_allowed: bool) -> s
 
 
 class Guarded:
-    """A urllib3 connection with the thread's deadline and a limit on the response.
+    """A urllib3 connection within the limits of the thread's exchange, and with one on the length of the response."""
 
-    It calls public addresses only, unless private ones are allowed.
-    """
-
-    response_class = MeteredResponse
-    private_allowed = False
+    response_class: Any = MeteredResponse
 
     def _new_conn(self: Any) -> socket.socket:
         """Connect, through the proxy if one is set. Raises as `connect` does."""
-        limit, give_up = deadline(), time.monotonic() + self.timeout
-        if limit:
-            limit.watch(self)  # a proxy responds before any request is sent
-            give_up = min(give_up, limit.at)
+        within = limits()
+        within.watch(self)  # a proxy responds before any request is sent
+        give_up = min(time.monotonic() + self.timeout, within.at)
         # A proxy's IPv6 address still has its brackets.
         host = self._dns_host.strip("[]")
-        carrier = connect(host, self.port, give_up, private_allowed=self.private_allowed)
+        carrier = connect(host, self.port, give_up, private_allowed=within.private_allowed)
         for option in self.socket_options or ():
             carrier.setsockopt(*option)
         carrier.settimeout(max(0.001, give_up - time.monotonic()))  # for the TLS handshake
         return carrier
 
     def request(self, *arguments: Any, **named: Any) -> None:
-        """Send a request under the thread's deadline."""
-        limit = deadline()
-        if limit:
-            limit.watch(self)
+        """Send a request before the exchange must end."""
+        limits().watch(self)
         super().request(*arguments, **named)  # type: ignore[misc]
-        if limit:
-            limit.watch(self)
+        limits().watch(self)
 
 
-def pools(kind: type[Guarded], **facts: Any) -> dict[str, Any]:
-    """Return pools of such connections by scheme, for `pool_classes_by_scheme` of a pool manager."""
-    made = {}
-    for scheme, pool, connection in (
-        ("http", HTTPConnectionPool, HTTPConnection),
-        ("https", HTTPSConnectionPool, HTTPSConnection),
-    ):
-        made[scheme] = type("Pool", (pool,), {"ConnectionCls": type("Connection", (kind, connection), facts)})
-    return made
+class _Http(Guarded, HTTPConnection):
+    pass
 
 
-POOLS = {private_allowed: pools(Guarded, private_allowed=private_allowed) for private_allowed in (False, True)}
+class _Https(Guarded, HTTPSConnection):
+    pass
+
+
+class _HttpPool(HTTPConnectionPool):
+    ConnectionCls = _Http
+
+
+class _HttpsPool(HTTPSConnectionPool):
+    ConnectionCls = _Https
+
+
+POOLS = {"http": _HttpPool, "https": _HttpsPool}
+
+
+class Adapter(HTTPAdapter):
+    """requests' adapter with such connections.
+
+    An adapter alone keeps no cookies, follows no redirect, and ignores .netrc and the proxy variables; a session around
+    it would double the cost of a call.
+    """
+
+    def init_poolmanager(self, *arguments: Any, **named: Any) -> None:
+        """Create the pools."""
+        super().init_poolmanager(*arguments, **named)
+        self.poolmanager.pool_classes_by_scheme = POOLS
+
+    def proxy_manager_for(self, proxy: Any, **named: Any) -> Any:
+        """Return the pools behind a proxy."""
+        manager = super().proxy_manager_for(proxy, **named)
+        manager.pool_classes_by_scheme = POOLS
+        return manager
 
 
 @contextlib.contextmanager
@@ -252,8 +271,7 @@ def exchange(
 ) -> Iterator[requests.Response]:
     """Send a request to an address that a merchant or an operator chose; yield the response with an unread body.
 
-    An adapter alone keeps no cookies, follows no redirect and ignores .netrc and proxies; a session around it would
-    double the cost of a call. Each thread has its own adapters, with its open connections.
+    Each thread has its own adapters, with its open connections: one for public addresses, one for all.
 
     Args:
         seconds: for the whole exchange.
@@ -263,14 +281,13 @@ def exchange(
         AddressRefused, requests.RequestException, ValueError: no response, or no usable address.
     """
     request = requests.Request(method, url, {**headers, "User-Agent": USER_AGENT}, data=body or None).prepare()
-    if urlsplit(str(request.url)).scheme.lower() not in POOLS[private_allowed]:
+    if urlsplit(str(request.url)).scheme.lower() not in POOLS:
         raise requests.exceptions.InvalidSchema("no http or https address")
     adapters = _local.__dict__.setdefault("adapters", {})
     if private_allowed not in adapters:
-        adapters[private_allowed] = HTTPAdapter(pool_connections=4, pool_maxsize=1)
-        adapters[private_allowed].poolmanager.pool_classes_by_scheme = POOLS[private_allowed]
+        adapters[private_allowed] = Adapter(pool_connections=4, pool_maxsize=1)
     with (
-        Deadline(seconds),
+        Limits(seconds, private_allowed=private_allowed),
         adapters[private_allowed].send(request, stream=True, timeout=(seconds, seconds)) as response,
     ):
         yield response

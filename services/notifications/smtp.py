@@ -5,13 +5,12 @@ from __future__ import annotations
 import smtplib
 import socket
 import ssl
-import time
 from email.message import EmailMessage
 from email.utils import formatdate
 from typing import Any
 from urllib.parse import urlsplit
 
-from net.http import Deadline, connect, deadline
+from net.http import Limits, connect, limits
 from runtime.state import current
 from services.notifications.destination_kinds import Config, addresses
 from services.notifications.messages import Message
@@ -20,14 +19,12 @@ LARGEST = 64 * 1024  # bytes of a text
 
 
 class _Guarded(smtplib.SMTP):
-    """Connects to checked addresses only; the thread's deadline ends it."""
+    """Connects within the limits of the thread's exchange."""
 
     def _get_socket(self, host: str, port: int, timeout: float) -> socket.socket:
-        allowed = current().settings.private_callbacks_allowed
-        carrier = connect(host, port, time.monotonic() + timeout, private_allowed=allowed)
+        carrier = connect(host, port, limits().at, private_allowed=limits().private_allowed)
         carrier.settimeout(timeout)
-        if limit := deadline():
-            limit.watch(self)
+        limits().watch(self)
         return carrier
 
 
@@ -44,7 +41,7 @@ def send(config: Config, message: Message, timeout: float) -> None:
     own_name = str(urlsplit(current().settings.public_url).hostname)  # smtplib would ask a name server for it
     options: dict[str, Any] = {"local_hostname": own_name, "timeout": timeout}
     context, address = ssl.create_default_context(), (config["host"], int(config["port"]))
-    with Deadline(timeout):
+    with Limits(timeout, private_allowed=current().settings.private_callbacks_allowed):
         if config["security"] == "tls":
             server: smtplib.SMTP = _GuardedTls(*address, context=context, **options)
         else:

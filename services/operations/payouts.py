@@ -14,19 +14,17 @@ from runtime.money import hundredths
 from schemas.views import STATUS_TEXTS
 from services.errors import N_, OperatorError
 from services.operations import bulk, perform
-from services.operations.actions import Act, Effect, Given, possible
+from services.operations.actions import ACTS, Act, Effect, Given, possible
 from services.operations.bulk import DONE, REQUESTED, Outcome
 from services.security import audit, second_operator
 from services.security.audit import Actor
 from services.withdrawals import approve as withdrawals
 
-APPROVE, REJECT, SENT = KINDS = ("approve", "reject", "sent")
-ACTS = {APPROVE: Act.APPROVE, REJECT: Act.REJECT, SENT: Act.MARK_PAID}  # by kind, the act on one payout
-VERBS = {APPROVE: "approve payouts", REJECT: "reject payouts", SENT: "mark payouts paid"}
-_WHY_NOT: dict[str, Callable[[Order], str]] = {
-    APPROVE: withdrawals.why_not_approve,
-    REJECT: withdrawals.why_not_reject,
-    SENT: withdrawals.why_not_mark_sent,
+VERBS = {Act.APPROVE: "approve payouts", Act.REJECT: "reject payouts", Act.MARK_PAID: "mark payouts paid"}
+_WHY_NOT: dict[Act, Callable[[Order], str]] = {
+    Act.APPROVE: withdrawals.why_not_approve,
+    Act.REJECT: withdrawals.why_not_reject,
+    Act.MARK_PAID: withdrawals.why_not_mark_sent,
 }
 OWN_REQUEST = N_("You requested this payout, so another operator must approve it.")
 CHANGED = N_("Order %(order_no)s changed since this page was loaded, so no payout was approved. Check and try again.")
@@ -49,26 +47,23 @@ class Row(bulk.Row):
         return self.action is not None and self.action.effect is Effect.REQUESTED
 
 
-def preview(kind: str, numbers: Iterable[str], who: str) -> list[Row]:
+def preview(act: Act, numbers: Iterable[str], who: str) -> list[Row]:
     """Return what the bulk action by this operator would do to each payout, oldest first."""
-    return [_row(kind, order, who) for order in Order.numbered(SELL, numbers)]
+    return [_row(act, order, who) for order in Order.numbered(SELL, numbers)]
 
 
-def _row(kind: str, order: Order, who: str) -> Row:
-    action = next((each for each in possible(order) if ACTS[kind] in (each.act, each.requested)), None)
-    if action is None or (kind == SENT and order.status != CONFIRMED):
-        return Row(order, refusal=_why_not(kind, order))
+def _row(act: Act, order: Order, who: str) -> Row:
+    action = next((each for each in possible(order) if act in (each.act, each.requested)), None)
+    if action is None or (act is Act.MARK_PAID and order.status != CONFIRMED):
+        if text := _WHY_NOT[act](order):
+            return Row(order, refusal=OperatorError(text))
+        status = STATUS_TEXTS[order.order_type, order.status]
+        text = N_("Not possible in the current order status: %(status)s.")
+        return Row(order, refusal=OperatorError(text, status=status))
     request = second_operator.waiting(order)
     if action.act is Act.SECOND_APPROVAL and request is not None and request.who == who:
         return Row(order, refusal=OperatorError(OWN_REQUEST))
     return Row(order, action)
-
-
-def _why_not(kind: str, order: Order) -> OperatorError:
-    if text := _WHY_NOT[kind](order):
-        return OperatorError(text)
-    status = STATUS_TEXTS[order.order_type, order.status]
-    return OperatorError(N_("Not possible in the current order status: %(status)s."), status=status)
 
 
 def approve(shown: dict[str, str], actor: Actor) -> list[Outcome]:
@@ -80,23 +75,18 @@ def approve(shown: dict[str, str], actor: Actor) -> list[Outcome]:
     Raises:
         OperatorError: a payout changed since; nothing is approved.
     """
-    return audit.act(actor, VERBS[APPROVE], "payouts", "", lambda: _approve(shown, actor), _summary(shown))
+    return audit.act(actor, VERBS[Act.APPROVE], "payouts", "", lambda: _approve(shown, actor), _summary(shown))
 
 
 @transaction
 def _approve(shown: dict[str, str], actor: Actor) -> list[Outcome]:
     found = Order.select(Order.id).where(Order.order_no.in_(list(shown)))
     list(database.for_update(found.order_by(Order.id)))
-    rows = preview(APPROVE, shown, actor.name)
-    changed = next((row.order.order_no for row in rows if not _is_as_shown(row, shown)), "")
-    missing = shown.keys() - {row.order.order_no for row in rows}
-    if changed or missing:
-        raise OperatorError(CHANGED, order_no=changed or min(missing))
+    rows = preview(Act.APPROVE, shown, actor.name)
+    unchanged = {row.order.order_no for row in rows if row.action is not None and row.seal == shown[row.order.order_no]}
+    if changed := [order_no for order_no in shown if order_no not in unchanged]:
+        raise OperatorError(CHANGED, order_no=changed[0])
     return [_performed(row, Given(), actor) for row in rows]
-
-
-def _is_as_shown(row: Row, shown: dict[str, str]) -> bool:
-    return row.action is not None and row.seal == shown[row.order.order_no]
 
 
 def _performed(row: Row, given: Given, actor: Actor) -> Outcome:
@@ -106,47 +96,40 @@ def _performed(row: Row, given: Given, actor: Actor) -> Outcome:
     return Outcome(row.order, REQUESTED if action.effect is Effect.REQUESTED else DONE)
 
 
-def each(kind: str, shown: dict[str, str], given: dict[str, Given], actor: Actor) -> list[Outcome]:
+def each(act: Act, shown: dict[str, str], given: dict[str, Given], actor: Actor) -> list[Outcome]:
     """Reject payouts or mark them as sent, each on its own; an interruption leaves the rest as it was.
 
     Args:
         shown: as for `approve`.
         given: the entered values by order number.
     """
-    audit.record(actor, VERBS[kind], "payouts", "", _summary(shown))
+    audit.record(actor, VERBS[act], "payouts", "", _summary(shown))
+    one = _one if act is Act.REJECT else _one_at_once  # a rejection may check the status at the channel
     return bulk.each(
         Order.numbered(SELL, shown),
-        lambda order: _ONE[kind](order, shown[order.order_no], given[order.order_no], actor),
+        lambda order: one(act, order, shown[order.order_no], given[order.order_no], actor),
     )
 
 
-def _one(kind: str, order: Order, seal: str, given: Given, actor: Actor) -> Outcome:
-    row = _row(kind, order, actor.name)
+def _one(act: Act, order: Order, seal: str, given: Given, actor: Actor) -> Outcome:
+    row = _row(act, order, actor.name)
     if row.action is not None and row.seal != seal:
         raise OperatorError(perform.CHANGED)
     return _performed(row, given, actor)
 
 
-def _reject(order: Order, seal: str, given: Given, actor: Actor) -> Outcome:
-    """Reject one payout, outside any transaction, because it may check the status at the channel."""
-    return _one(REJECT, order, seal, given, actor)
-
-
 @transaction
-def _locked(order: Order, seal: str, given: Given, actor: Actor) -> Outcome:
-    return _one(SENT, Order.for_update(order.id), seal, given, actor)
+def _locked(act: Act, order: Order, seal: str, given: Given, actor: Actor) -> Outcome:
+    return _one(act, Order.for_update(order.id), seal, given, actor)
 
 
-def _mark(order: Order, seal: str, given: Given, actor: Actor) -> Outcome:
-    """Mark one payout as sent in one transaction with its audit entry; record a refusal."""
+def _one_at_once(act: Act, order: Order, seal: str, given: Given, actor: Actor) -> Outcome:
+    """Act on one payout, in one transaction with its audit entry; record a refusal."""
     try:
-        return _locked(order, seal, given, actor)
+        return _locked(act, order, seal, given, actor)
     except OperatorError as refusal:
-        audit.record_failure(actor, "mark paid", "order", order.order_no, refusal)
+        audit.record_failure(actor, ACTS[act].verb, "order", order.order_no, refusal)
         raise
-
-
-_ONE: dict[str, Callable[[Order, str, Given, Actor], Outcome]] = {REJECT: _reject, SENT: _mark}
 
 
 def _summary(shown: dict[str, str]) -> str:

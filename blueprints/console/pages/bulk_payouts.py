@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from flask import Blueprint, flash, redirect, render_template, request, url_for
@@ -13,26 +14,15 @@ from models.tables.order import SELL, Order
 from runtime.state import current
 from services.errors import OperatorError
 from services.operations import bulk, payouts
-from services.operations.actions import Given
+from services.operations.actions import Act, Given
 
-
-def _numbers() -> list[str]:
-    """Return the selected order numbers, at most as many as one bulk action takes."""
-    return list(dict.fromkeys(request.args.getlist("order_no")))[: bulk.MOST]
+PATHS = {"approve": Act.APPROVE, "reject": Act.REJECT, "sent": Act.MARK_PAID}
 
 
 def _shown() -> dict[str, str]:
     """Return the seals of the form's payouts by order number."""
     pairs = (each.partition(".") for each in request.form.getlist("row"))
     return {order_no: seal for order_no, _, seal in list(pairs)[: bulk.MOST]}
-
-
-def _given(order_no: str) -> Given:
-    return Given(
-        reason=request.form.get("reason", ""),
-        reference=request.form.get(f"reference-{order_no}", ""),
-        in_file=request.form.get("in_file", ""),
-    )
 
 
 def is_large(endpoint: str) -> bool:
@@ -46,11 +36,12 @@ def is_large(endpoint: str) -> bool:
 def _confirmation(kind: str) -> Any:
     """Show what a bulk action would do."""
     access.must_act()
-    numbers = _numbers()
+    selected = list(dict.fromkeys(request.args.getlist("order_no")))
+    numbers = selected[: bulk.MOST]
     if not numbers:
         flash(gettext("Select at least one payout."), "bad")
         return redirect(url_for("payouts.index"))
-    rows = payouts.preview(kind, numbers, access.actor().name)
+    rows = payouts.preview(PATHS[kind], numbers, access.actor().name)
     possible = [row for row in rows if row.action is not None]
     orders = [row.order for row in possible]
     return render_template(
@@ -64,7 +55,7 @@ def _confirmation(kind: str) -> Any:
         channels=payouts.subtotals(orders, "channel"),
         requests=[row for row in possible if row.is_requested],
         in_files=[row for row in possible if row.action and "in_file" in row.action.fields],
-        is_cut=len(set(request.args.getlist("order_no"))) > bulk.MOST,
+        is_cut=len(selected) > bulk.MOST,
     )
 
 
@@ -72,10 +63,12 @@ def _do(kind: str) -> Any:
     """Perform a bulk action that was confirmed, and show the outcome of each payout."""
     shown, actor = _shown(), access.actor()
     try:
-        if kind == payouts.APPROVE:
+        if PATHS[kind] is Act.APPROVE:
             outcomes = payouts.approve(shown, actor)
         else:
-            outcomes = payouts.each(kind, shown, {order_no: _given(order_no) for order_no in shown}, actor)
+            typed = Given(reason=request.form.get("reason", ""), in_file=request.form.get("in_file", ""))
+            given = {each: replace(typed, reference=request.form.get(f"reference-{each}", "")) for each in shown}
+            outcomes = payouts.each(PATHS[kind], shown, given, actor)
     except OperatorError as refusal:
         flash(message_of(refusal), "bad")
         return redirect(url_for(f"payouts.{kind}", order_no=list(shown)), 303)
@@ -94,7 +87,7 @@ def _do(kind: str) -> Any:
 
 def add_to(pages: Blueprint) -> None:
     """Add the pages of the bulk actions to the blueprint of the list."""
-    for kind in payouts.KINDS:
+    for kind in PATHS:
         pages.add_url_rule(f"/{kind}", kind, _page, defaults={"kind": kind}, methods=["GET", "POST"])
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import re
 import time
@@ -12,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
+from hashlib import md5, sha256
 from urllib.parse import parse_qsl
 
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
@@ -23,24 +23,30 @@ from gateways.config import private_key, public_key
 from gateways.epay_protocol import NAMES, ambiguous
 from gateways.signatures import is_signature, sign
 from models.tables.epay import EpayAccount
-from schemas.messages import Message
 from schemas.strict_json import Malformed, is_half
 from services.errors import N_
 from services.merchants import epay_accounts
-from services.sandbox.signature_help import wrong_steps as wrong
 from services.sandbox.signature_help.explanation import (
+    AMOUNTS,
     BODY,
+    ORDERS,
+    PERCENT,
     QUERY,
+    WITHOUT_ONE,
     Explanation,
-    Fields,
     Keys,
     Leaf,
     Mistake,
-    Proof,
     Protocol,
     Received,
     Sentence,
+    also_signed,
+    bad,
+    equals,
     explained,
+    joined,
+    misread_keys,
+    other_keys,
     signed,
     time_check,
 )
@@ -51,6 +57,19 @@ _OF_NOTICES = ("pid", "trade_no", "out_trade_no", "type", "name", "money", "trad
 _V1, _V2 = re.compile(r"(.*/)?(submit|mapi|api)\.php"), re.compile(r"(.*/)?api/(pay|merchant|transfer)/\w+")
 _ADDRESS = re.compile(r"(?:(?:GET|POST) )?(?:\w+://[^/?#]*)?(/?[^?=&]*)\?(.*?)(?: HTTP/[0-9.]+)?", re.DOTALL)
 _KEY = re.compile(r"(^|[?&])key=[^&\s]+")
+
+
+class _Request(Received):
+    """A shop's request, or a notice to it."""
+
+    @property
+    def is_notice(self) -> bool:
+        return "trade_status" in self.values
+
+    @property
+    def is_rsa(self) -> bool:
+        is_v2 = not self.is_notice and bool(_V2.fullmatch(self.path))
+        return is_v2 or self.text_of("sign_type").upper() == "RSA"
 
 
 def without_key(pasted: str) -> str:
@@ -83,39 +102,43 @@ def explain(
         received = _read(sent)
     except Malformed as error:
         return Explanation(endpoint=NAME, refused=error.message)
-    is_notice = "trade_status" in received.values
-    is_rsa = received.text_of("sign_type").upper() == "RSA" or (not is_notice and bool(_V2.fullmatch(received.path)))
     account = find(received.text_of("pid")) if find else None
-    keys, private, checks = _keys(account, typed, is_rsa, is_notice)
-    if account is None and find and not typed:
+    keys = _stored_keys(account, received) if account else Keys()
+    private, own = None, typed
+    if typed and received.is_rsa:
+        private, own = _entered_rsa_key(typed)
+    checks = []
+    if account and received.is_rsa and not typed and not epay_accounts.public_keys(account):
+        checks.append(bad(N_("The merchant has no RSA keys")))
+    if typed and not own:
+        checks.append(bad(N_("The key that you entered is not an RSA key.")))
+    if own and account and own not in (*keys.valid, *(keys.other if received.is_rsa else ())):
+        checks.append(bad(N_("The key that you entered is not the one of pid %(pid)s."), pid=account.pid))
+    if own:
+        keys = replace(keys, valid=[own], other=[*keys.valid, *keys.other])
+    if find and not account and not typed:
         unknown = N_("No demo merchant has the pid %(pid)s. Enter the key to verify the signature.")
-        checks.append(Sentence(Message(unknown, pid=received.text_of("pid")), False))
-    checks += _checks(received, account, time.time() if now is None else now, is_rsa, is_notice)
-    protocol = _RSA if is_rsa else _MD5
+        checks.append(bad(unknown, pid=received.text_of("pid")))
+    checks += _checks(received, account, time.time() if now is None else now)
+
+    protocol = _RSA if received.is_rsa else _MD5
     text, right = protocol.text(received), ""
+    ending = N_("sign is the signature of this text by SHA256withRSA (PKCS #1 v1.5), in base64.")
     if private:
         right = sign(private, text.encode())
-    elif not is_rsa and keys.valid and (typed or (account is not None and account.merchant.demo)):
-        right = _md5(text.encode() + keys.valid[0].encode())
-    for key in () if is_rsa else (*keys.valid, *keys.replaced):  # neither compare it nor show it
-        theirs = theirs and theirs.replace(key, "")
-    told = explained(
-        protocol,
-        received,
-        keys,
-        received.text_of("sign") if signature is None else signature,
-        theirs,
-        checks,
-        signature=right,
-        ending=N_("sign is the signature of this text by SHA256withRSA (PKCS #1 v1.5), in base64.")
-        if is_rsa
-        else N_("Append the key directly to this text. sign is the MD5 of it, in lowercase hex."),
-    )
-    is_unknown = is_rsa and told.holds is False and not told.mistakes
-    return replace(told, checks=(*told.checks, _who_signed(told.given, keys))) if is_unknown else told
+    if not received.is_rsa:
+        ending = N_("Append the key directly to this text. sign is the MD5 of it, in lowercase hex.")
+        if keys.valid and (typed or (account and account.merchant.demo)):
+            right = _md5(text.encode() + keys.valid[0].encode())
+        for key in (*keys.valid, *keys.replaced):  # neither compare it nor show it
+            theirs = theirs and theirs.replace(key, "")
+    given = received.text_of("sign") if signature is None else signature
+    told = explained(protocol, received, keys, given, theirs, checks, signature=right, ending=ending)
+    is_unknown = received.is_rsa and told.holds is False and not told.mistakes
+    return replace(told, checks=(*told.checks, _who_signed(given, keys))) if is_unknown else told
 
 
-def _read(sent: str) -> Received:
+def _read(sent: str) -> _Request:
     """Parse an address or a form body as the gateway does. Raises Malformed."""
     found = _ADDRESS.fullmatch(sent.strip())
     path, fields = (found[1], found[2]) if found else ("", sent.strip())
@@ -146,70 +169,54 @@ def _read(sent: str) -> Received:
         else:
             left_out = "" if value.strip() else "empty"
         leaves.append(Leaf(name, value, QUERY if found else BODY, left_out))
-    return Received(path.strip("/") or NAME, path, values, tuple(leaves))
+    return _Request(path.strip("/") or NAME, path, values, tuple(leaves))
 
 
-def _keys(
-    account: EpayAccount | None, typed: str, is_rsa: bool, is_notice: bool
-) -> tuple[Keys, RSAPrivateKey | None, list[Sentence]]:
-    """Return the keys to try, the private key if one was typed, and what is wrong with the keys."""
-    valid: list[str] = []
-    other: list[str] = []
-    replaced, private, shown, checks = "", None, typed, []
-    if account is not None and is_rsa:
-        platform = epay_accounts.platform_public_key(account)
-        valid, other = epay_accounts.public_keys(account), [_pem(public_key(platform))] if platform else []
-        if not valid and not typed:
-            checks.append(Sentence(N_("The merchant has no RSA keys"), False))
-        valid, other = (other, valid) if is_notice else (valid, other)
-        replaced = account.previous_public_key or ""
-    elif account is not None:
-        valid = epay_accounts.keys(account)
-        names = ("secret", "callback_secret")
-        other = [secret for name in names for secret in vault.valid_secrets(account.merchant, name)]
-        replaced = vault.decrypt(account.previous_key) if account.previous_key else ""
-    if typed and is_rsa:
-        shown = ""
-        for read in (private_key, public_key):
-            with suppress(ValueError, TypeError, UnsupportedAlgorithm):
-                key: RSAPrivateKey | RSAPublicKey = read(typed)
-                private = key if isinstance(key, RSAPrivateKey) else None
-                shown = _pem(key.public_key() if isinstance(key, RSAPrivateKey) else key)
-                break
-        else:
-            checks.append(Sentence(N_("The key that you entered is not an RSA key."), False))
-    if shown:
-        if account is not None and shown not in (valid + other if is_rsa else valid):
-            another = N_("The key that you entered is not the one of pid %(pid)s.")
-            checks.append(Sentence(Message(another, pid=account.pid), False))
-        valid, other = [shown], valid + other
-    owner = str(account.pid) if account is not None else ""
-    return Keys(owner, tuple(valid), tuple(other), (replaced,) if replaced else ()), private, checks
+def _stored_keys(account: EpayAccount, received: _Request) -> Keys:
+    """Return the keys of the merchant and, for RSA, of the platform, which signs notices."""
+    pid = str(account.pid)
+    if not received.is_rsa:
+        secrets = [vault.valid_secrets(account.merchant, name) for name in ("secret", "callback_secret")]
+        replaced = [vault.decrypt(account.previous_key)] if account.previous_key else []
+        return Keys(pid, epay_accounts.keys(account), [*secrets[0], *secrets[1]], replaced)
+    merchants = epay_accounts.public_keys(account)
+    platform = epay_accounts.platform_public_key(account)
+    platforms = [_pem(public_key(platform))] if platform else []
+    valid, other = (platforms, merchants) if received.is_notice else (merchants, platforms)
+    return Keys(pid, valid, other, [account.previous_public_key] if account.previous_public_key else [])
+
+
+def _entered_rsa_key(typed: str) -> tuple[RSAPrivateKey | None, str]:
+    """Return an entered key: the private one, if it is one, and the public one in PEM; "" if it is not an RSA key."""
+    with suppress(ValueError, TypeError, UnsupportedAlgorithm):
+        private = private_key(typed)
+        return private, _pem(private.public_key())
+    with suppress(ValueError, TypeError, UnsupportedAlgorithm):
+        return None, _pem(public_key(typed))
+    return None, ""
 
 
 def _pem(key: RSAPublicKey) -> str:
     return key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
 
 
-def _checks(
-    received: Received, account: EpayAccount | None, now: float, is_rsa: bool, is_notice: bool
-) -> Iterator[Sentence]:
+def _checks(received: _Request, account: EpayAccount | None, now: float) -> Iterator[Sentence]:
     """Yield why the service may refuse the request for another reason than its signature."""
-    if account is not None and received.text_of("pid") != str(account.pid):
-        text = N_("the key belongs to the pid %(key)s, not to this one")
-        yield Sentence(Message(text, key=account.pid), False)
-    wanted = "RSA" if is_rsa else "MD5/RSA"
+    if account and received.text_of("pid") != str(account.pid):
+        yield bad(N_("the key belongs to the pid %(key)s, not to this one"), key=account.pid)
+    wanted = "RSA" if received.is_rsa else "MD5/RSA"
     if (received.text_of("sign_type") or "MD5").upper() not in wanted.split("/"):
-        yield Sentence(Message(N_("sign_type must be %(wanted)s at this address"), wanted=wanted), False)
-    if not is_notice and ambiguous(received.values):
-        yield Sentence(
-            N_("a value contains another field, such as &money=: the service refuses it, signed or not"), False
-        )
-    if is_rsa and not is_notice:
+        yield bad(N_("sign_type must be %(wanted)s at this address"), wanted=wanted)
+    if not received.is_notice and ambiguous(received.values):
+        yield bad(N_("a value contains another field, such as &money=: the service refuses it, signed or not"))
+    if received.is_rsa and not received.is_notice:
         if stamp := received.text_of("timestamp"):
             yield time_check(stamp, now)
         elif not _V1.fullmatch(received.path):
-            yield Sentence(N_("timestamp is missing"), False)
+            yield bad(N_("timestamp is missing"))
+
+
+_rsa_key = lru_cache(maxsize=256)(public_key)
 
 
 def _who_signed(given: str, keys: Keys) -> Sentence:
@@ -217,14 +224,14 @@ def _who_signed(given: str, keys: Keys) -> Sentence:
     try:
         signature = b64decode(given, validate=True)
     except ValueError:
-        return Sentence(N_("The signature is not in base64."), False)
+        return bad(N_("The signature is not in base64."))
     for key in keys.valid:
         with suppress(InvalidSignature, ValueError):
-            _load(key).recover_data_from_signature(signature, PKCS1v15(), None)
+            _rsa_key(key).recover_data_from_signature(signature, PKCS1v15(), None)
             return Sentence(
                 N_("The signature was made with this merchant's key, but of another text or with another hash.")
             )
-    return Sentence(N_("The signature was made with another key, or changed on its way."), False)
+    return bad(N_("The signature was made with another key, or changed on its way."))
 
 
 # The ten commonest mistakes
@@ -234,27 +241,12 @@ _DOCUMENTED = (*_REQUIRED, "method", "timestamp", "clientip", "device", "param")
 
 
 def _md5(data: bytes) -> str:
-    return hashlib.md5(data, usedforsecurity=False).hexdigest()
+    return md5(data, usedforsecurity=False).hexdigest()
 
 
-def _by_md5(make: Callable[[bytes, bytes], bytes] = lambda key, text: text + key) -> Proof:
-    """Return the proof of an MD5 of what the function makes of key and text. Its case does not matter."""
-    same = wrong.equals(lambda key, text: _md5(make(key, text.encode())))
-    return lambda key, text, given: same(key, text, given.lower())
-
-
-_load = lru_cache(maxsize=256)(public_key)
-
-
-def _by_rsa(key: bytes, text: str, given: str) -> bool:
-    try:
-        return is_signature(_load(key.decode()), text.encode(), given)
-    except (ValueError, UnsupportedAlgorithm):  # not the text of a key
-        return False
-
-
-def _with(name: str, value: str) -> Fields:
-    return lambda leaves: [*signed(leaves), Leaf(name, value, QUERY)]
+def _is_md5(data: bytes, given: str) -> bool:
+    """Return whether this is the MD5 of the data, in either case; compares in constant time."""
+    return hmac.compare_digest(_md5(data).encode(), given.lower().encode())
 
 
 MISTAKES = (
@@ -264,9 +256,11 @@ MISTAKES = (
         N_("Leave out sign and sign_type. Add them to the request after you compute the signature."),
         "fields",
         [
-            wrong.also_signed("sign_type"),
-            wrong.also_signed("sign_type", "empty"),
-            *(_with(name, value) for name, value in (("sign_type", "MD5"), ("sign_type", "RSA"), ("sign", ""))),
+            also_signed("sign_type"),
+            also_signed("sign_type", "empty"),
+            lambda leaves: [*signed(leaves), Leaf("sign_type", "MD5", QUERY)],
+            lambda leaves: [*signed(leaves), Leaf("sign_type", "RSA", QUERY)],
+            lambda leaves: [*signed(leaves), Leaf("sign", "", QUERY)],
         ],
     ),
     Mistake(
@@ -274,21 +268,21 @@ MISTAKES = (
         N_("empty values are signed"),
         N_("Leave them out of the text. They may stay in the request."),
         "fields",
-        [wrong.also_signed("empty")],
+        [also_signed("empty")],
     ),
     Mistake(
         "own_query_signed",
         N_("fields of the shop's own address are part of the text"),
         N_("Verify only the fields of the notice, or use a notify_url without a query."),
         "fields",
-        [wrong.also_signed("own"), wrong.also_signed("own", "empty")],
+        [also_signed("own"), also_signed("own", "empty")],
     ),
     Mistake(
         "unsorted",
         N_("the fields are not sorted by name, byte by byte"),
         N_("Sort the fields by name, byte by byte."),
         "order",
-        wrong.ORDERS,
+        ORDERS,
     ),
     Mistake(
         "left_out",
@@ -299,7 +293,7 @@ MISTAKES = (
             lambda leaves: [leaf for leaf in signed(leaves) if leaf.path in _REQUIRED],
             lambda leaves: [leaf for leaf in signed(leaves) if leaf.path in (*_REQUIRED, "sitename")],
             lambda leaves: [leaf for leaf in signed(leaves) if leaf.path in _DOCUMENTED],
-            *wrong.WITHOUT_ONE,
+            *WITHOUT_ONE,
         ],
     ),
     Mistake(
@@ -307,21 +301,21 @@ MISTAKES = (
         N_("money is signed with other digits than it is sent with"),
         N_("Write money once, such as 12.50, and sign and send the same text."),
         "value",
-        wrong.AMOUNTS,
+        AMOUNTS,
     ),
     Mistake(
         "percent",
         N_("values are signed URL-encoded (percent-encoded)"),
         N_("Sign the characters themselves, in UTF-8."),
         "value",
-        wrong.PERCENT,
+        PERCENT,
     ),
     Mistake(
         "key_joined",
         N_("something is between the text and the key, such as &key= or &"),
         N_("Append the key directly to the last value."),
         "join",
-        [wrong.joined("&", end) for end in ("&key=", "&", "key=", "\n")],
+        [joined("&", end) for end in ("&key=", "&", "key=", "\n")],
     ),
     Mistake(
         "wrong_key",
@@ -331,7 +325,7 @@ MISTAKES = (
             "private key, and verify notices with the platform's public key."
         ),
         "keys",
-        [wrong.other_keys, wrong.misread_keys],
+        [other_keys, misread_keys],
     ),
     Mistake(
         "hash",
@@ -339,14 +333,21 @@ MISTAKES = (
         N_("Use the MD5 of the text followed by the key."),
         "proof",
         [
-            wrong.equals(lambda key, text: hmac.digest(key, text.encode(), "md5").hex()),
-            wrong.equals(lambda key, text: hmac.digest(key, text.encode(), "sha256").hex()),
-            wrong.equals(lambda key, text: hashlib.sha256(text.encode() + key).hexdigest()),
-            _by_md5(lambda key, text: _md5(text + key).encode()),
-            _by_md5(lambda key, text: key + text),
+            equals(lambda key, text: hmac.digest(key, text, "md5").hex()),
+            equals(lambda key, text: hmac.digest(key, text, "sha256").hex()),
+            equals(lambda key, text: sha256(text + key).hexdigest()),
+            lambda key, text, given: _is_md5(_md5(text + key).encode(), given),
+            lambda key, text, given: _is_md5(key + text, given),
         ],
     ),
 )
+
+
+def _is_of_key(key: bytes, text: bytes, given: str) -> bool:
+    try:
+        return is_signature(_rsa_key(key.decode()), text, given)
+    except (ValueError, UnsupportedAlgorithm):  # not the text of a key
+        return False
 
 
 def _lines(text: str, received: Received) -> list[str]:
@@ -356,5 +357,11 @@ def _lines(text: str, received: Received) -> list[str]:
     return re.split(f"&(?=(?:{names})=)", text)
 
 
-_MD5 = Protocol(MISTAKES, _by_md5(), first=lambda received: [], join="&".join, split=_lines)
-_RSA = replace(_MD5, proof=_by_rsa)
+_MD5 = Protocol(
+    MISTAKES,
+    proof=lambda key, text, given: _is_md5(text + key, given),
+    first=lambda received: [],
+    join="&".join,
+    split=_lines,
+)
+_RSA = replace(_MD5, proof=_is_of_key)

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import base64
+import hmac
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import combinations
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from typing import Any
+from urllib.parse import quote, quote_plus
 
 from schemas.messages import Message
 from services.errors import N_
 from services.security.replay import WINDOW
+from services.security.signing import WEBHOOK_PREFIX
 
 BODY, QUERY = N_("body"), N_("query string")
 WHY_LEFT_OUT = {
@@ -60,30 +65,29 @@ class Keys:
     """
 
     owner: str = ""
-    valid: tuple[str, ...] = field(default=(), repr=False)
-    other: tuple[str, ...] = field(default=(), repr=False)
-    replaced: tuple[str, ...] = field(default=(), repr=False)
-
-
-Fields = Callable[[Iterable[Leaf]], list[Leaf]]
-Pairs = list[tuple[str, str]]  # path, text
-Proof = Callable[[bytes, str, str], bool]  # key, text, signature
-
-
-def signed(leaves: Iterable[Leaf]) -> list[Leaf]:
-    """Return the values that the signature covers."""
-    return [leaf for leaf in leaves if not leaf.left_out]
+    valid: Sequence[str] = field(default=(), repr=False)
+    other: Sequence[str] = field(default=(), repr=False)
+    replaced: Sequence[str] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True)
 class Mistake:
-    """A mistake. `what` completes "you get this if ...". Each of `ways` can replace `step`."""
+    """A mistake. `what` completes "you get this if ...". Each of `ways` can replace `step` of the protocol."""
 
     name: str
     what: str
     cure: str
     step: str
     ways: Sequence[Callable[..., Any]]
+
+
+Pairs = list[tuple[str, str]]  # path, text
+Proof = Callable[[bytes, bytes, str], bool]  # key, text, signature
+
+
+def signed(leaves: Iterable[Leaf]) -> list[Leaf]:
+    """Return the values that the signature covers."""
+    return [leaf for leaf in leaves if not leaf.left_out]
 
 
 @dataclass(frozen=True)
@@ -95,9 +99,9 @@ class Protocol:
 
     mistakes: tuple[Mistake, ...]
     proof: Proof
-    fields: Fields = signed
+    fields: Callable[[Iterable[Leaf]], list[Leaf]] = signed
     value: Callable[[Leaf], str] = lambda leaf: leaf.text
-    order: Callable[[Pairs], Pairs] = lambda pairs: sorted(pairs, key=itemgetter(0))
+    order: Callable[[Pairs], Pairs] = lambda pairs: sorted(pairs, key=lambda pair: pair[0])
     first: Callable[[Received], list[str]] = lambda received: [received.endpoint]
     join: Callable[[list[str]], str] = "\n".join
     keys: Callable[[Keys, Received], Iterable[bytes]] = lambda keys, received: [key.encode() for key in keys.valid]
@@ -110,7 +114,7 @@ class Protocol:
 
     def gives(self, signature: str, text: str, received: Received, keys: Keys) -> bool:
         """Return whether the last steps turn a text into this signature."""
-        return any(self.proof(key, text, signature) for key in self.keys(keys, received))
+        return any(self.proof(key, text.encode(), signature) for key in self.keys(keys, received))
 
 
 @dataclass(frozen=True)
@@ -119,6 +123,11 @@ class Sentence:
 
     text: str
     good: bool = True
+
+
+def bad(text: str, **values: Any) -> Sentence:
+    """Return a reason for a refusal."""
+    return Sentence(Message(text, **values) if values else text, good=False)
 
 
 @dataclass(frozen=True)
@@ -152,7 +161,7 @@ class Explanation:
     signature: str = ""
     given: str = ""
     holds: bool | None = None
-    verdict: Sentence = Sentence(N_("The service refuses this request before it checks the signature."), False)
+    verdict: Sentence = bad(N_("The service refuses this request before it checks the signature."))
     mistakes: tuple[Mistake, ...] = ()
     their_text: str | None = None
     first: FirstDifference | None = None
@@ -194,10 +203,10 @@ def explained(
     if holds:
         verdict = Sentence(N_("The signature is valid."))
     elif mistakes:
-        verdict = Sentence(N_("You get this signature if"), False)
+        verdict = bad(N_("You get this signature if"))
     elif theirs not in (None, text):
         mistakes = next((mistakes for mistakes, _, wrong in _tried(protocol, received) if wrong == theirs), ())
-        verdict = Sentence(N_("You get this text if") if mistakes else N_("The texts differ."), False)
+        verdict = bad(N_("You get this text if") if mistakes else N_("The texts differ."))
         if holds is False and protocol.gives(given, theirs, received, keys):
             checks = (*checks, Sentence(N_("The signature in the request is that of your text.")))
         elif holds is False:
@@ -205,10 +214,11 @@ def explained(
                 "The signature in the request is not that of your text: the secret differs too, or it belongs to "
                 "another request."
             )
-            checks = (*checks, Sentence(other, False))
+            checks = (*checks, bad(other))
     elif theirs == text and holds is False:
-        same = N_("Your text equals the server's, but the signature differs: you used another secret or other bytes.")
-        verdict = Sentence(same, False)
+        verdict = bad(
+            N_("Your text equals the server's, but the signature differs: you used another secret or other bytes.")
+        )
     elif theirs == text:
         verdict = Sentence(N_("Your text equals the server's."))
     elif holds is False:
@@ -216,7 +226,7 @@ def explained(
             "No known mistake gives this signature. Compare the text that your code signs with the server's: "
             "the first line that differs shows the mistake. If no line differs, the secret does."
         )
-        verdict = Sentence(unknown, False)
+        verdict = bad(unknown)
     else:
         verdict = Sentence(N_("This is the server's string to sign.") if given else N_("The request has no signature."))
 
@@ -265,8 +275,8 @@ def _tried(protocol: Protocol, received: Received) -> Iterator[tuple[tuple[Mista
 
 
 def _first_difference(protocol: Protocol, received: Received, ours: str, theirs: str) -> FirstDifference:
-    place = next((at for at, pair in enumerate(zip(ours, theirs, strict=False)) if pair[0] != pair[1]), None)
-    place = min(len(ours), len(theirs)) if place is None else place
+    differ = (at for at, (our, their) in enumerate(zip(ours, theirs, strict=False)) if our != their)
+    place = next(differ, min(len(ours), len(theirs)))
     our_lines, their_lines = protocol.split(ours, received), protocol.split(theirs, received)
     line, column = 0, place
     while column > len(our_lines[line]):
@@ -279,7 +289,102 @@ def _first_difference(protocol: Protocol, received: Received, ours: str, theirs:
     return FirstDifference(line + 1, column + 1, our_lines[line], their_line, our_char, their_char)
 
 
-# Characters that are invisible.
+def time_check(stamp: str, now: float) -> Sentence:
+    """Compare a request's timestamp with the time when it arrived."""
+    if not re.fullmatch("[0-9]+", stamp):
+        return bad(N_("timestamp must be a whole number of seconds"))
+    if len(stamp) > 12:
+        return bad(N_("timestamp is in milliseconds: it must be in seconds"))
+    behind = int(now) - int(stamp)
+    if behind > WINDOW:
+        return bad(N_("timestamp is %(seconds)s s behind the server's clock: at most 300 are allowed"), seconds=behind)
+    if behind < -WINDOW:
+        text = N_("timestamp is %(seconds)s s ahead of the server's clock: at most 300 are allowed")
+        return bad(text, seconds=-behind)
+    return Sentence(Message(N_("timestamp is %(seconds)s s off the server's clock: good"), seconds=abs(behind)))
+
+
+# Ways to make a mistake that both protocols know. Each replaces a step.
+
+
+def also_signed(*reasons: str, null: str = "") -> Callable[[Iterable[Leaf]], list[Leaf]]:
+    """Sign values that are left out for these reasons, too; null values as this text."""
+    return lambda leaves: [
+        replace(leaf, text=null) if leaf.left_out == "null" else leaf
+        for leaf in leaves
+        if leaf.left_out in ("", *reasons)
+    ]
+
+
+def _without(position: int) -> Callable[[Iterable[Leaf]], list[Leaf]]:
+    return lambda leaves: [leaf for at, leaf in enumerate(signed(leaves)) if at != position]
+
+
+WITHOUT_ONE = [_without(position) for position in range(MOST_VALUES)]
+ORDERS: list[Callable[[Pairs], Pairs]] = [
+    lambda pairs: pairs,
+    lambda pairs: sorted(pairs, reverse=True),
+    lambda pairs: sorted(pairs, key="=".join),  # whole lines
+    lambda pairs: sorted(pairs, key=lambda pair: pair[0].casefold()),
+]
+PERCENT: list[Callable[[Leaf], str]] = [
+    lambda leaf: quote(leaf.text, safe=""),
+    lambda leaf: quote(leaf.text, safe="!*'()~"),  # JavaScript's encodeURIComponent
+    lambda leaf: quote(leaf.text),
+    lambda leaf: quote_plus(leaf.text),  # PHP's http_build_query
+    lambda leaf: quote(leaf.text, safe="") if leaf.path in ("notify_url", "return_url") else leaf.text,
+]
+
+
+def _amounts(write: Callable[[float], str]) -> Callable[[Leaf], str]:
+    """Write amounts, and numbers with decimals, this way."""
+
+    def step(leaf: Leaf) -> str:
+        is_number = len(leaf.text) <= 15 and re.fullmatch(r"-?\d+(\.\d+)?([eE][+-]?\d+)?", leaf.text)
+        is_amount = "." in leaf.text or leaf.path.endswith(("amount", "money"))
+        return write(float(leaf.text)) if is_number and is_amount else leaf.text
+
+    return step
+
+
+AMOUNTS = [
+    _amounts("{:.15g}".format),
+    _amounts(repr),
+    _amounts("{:.2f}".format),
+    _amounts(lambda number: f"{number * 100:.0f}"),  # in fen
+]
+
+
+def joined(separator: str, end: str = "") -> Callable[[list[str]], str]:
+    """Join the lines with this separator, and end the text with this."""
+    return lambda lines: separator.join(lines) + end
+
+
+def other_keys(keys: Keys, received: Received) -> Iterator[bytes]:
+    """Use a secret for another purpose, a replaced one, the merchant's own name, or none."""
+    for key in (*keys.other, *keys.replaced, received.text_of("api_key"), received.text_of("pid"), ""):
+        yield key.encode()
+        with suppress(ValueError):  # not a callback secret, whose key is in base64
+            yield base64.b64decode(key.removeprefix(WEBHOOK_PREFIX))
+
+
+def misread_keys(keys: Keys, received: Received) -> Iterator[bytes]:
+    """Use the key with additional characters, in upper case, or decoded."""
+    for key in keys.valid:
+        for text in (f"{key}\n", f"{key}\r\n", f" {key}", f"{key} ", f'"{key}"', f"'{key}'", key.upper()):
+            yield text.encode()
+        for decode in (bytes.fromhex, base64.b64decode):
+            with suppress(ValueError):
+                yield decode(key)
+
+
+def equals(sign: Callable[[bytes, bytes], str]) -> Proof:
+    """Return the proof that a signature is what this function makes of a key and a text. It takes constant time."""
+    return lambda key, text, given: hmac.compare_digest(sign(key, text).encode(), given.encode())
+
+
+# How characters are shown
+
 NAMES = {
     "\n": N_("a newline, where the line ends"),
     "\r": N_("a carriage return"),
@@ -304,18 +409,3 @@ def visible(line: str) -> str:
     before = "" if not inner else "␣" * (len(value) - len(value.lstrip(" ")))
     shown = f"{name}{equals}{before}{inner}".ljust(len(line), "␣")
     return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in shown)
-
-
-def time_check(stamp: str, now: float) -> Sentence:
-    """Compare a request's timestamp with the time when it arrived."""
-    if not re.fullmatch("[0-9]+", stamp):
-        return Sentence(N_("timestamp must be a whole number of seconds"), False)
-    if len(stamp) > 12:
-        return Sentence(N_("timestamp is in milliseconds: it must be in seconds"), False)
-    behind = int(now) - int(stamp)
-    text = N_("timestamp is %(seconds)s s off the server's clock: good")
-    if behind > WINDOW:
-        text = N_("timestamp is %(seconds)s s behind the server's clock: at most 300 are allowed")
-    elif behind < -WINDOW:
-        text = N_("timestamp is %(seconds)s s ahead of the server's clock: at most 300 are allowed")
-    return Sentence(Message(text, seconds=abs(behind)), abs(behind) <= WINDOW)

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import re
 import time
 from base64 import b64encode
 from collections.abc import Callable, Iterator
+from hashlib import md5, sha256
 from typing import Any
 from urllib.parse import parse_qsl
 
 import werkzeug.urls  # noqa: F401  makes the error handler by which Flask reads a query string that is not UTF-8
 
 from models.tables.merchant import Merchant
-from schemas.messages import Message
 from schemas.signature_fields import AUTH, NONCE
 from schemas.strict_json import Malformed, parse, parse_query
 from services.errors import N_
 from services.sandbox import seeding
-from services.sandbox.signature_help import wrong_steps as wrong
 from services.sandbox.signature_help.explanation import (
+    AMOUNTS,
     BODY,
+    ORDERS,
+    PERCENT,
     QUERY,
+    WITHOUT_ONE,
     Explanation,
     Keys,
     Leaf,
@@ -30,7 +32,13 @@ from services.sandbox.signature_help.explanation import (
     Protocol,
     Received,
     Sentence,
+    also_signed,
+    bad,
+    equals,
     explained,
+    joined,
+    misread_keys,
+    other_keys,
     signed,
     time_check,
 )
@@ -89,8 +97,8 @@ def keys_of(merchant: Merchant) -> Keys:
     """Return a stored merchant's secrets."""
     return Keys(
         owner=merchant.key,
-        valid=tuple(vault.valid_secrets(merchant, "secret")),
-        other=tuple(vault.valid_secrets(merchant, "callback_secret")),
+        valid=vault.valid_secrets(merchant, "secret"),
+        other=vault.valid_secrets(merchant, "callback_secret"),
         replaced=(vault.decrypt(merchant.previous_secret),) if merchant.previous_secret else (),
     )
 
@@ -109,48 +117,34 @@ def _leaves(value: Any, place: str, path: str = "") -> Iterator[Leaf]:
 def _checks(received: Received, given: str, keys: Keys, now: float) -> Iterator[Sentence]:
     """Yield why the service may refuse the request for another reason than its signature."""
     in_query = {leaf.path for leaf in received.leaves if leaf.place == QUERY}
-    missing = N_("%(name)s is missing or is not a string")
-    misplaced = N_("%(name)s is in the query string, but this endpoint takes it from the body only")
     for name in AUTH:
-        if not received.text_of(name) and not (name == "signature" and given):
-            yield Sentence(Message(misplaced if name in in_query else missing, name=name), False)
+        if received.text_of(name) or (name == "signature" and given):
+            continue
+        if name in in_query:
+            yield bad(N_("%(name)s is in the query string, but this endpoint takes it from the body only"), name=name)
+        else:
+            yield bad(N_("%(name)s is missing or is not a string"), name=name)
     if keys.owner and received.text_of("api_key") not in ("", keys.owner):
-        text = N_("the secret belongs to the api_key %(key)s, not to this one")
-        yield Sentence(Message(text, key=keys.owner), False)
+        yield bad(N_("the secret belongs to the api_key %(key)s, not to this one"), key=keys.owner)
     if stamp := received.text_of("timestamp"):
         yield time_check(stamp, now)
     if (nonce := received.text_of("nonce")) and not re.fullmatch(NONCE, nonce):
-        yield Sentence(N_("nonce must have 8 to 64 of the characters A-Z a-z 0-9 _ . -"), False)
+        yield bad(N_("nonce must have 8 to 64 of the characters A-Z a-z 0-9 _ . -"))
     if given and not re.fullmatch("[0-9a-f]{64}", given):
-        yield Sentence(N_("signature must be 64 lowercase hex digits"), False)
+        yield bad(N_("signature must be 64 lowercase hex digits"))
 
 
 # The ten commonest mistakes
 
 
-def _first_line(form: str) -> Callable[[Received], list[str]]:
-    return lambda received: [form.format(received)]
+def _first_line(line: str) -> Callable[[Received], list[str]]:
+    return lambda received: [line]
 
 
-def _hmac(key: bytes, text: str) -> str:
-    return hmac.digest(key, text.encode(), "sha256").hex()
+def _hmac(key: bytes, text: bytes) -> str:
+    return hmac.digest(key, text, "sha256").hex()
 
 
-def _hash(name: str, form: bytes) -> Callable[[bytes, str], str]:
-    return lambda key, text: hashlib.new(name, form % {b"key": key, b"text": text.encode()}).hexdigest()
-
-
-_DIGESTS = (
-    lambda key, text: _hmac(key, text).upper(),
-    lambda key, text: b64encode(bytes.fromhex(_hmac(key, text))).decode(),
-    lambda key, text: f"sha256={_hmac(key, text)}",
-    lambda key, text: f"SHA2-256(stdin)= {_hmac(key, text)}",  # openssl
-    lambda key, text: hmac.digest(text.encode(), key, "sha256").hex(),  # arguments swapped
-    lambda key, text: hmac.digest(key, text.encode(), "sha1").hex(),
-    lambda key, text: hmac.digest(key, text.encode(), "md5").hex(),
-    *(_hash("sha256", form) for form in (b"%(text)s%(key)s", b"%(key)s%(text)s", b"%(text)s")),
-    *(_hash("md5", form) for form in (b"%(text)s%(key)s", b"%(text)s&key=%(key)s")),
-)
 MISTAKES = (
     Mistake(
         "line_ends",
@@ -160,28 +154,34 @@ MISTAKES = (
             "printf: echo adds a newline."
         ),
         "join",
-        [wrong.joined(by, end) for by in ("\n", "\r\n", "&", "", "\\n") for end in ("", "\n", "\r\n", "&")],
+        [joined(by, end) for by in ("\n", "\r\n", "&", "", "\\n") for end in ("", "\n", "\r\n", "&")],
     ),
     Mistake(
         "first_line",
         N_("line 1 is missing, or is not exactly the endpoint's name"),
         N_("Write only the endpoint's name in line 1, such as createOrder, spelled as in the URL."),
         "first",
-        [lambda received: [], *map(_first_line, ("/{0.endpoint}", "{0.path}", "POST {0.path}", *ENDPOINTS))],
+        [
+            lambda received: [],
+            lambda received: [f"/{received.endpoint}"],
+            lambda received: [received.path],
+            lambda received: [f"POST {received.path}"],
+            *map(_first_line, ENDPOINTS),
+        ],
     ),
     Mistake(
         "blank_signed",
         N_("empty or null values are signed"),
         N_("Leave them out of the text. They may stay in the body."),
         "fields",
-        [wrong.also_signed("empty"), *(wrong.also_signed("empty", "null", null=text) for text in ("", "null", "None"))],
+        [also_signed("empty"), *(also_signed("empty", "null", null=text) for text in ("", "null", "None"))],
     ),
     Mistake(
         "unsorted",
         N_("the lines are not sorted by path, byte by byte"),
         N_("Sort by path only, byte by byte (LC_ALL=C)."),
         "order",
-        wrong.ORDERS,
+        ORDERS,
     ),
     Mistake(
         "left_out",
@@ -191,7 +191,7 @@ MISTAKES = (
         [
             lambda leaves: [leaf for leaf in signed(leaves) if leaf.path not in AUTH],
             lambda leaves: [leaf for leaf in signed(leaves) if leaf.place != QUERY],
-            *wrong.WITHOUT_ONE,
+            *WITHOUT_ONE,
         ],
     ),
     Mistake(
@@ -199,35 +199,48 @@ MISTAKES = (
         N_("a number is signed with other digits than it is sent with"),
         N_('Send amounts as strings, such as "12.50", and sign the same text.'),
         "value",
-        wrong.AMOUNTS,
+        AMOUNTS,
     ),
     Mistake(
         "percent",
         N_("values are signed URL-encoded (percent-encoded)"),
         N_("Sign the characters themselves, in UTF-8."),
         "value",
-        wrong.PERCENT,
+        PERCENT,
     ),
     Mistake(
         "wrong_secret",
         N_("another secret is used: the callback secret, an expired one or the api_key"),
         N_("Use the API secret from the latest rotation. The callback secret is the one that begins with whsec_."),
         "keys",
-        [wrong.other_keys],
+        [other_keys],
     ),
     Mistake(
         "secret_misread",
         N_("the secret has an extra space, newline or quotation mark, or is decoded"),
         N_("Use the secret's characters as the key: add nothing, decode nothing."),
         "keys",
-        [wrong.misread_keys],
+        [misread_keys],
     ),
     Mistake(
         "digest",
         N_("the signature is in upper case or base64, has a prefix, or is made with another hash or without HMAC"),
         N_("Use HMAC-SHA256: the secret is the key, the text is the message. Write it as 64 lowercase hex digits."),
         "proof",
-        [wrong.equals(sign) for sign in _DIGESTS],
+        [
+            equals(lambda key, text: _hmac(key, text).upper()),
+            equals(lambda key, text: b64encode(hmac.digest(key, text, "sha256")).decode()),
+            equals(lambda key, text: f"sha256={_hmac(key, text)}"),
+            equals(lambda key, text: f"SHA2-256(stdin)= {_hmac(key, text)}"),  # openssl
+            equals(lambda key, text: _hmac(text, key)),
+            equals(lambda key, text: hmac.digest(key, text, "sha1").hex()),
+            equals(lambda key, text: hmac.digest(key, text, "md5").hex()),
+            equals(lambda key, text: sha256(text + key).hexdigest()),
+            equals(lambda key, text: sha256(key + text).hexdigest()),
+            equals(lambda key, text: sha256(text).hexdigest()),
+            equals(lambda key, text: md5(text + key).hexdigest()),
+            equals(lambda key, text: md5(text + b"&key=" + key).hexdigest()),
+        ],
     ),
 )
-_PROTOCOL = Protocol(MISTAKES, wrong.equals(_hmac))
+_PROTOCOL = Protocol(MISTAKES, equals(_hmac))

@@ -6,7 +6,7 @@ from blueprints.api.auth import EXPLAINS_SIGNATURES
 from blueprints.api.envelope import refuse
 from blueprints.epay.requests import EXPLAINS_EPAY
 from blueprints.openapi.guide_pages import TOUR
-from blueprints.sandbox import inbox, returned, simulator
+from blueprints.sandbox import inbox, simulator
 from blueprints.sandbox.access import sandbox
 from blueprints.sandbox.signature_help import explain_refused, explain_refused_epay
 from runtime.state import current
@@ -14,7 +14,7 @@ from schemas.messages import Message
 from services.errors import N_, ApiError, Code
 from services.sandbox import demo
 
-__all__ = ["inbox", "mount", "returned", "simulator"]
+__all__ = ["inbox", "mount", "simulator"]
 
 
 def _refuse(refusal: ApiError) -> Response:

@@ -19,17 +19,16 @@ JSON = "application/json"
 
 @sandbox.before_request
 def _only_from_here() -> None:
-    if request.method not in ("GET", "HEAD") and _is_of_another_site():
-        raise ApiError(Code.ADDRESS_NOT_ALLOWED, detail=N_("the form is from a different site"))
-
-
-def _is_of_another_site() -> bool:
-    """Return whether a page of another site sent this request. Scripts send no such header."""
-    site = request.headers.get("Sec-Fetch-Site")
+    """Refuse a form of another site. Scripts send neither of the two headers."""
+    if request.method in ("GET", "HEAD"):
+        return
+    site, origin = request.headers.get("Sec-Fetch-Site"), request.headers.get("Origin")
     if site is not None:
-        return site not in ("same-origin", "none")
-    origin = request.headers.get("Origin")
-    return origin is not None and origin.partition("://")[2] != request.host
+        is_ours = site in ("same-origin", "none")
+    else:
+        is_ours = origin is None or origin.partition("://")[2] == request.host
+    if not is_ours:
+        raise ApiError(Code.ADDRESS_NOT_ALLOWED, detail=N_("the form is from a different site"))
 
 
 @sandbox.after_request

@@ -1,4 +1,4 @@
-"""`/sandbox/inbox` receives and shows callbacks, and fails on demand."""
+"""The demo merchant's server: `/sandbox/inbox` receives and shows callbacks, payers return to `/sandbox/return`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,16 @@ from schemas.sandbox.forms import ANSWERS, CallbackForm, FailureForm
 from services.callbacks import delivery
 from services.errors import N_, ApiError, Code
 from services.sandbox import simulator
-from services.sandbox.inbox import LONG_HEAD, SLOW, Behaviour, inbox
+from services.sandbox.inbox import (
+    FIELD_MISSING,
+    LONG_HEAD,
+    RETURN_FIELDS,
+    SLOW,
+    Behaviour,
+    fault_of_return,
+    inbox,
+    signed_content,
+)
 from services.sandbox.seeding import INBOX
 
 LABELS = {
@@ -131,3 +140,18 @@ def again() -> Any:
     """Redeliver a callback."""
     delivery.redeliver(form_of(CallbackForm())["webhook_id"])
     return done(None, "sandbox.show_inbox")
+
+
+@sandbox.get("/return")
+def show_return() -> Any:
+    """Show the fields with which a payer returned and whether they are genuine, as a page or as JSON."""
+    fields = {name: request.args[name] for name in RETURN_FIELDS if name in request.args}
+    fault = fault_of_return(fields)
+    if wants_json():
+        return ok({"verified": not fault, "why": fault, **fields})
+    return render_template(
+        "returned.html",
+        fields=fields,
+        why=gettext(fault) if fault else "",
+        signed=signed_content(fields) if fault != FIELD_MISSING else "",
+    )

@@ -102,21 +102,16 @@ def _own(order_no: str) -> tuple[Order, SandboxDriver]:
         OperatorError: it is on another channel, which might move real money.
     """
     order = _order(order_no)
-    driver = simulator.sandbox_driver(order)
-    if driver is None:
-        raise _not_played(order)
-    return order, driver
-
-
-def _not_played(order: Order) -> OperatorError:
-    channel = order.channel
-    if not driver_of(channel).by_hand:
+    driver, channel = driver_of(order.channel), order.channel
+    if isinstance(driver, SandboxDriver):
+        return order, driver
+    if not driver.by_hand:
         text = N_("The channel %(channel)s has the provider %(driver)s. The simulator plays sandbox channels only.")
-        return OperatorError(text, "order_no", channel=channel.name, driver=channel.driver)
+        raise OperatorError(text, "order_no", channel=channel.name, driver=channel.driver)
     steps = ("paid",) if order.is_buy else ("approve", "paid")
     commands = " && ".join(f"tillbook order {step} {order.order_no}" for step in steps)
     text = N_("The channel %(channel)s is manual: confirm the order on the console, or run %(commands)s")
-    return OperatorError(text, "order_no", channel=channel.name, commands=commands)
+    raise OperatorError(text, "order_no", channel=channel.name, commands=commands)
 
 
 @sandbox.post("/pay")

@@ -51,33 +51,40 @@ class Sweeps:
     hurry: Callable[[], None]
     pools: tuple[WorkerPool, ...]
 
-    def is_idle(self) -> bool:
-        """Return whether nothing is due and no work is in progress; otherwise run the jobs now."""
-        with ExitStack() as no_sweep_begins:
-            for pool in self.pools:
-                no_sweep_begins.enter_context(pool.sweeping)
-            # In this order: work that has just finished may have made more due.
-            is_idle = all(pool.is_idle() for pool in self.pools) and not _is_anything_due()
-        if not is_idle:
-            self.hurry()
-        return is_idle
-
     def wait(self, give_up: float) -> bool:
-        """Wait until nothing is due, at most until `give_up` (monotonic); return whether that was reached."""
-        while not self.is_idle():
+        """Run the jobs until nothing is due or in progress, at most until `give_up` (monotonic).
+
+        Returns: whether that was reached.
+        """
+        while True:
+            with ExitStack() as no_sweep_begins:
+                for pool in self.pools:
+                    no_sweep_begins.enter_context(pool.sweeping)
+                # In this order: work that has just finished may have made more due.
+                is_idle = all(pool.is_idle() for pool in self.pools)
+                due = next_due()
+            if is_idle and (due is None or due > clock.now()):
+                return True
+            self.hurry()
             if time.monotonic() > give_up:
                 return False
             time.sleep(POLL_SECONDS)
-        return True
 
 
-_sweeps: Part[list[Sweeps]] = Part(list)
-_one_at_a_time = Part(threading.Lock)
+class _State:
+    """The jobs that do due work, None while the service is not running, and the lock of a move."""
+
+    def __init__(self) -> None:
+        self.sweeps: Sweeps | None = None
+        self.moving = threading.Lock()
+
+
+_state = Part(_State)
 
 
 def use(sweeps: Sweeps | None) -> None:
     """Set the jobs that do due work; None while the service is not running."""
-    _sweeps()[:] = [sweeps] if sweeps else []
+    _state().sweeps = sweeps
 
 
 def _first_due(table: Any) -> int | None:
@@ -97,18 +104,13 @@ def next_callback() -> int | None:
     return _first_due(Callback)
 
 
-def _is_anything_due() -> bool:
-    due = next_due()
-    return due is not None and due <= clock.now()
-
-
 def move(seconds: int) -> Moved:
     """Move the clock ahead by so many seconds, and wait up to a minute until all due work is done.
 
     Raises:
         OperatorError: this is not a demo, or the clock would be too far ahead.
     """
-    with _one_at_a_time():
+    with _state().moving:
         return _move(clock.ahead() + seconds)
 
 
@@ -123,7 +125,7 @@ def move_to_callback() -> Moved:
 
 
 def _move_to(next_at: Callable[[], int | None], nothing: str) -> Moved:
-    with _one_at_a_time():
+    with _state().moving:
         due = next_at()
         if due is None:
             raise OperatorError(nothing)
@@ -182,7 +184,7 @@ def _move(target: int) -> Moved:
         raise OperatorError(N_("Only the demo's clock can be moved."))
     if target > MOST_AHEAD:
         raise OperatorError(N_("The clock can be at most ten years ahead."))
-    sweeps = next(iter(_sweeps()), None)  # None if the service is being stopped
+    sweeps = _state().sweeps  # None if the service is being stopped
     report = _Report()
     give_up, done = time.monotonic() + MOVE_SECONDS, sweeps is not None
     least, steps = 1, 0

@@ -1,4 +1,4 @@
-"""The demo merchant's server: receives callbacks, verifies them, and responds as a tester chose."""
+"""The demo merchant's server: verifies callbacks and returning payers, and responds as a tester chose."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import re
 import threading
 import time
 from collections import deque
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from models.tables.merchant import Merchant
@@ -117,7 +118,10 @@ class Inbox:
             raise ValueError("no callback") from None
         why, webhook_id = _fault_of(headers, body.decode(), kind, order_no), headers.get("webhook-id", "")
         with self._lock:
-            behaviour = self._next()
+            behaviour = self.behaviour
+            if behaviour.times is not None:
+                left = behaviour.times - 1
+                self.behaviour = replace(behaviour, times=left) if left else Behaviour()
             self._count += 1
             before = next((each.attempt for each in self._arrivals if each.webhook_id == webhook_id), 0)
             self._arrivals.appendleft(
@@ -135,13 +139,6 @@ class Inbox:
                 )
             )
         return behaviour
-
-    def _next(self) -> Behaviour:
-        now = self.behaviour
-        if now.times is not None:
-            left = now.times - 1
-            self.behaviour = Behaviour(now.answer, left, now.seconds) if left else Behaviour()
-        return now
 
     def arrivals(self, order_no: str = "", webhook_id: str = "") -> list[Arrival]:
         """Return the received callbacks, newest first, of one order or of one callback's attempts."""
@@ -163,19 +160,50 @@ def _fault_of(headers: dict[str, str], body: str, kind: str, order_no: str) -> s
         return NO_TIME
     if abs(time.time() - int(stamp)) > FRESH:
         return STALE
-    merchants = _possible_signers(kind, order_no)
+    if kind == test_callback.TYPE:  # of any merchant
+        merchants = list(Merchant.select())
+    else:
+        merchants = [order.merchant for order in Order.select().where(Order.order_no == order_no)]
     if not merchants:
         return UNKNOWN
     secrets = [secret for merchant in merchants for secret in vault.valid_secrets(merchant, "callback_secret")]
     return GOOD if signing.is_valid_webhook(signature, secrets, webhook_id, int(stamp), body) else FORGED
 
 
-def _possible_signers(kind: str, order_no: str) -> list[Merchant]:
-    """Return the merchants whose secret may sign it: the order's, or all for a test callback."""
-    if kind == test_callback.TYPE:
-        return list(Merchant.select())
-    order = Order.get_or_none(Order.order_no == order_no)
-    return [order.merchant] if order else []
-
-
 inbox = Part(Inbox)
+
+
+# The page to which payers return
+
+RETURN_FIELDS = ("order_no", "merchant_order_no", "status", "timestamp", "signature")
+FIELD_MISSING = N_("A field is missing: order_no, merchant_order_no, status, timestamp or signature.")
+RETURN_NO_TIME = N_("timestamp must be a whole number of seconds.")
+RETURN_STALE = N_("timestamp differs from this machine's clock by more than 300 seconds.")
+RETURN_FORGED = N_("No signature matches the merchant's callback secret and these fields.")
+
+
+def signed_content(fields: Mapping[str, str]) -> str:
+    """Return the text that the signature of a return covers."""
+    return f"{fields['order_no']}.{fields['timestamp']}.{_returned_body(fields)}"
+
+
+def _returned_body(fields: Mapping[str, str]) -> str:
+    """Return the body of the signature as Standard Webhooks has it."""
+    return f"{fields['status']}.{fields['merchant_order_no']}"
+
+
+def fault_of_return(fields: Mapping[str, str]) -> str:
+    """Return the reason not to trust a return; GOOD if it is genuine."""
+    if not all(name in fields for name in RETURN_FIELDS):
+        return FIELD_MISSING
+    if not TIMESTAMP.fullmatch(fields["timestamp"]):
+        return RETURN_NO_TIME
+    stamp = int(fields["timestamp"])
+    if abs(time.time() - stamp) > FRESH:
+        return RETURN_STALE
+    order = Order.get_or_none(Order.order_no == fields["order_no"])
+    if order is None:
+        return UNKNOWN
+    secrets = vault.valid_secrets(order.merchant, "callback_secret")
+    is_valid = signing.is_valid_webhook(fields["signature"], secrets, order.order_no, stamp, _returned_body(fields))
+    return GOOD if is_valid else RETURN_FORGED

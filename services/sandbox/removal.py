@@ -186,7 +186,7 @@ def remove(merchant: Merchant, *, book_loss: bool = False, only_try: bool = Fals
     """
     database.advisory_lock("sandbox removal", merchant.id)
     channels = _channels()
-    ended = _end(merchant, channels)
+    cancelled = _cancel_open_orders(merchant, channels)
     found = _net(merchant.id, channels)
     own = (AVAILABLE, merchant.id)
     loss = max(0, found.get(own, 0) - accounts.balances_of(merchant)["available"])
@@ -213,23 +213,19 @@ def remove(merchant: Merchant, *, book_loss: bool = False, only_try: bool = Fals
             accounts.post(purpose, lines, who=WHO, order=order, memo=memo)
         except ApiError:
             raise OperatorError(f"the balance of {merchant.key} has just changed: run the command again") from None
-    removal = Removal(merchant.key, {account: fen for account, fen in lines.items() if fen}, ended, loss)
+    removal = Removal(merchant.key, {account: fen for account, fen in lines.items() if fen}, cancelled, loss)
     if only_try:
         raise _Tried(removal)
-    _record(merchant, removal)
-    return removal
-
-
-def _record(merchant: Merchant, removal: Removal) -> None:
     # This raises the setup version, so that each service reads the merchant again.
     Merchant.update(updatetime=clock.now()).where(Merchant.id == merchant.id).execute()
     after_commit(cache.forget)
     taken = hundredths(removal.lines.get((AVAILABLE, merchant.id), 0))
     detail = f"available {taken}, orders cancelled {removal.orders}, loss {hundredths(removal.loss)}"
     audit.record(audit.HERE, "remove sandbox", "merchant", merchant.key, detail)
+    return removal
 
 
-def _end(merchant: Merchant, channels: list[Channel]) -> int:
+def _cancel_open_orders(merchant: Merchant, channels: list[Channel]) -> int:
     """Cancel the merchant's open orders on these channels, return their reserves and close their exceptions.
 
     Returns: the number of orders.

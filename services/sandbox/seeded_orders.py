@@ -33,14 +33,14 @@ CHUNK = 1_000
 ROWS_A_STATEMENT = 500
 
 # The statuses that lead to each final one, and their frequency.
-_BUY = {
+BUY_PATHS = {
     (PENDING,): 5,
     (PENDING, PAID): 2,
     (PENDING, PAID, CONFIRMED): 3,
     (PENDING, PAID, CONFIRMED, COMPLETED): 75,
     (PENDING, CANCELLED): 15,
 }
-_SELL = {
+SELL_PATHS = {
     (PENDING,): 10,
     (PENDING, CONFIRMED): 8,
     (PENDING, CONFIRMED, PAID, COMPLETED): 62,
@@ -54,7 +54,6 @@ ENDED = {
     (BUY, CONFIRMED): (PENDING, PAID, CONFIRMED, COMPLETED),
     (SELL, CONFIRMED): (PENDING, CONFIRMED, PAID, COMPLETED),
 }
-BUY_PATHS, SELL_PATHS = (tuple(_BUY), tuple(_BUY.values())), (tuple(_SELL), tuple(_SELL.values()))
 
 
 def _own_number(number: int) -> str:
@@ -67,24 +66,14 @@ def _offset(number: int) -> int:
     return crc32(b"%d" % number) % MONTHS
 
 
-def _beginning(seeded: dict[str, int]) -> int:
-    """Return the Unix time of the beginning of the ten months, which end now, or at the end that earlier runs chose.
-
-    Args:
-        seeded: the creation time of each order that earlier runs created, by its number.
-    """
-    hour = clock.now() // 3600 * 3600
-    earlier = [at - _offset(int(number[5:])) for number, at in seeded.items() if re.fullmatch(r"SEED-[0-9]{7}", number)]
-    return min([hour - LONGEST - MONTHS, *earlier])
-
-
 def _order(number: int, beginning: int, merchants: list[Merchant], channels: dict[int, Channel]) -> dict[str, Any]:
     """Return the `number`th order of the sequence, with the statuses that it passed."""
     chance = random.Random(SEED + number)
     merchant = merchants[0] if chance.random() < 0.9 else merchants[1]
     channel = channels[chance.choice(LINKS[merchant.key])]
     is_buy = chance.random() < 0.8 or merchant.key != "demo"
-    (path,) = chance.choices(*(BUY_PATHS if is_buy else SELL_PATHS))
+    paths = BUY_PATHS if is_buy else SELL_PATHS
+    (path,) = chance.choices(list(paths), list(paths.values()))
     kind = (BUY if is_buy else SELL, path[-1])
     is_due = kind in ENDED and not (kind in ((BUY, PAID), (SELL, CONFIRMED)) and DRIVERS[channel.driver].by_hand)
     if is_due and _offset(number) < MONTHS - 86_400:
@@ -167,12 +156,10 @@ class _Batch:
             facts = Facts(posting, order["order_no"], purpose, "seed", "", changed)
             for account, fen in lines.items():
                 if fen:
-                    self._add_entry(self.accounts[account], fen, facts)
-
-    def _add_entry(self, account: int, fen: int, facts: Facts) -> None:
-        link = self.chains[account].append(fen, facts)
-        self._add(Entry, {"posting": facts.posting, "account": account, "amount": fen, **link})
-        self.totals[account] = self.totals.get(account, 0) + fen
+                    row = self.accounts[account]
+                    link = self.chains[row].append(fen, facts)
+                    self._add(Entry, {"posting": posting, "account": row, "amount": fen, **link})
+                    self.totals[row] = self.totals.get(row, 0) + fen
 
     def insert(self) -> None:
         """Insert the rows, and move the account balances by the entries."""
@@ -194,8 +181,9 @@ def _insert(
     for number in numbers:
         batch.add(_order(number, beginning, merchants, channels))
     batch.insert()
-    if last:
-        _pay_out_surplus(merchants[0], channels[1], at=beginning + MONTHS)
+    if last and (surplus := LedgerAccount.balance_of(AVAILABLE, merchants[0].id) - DEMO_BALANCE):
+        memo = "paid to the shop's bank account"
+        ledger.adjust(merchants[0], -surplus, memo, channel=channels[1], who="seed", at=beginning + MONTHS)
 
 
 def seed_orders(count: int, progress: Callable[[int], None] = lambda done: None) -> int:
@@ -208,7 +196,9 @@ def seed_orders(count: int, progress: Callable[[int], None] = lambda done: None)
     channels = {channel.id: channel for channel in Channel.select()}
     own = Order.select(Order.merchant_order_no, Order.createtime).where(Order.merchant_order_no.startswith("SEED-"))
     seeded = dict(own.tuples().iterator())
-    beginning = _beginning(seeded)
+    # The ten months end now, or at the end that earlier runs chose.
+    earlier = [at - _offset(int(number[5:])) for number, at in seeded.items() if re.fullmatch(r"SEED-[0-9]{7}", number)]
+    beginning = min([clock.now() // 3600 * 3600 - LONGEST - MONTHS, *earlier])
     in_time = sorted((number for number in range(1, count + 1) if _own_number(number) not in seeded), key=_offset)
     for start in range(0, len(in_time), CHUNK):
         chunk = in_time[start : start + CHUNK]
@@ -219,9 +209,3 @@ def seed_orders(count: int, progress: Callable[[int], None] = lambda done: None)
         pass
     day_sums.complete()
     return len(in_time)
-
-
-def _pay_out_surplus(demo: Merchant, channel: Channel, at: int) -> None:
-    surplus = LedgerAccount.balance_of(AVAILABLE, demo.id) - DEMO_BALANCE
-    if surplus:
-        ledger.adjust(demo, -surplus, "paid to the shop's bank account", channel=channel, who="seed", at=at)

@@ -64,17 +64,11 @@ def play_planned() -> None:
         if each.at > clock.now():
             break
         order = Order.get_or_none(Order.order_no == each.order_no)
-        driver = sandbox_driver(order) if order else None
-        if order and driver:
+        driver = driver_of(order.channel) if order else None
+        if order and isinstance(driver, SandboxDriver):
             play(order, driver, each.outcome)  # before the plan is removed, so that it does not count as done too early
         else:
             log.warning(
                 "Order %s is not on a sandbox channel: the planned outcome %s is ignored", each.order_no, each.outcome
             )
         books().remove(each)
-
-
-def sandbox_driver(order: Order) -> SandboxDriver | None:
-    """Return the driver of an order on a sandbox channel, or None."""
-    driver = driver_of(order.channel)
-    return driver if isinstance(driver, SandboxDriver) else None

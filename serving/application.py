@@ -19,8 +19,7 @@ from blueprints.api.request_log import Logged
 from blueprints.checkout.payment_page import pages
 from blueprints.console import Mounted
 from blueprints.epay.gateway import epay
-from blueprints.openapi.guide_pages import guide_pages
-from blueprints.openapi.pages import docs
+from blueprints.openapi.pages import docs, guide_pages
 from runtime import settings
 from runtime.state import current
 from services.platform import proxies

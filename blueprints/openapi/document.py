@@ -6,14 +6,21 @@ import re
 from typing import Any
 
 from apispec import APISpec
+from apispec.ext.marshmallow.openapi import OpenAPIConverter
 from flask import Flask
 from flask_babel import gettext
-from marshmallow import Schema
 from werkzeug.routing import Rule
 
-from blueprints.openapi.examples import example_of
 from blueprints.openapi.operations import FORM, JSON, OPERATIONS, TAGS, Operation
-from blueprints.openapi.responses import ELSEWHERE_ONLY, FAILURE, HEADERS, elsewhere, failure, responses
+from blueprints.openapi.responses import (
+    ELSEWHERE_ONLY,
+    FAILURE,
+    HEADERS,
+    elsewhere,
+    example_of,
+    failure,
+    responses,
+)
 from blueprints.openapi.webhooks import webhooks
 from runtime import settings
 from schemas.field_descriptions import meaning_of
@@ -63,111 +70,39 @@ TAKEN = {
 }
 
 
-def _texts(names: tuple[str, ...], place: str, owner: str) -> list[dict[str, Any]]:
-    """Parameters without a schema."""
-    return [_parameter(name, place, {"type": "string"} | TAKEN.get(name, {}), False, owner) for name in names]
-
-
 def _parameter(name: str, place: str, shape: dict[str, Any], required: bool, *owners: str) -> dict[str, Any]:
     words = meaning_of(name, *owners).words()
     about = words.pop("description")
     return {"name": name, "in": place, "required": required, "description": about, "schema": shape | words}
 
 
-class _Document:
-    """The document of one app while it is built."""
-
-    def __init__(self, site_url: str) -> None:
-        self.plugin = OpenApiPlugin()
-        self.spec = APISpec(
-            settings.NAME,
-            settings.VERSION,
-            "3.1.0",
-            [self.plugin],
-            info={
-                "description": "\n\n".join((*ABOUT, *FOR_TOOLS)),
-                "contact": {"name": settings.NAME, "url": site_url},
-                "license": {"name": "MIT", "identifier": "MIT"},
-            },
-            servers=[{"url": site_url}],
-            tags=[{"name": name, "description": about} for name, about in TAGS.items()],
-            security=[],  # OpenAPI has no scheme for a signature in the body
-        )
-        self.spec.components.schema("Failure", FAILURE)
-        for name in (each for each in HEADERS if each not in ELSEWHERE_ONLY):
-            self.spec.components.header(name, HEADERS[name])
-        for code in (each for each in ERRORS if str(each) not in ELSEWHERE_ONLY):
-            self.spec.components.example(str(code), failure(code))
-        assert self.plugin.converter is not None
-        self.converter = self.plugin.converter
-
-    def _query(self, schema: type[Schema], in_body_too: bool) -> list[dict[str, Any]]:
+def _parameters(operation: Operation, rule: Rule, converter: OpenAPIConverter) -> list[dict[str, Any]]:
+    found = [_parameter(name, "path", {"type": "string"}, True, operation.name) for name in sorted(rule.arguments)]
+    for schema in operation.query:
         owners = [owner.__name__ for owner in schema.__mro__]
-        return [
-            _parameter(name, "query", self.converter.field2property(field), field.required and not in_body_too, *owners)
-            for name, field in schema().fields.items()
-        ]
+        for name, field in schema().fields.items():
+            required = field.required and not operation.body  # a field that may be in the body instead
+            found.append(_parameter(name, "query", converter.field2property(field), required, *owners))
+    for name in operation.query_texts:
+        found.append(_parameter(name, "query", {"type": "string"}, False, operation.name))
+    for name in operation.takes:
+        found.append(_parameter(name, "header", TAKEN[name], False, operation.name))
+    return found
 
-    def _parameters(self, operation: Operation, rule: Rule) -> list[dict[str, Any]]:
-        named = _texts(tuple(sorted(rule.arguments)), "path", operation.name)
-        for each in named:
-            each["required"] = True
-        for schema in operation.query:
-            named += self._query(schema, bool(operation.body))
-        named += _texts(operation.query_texts, "query", operation.name)
-        return named + _texts(operation.takes, "header", operation.name)
 
-    def _body(self, operation: Operation) -> dict[str, Any]:
-        if operation.form:
-            fields = {name: {"type": "string"} | meaning_of(name, operation.name).words() for name in operation.form}
-            shape = {"type": "object", "required": [*operation.form], "properties": fields}
-            return {"content": {FORM: {"schema": shape}}, "required": True}
-        shapes = {schema: self.converter.resolve_nested_schema(schema) for schema in operation.body}
-        schemas = self.spec.components.schemas
-        examples = {
-            schema.__name__: {"value": value}
-            for schema, shown in operation.body.items()
-            if (value := example_of(shapes[schema], schemas, shown))
-        }
-        alternatives = [*shapes.values()]
-        content = {"schema": alternatives[0] if len(shapes) == 1 else {"oneOf": alternatives}, "examples": examples}
-        return {"content": {JSON: content}, "required": operation.body_required}
-
-    def _examples(self, responses: dict[str, Any]) -> None:
-        """Add examples to a success, one for each kind of data."""
-        content = responses.get("200", {}).get("content", {}).get(JSON, {})
-        envelope = content.get("schema", {}).get("properties")
-        if envelope:
-            schemas = self.spec.components.schemas
-            kinds = envelope["data"].get("oneOf", [envelope["data"]])
-            content["examples"] = {
-                each.get("$ref", "success").rsplit("/", 1)[-1]: {
-                    "value": example_of({"properties": envelope | {"data": each}}, schemas)
-                }
-                for each in kinds
-            }
-
-    def add(self, operation: Operation, app: Flask) -> None:
-        """Add an operation under its path in the app."""
-        (rule,) = app.url_map.iter_rules(operation.route)
-        content: dict[str, Any] = {
-            "operationId": operation.name,
-            "summary": operation.about,
-            "description": f"{operation.about}\n\n{TAGS[operation.tag]}",
-            "tags": [operation.tag],
-        }
-        content["parameters"] = self._parameters(operation, rule)
-        if operation.body or operation.form:
-            content["requestBody"] = self._body(operation)
-        content["responses"] = responses(operation, self.converter)
-        self._examples(content["responses"])
-        self.spec.path(re.sub(r"<(?:[^>:]+:)?([^>]+)>", r"{\1}", rule.rule), operations={operation.method: content})
-
-    def whole(self) -> dict[str, Any]:
-        """Return the complete document in English."""
-        self.spec.options["webhooks"] = webhooks(self.converter, self.spec.components.schemas)
-        self.spec.options["x-elsewhere"] = elsewhere()
-        return sized(self.spec.to_dict())
+def _body(operation: Operation, spec: APISpec, converter: OpenAPIConverter) -> dict[str, Any]:
+    if operation.form:
+        fields = {name: {"type": "string"} | meaning_of(name, operation.name).words() for name in operation.form}
+        shape = {"type": "object", "required": [*operation.form], "properties": fields}
+        return {"content": {FORM: {"schema": shape}}, "required": True}
+    shapes, examples = [], {}
+    for schema, shown in operation.body.items():
+        shape = converter.resolve_nested_schema(schema)
+        shapes.append(shape)
+        if example := example_of(shape, spec.components.schemas, shown):
+            examples[schema.__name__] = {"value": example}
+    content = {"schema": shapes[0] if len(shapes) == 1 else {"oneOf": shapes}, "examples": examples}
+    return {"content": {JSON: content}, "required": operation.body_required}
 
 
 # A text of the document has paragraphs, or the lines of a list of codes.
@@ -189,8 +124,45 @@ def _translated(part: Any) -> Any:
 
 
 def document(app: Flask, site_url: str) -> dict[str, Any]:
-    """The OpenAPI 3.1 document of an app whose blueprints are all registered, in the reader's language."""
-    made = _Document(site_url)
+    """Return the OpenAPI 3.1 document of an app whose blueprints are all registered, in the reader's language."""
+    plugin = OpenApiPlugin()
+    spec = APISpec(
+        settings.NAME,
+        settings.VERSION,
+        "3.1.0",
+        [plugin],
+        info={
+            "description": "\n\n".join((*ABOUT, *FOR_TOOLS)),
+            "contact": {"name": settings.NAME, "url": site_url},
+            "license": {"name": "MIT", "identifier": "MIT"},
+        },
+        servers=[{"url": site_url}],
+        tags=[{"name": name, "description": about} for name, about in TAGS.items()],
+        security=[],  # OpenAPI has no scheme for a signature in the body
+    )
+    converter = plugin.converter
+    assert converter is not None
+    spec.components.schema("Failure", FAILURE)
+    for name, header in HEADERS.items():
+        if name not in ELSEWHERE_ONLY:
+            spec.components.header(name, header)
+    for code in ERRORS:
+        if str(code) not in ELSEWHERE_ONLY:
+            spec.components.example(str(code), failure(code))
     for operation in OPERATIONS:
-        made.add(operation, app)
-    return _translated(made.whole())
+        (rule,) = app.url_map.iter_rules(operation.route)
+        content: dict[str, Any] = {
+            "operationId": operation.name,
+            "summary": operation.about,
+            "description": f"{operation.about}\n\n{TAGS[operation.tag]}",
+            "tags": [operation.tag],
+            "parameters": _parameters(operation, rule, converter),
+        }
+        if operation.body or operation.form:
+            content["requestBody"] = _body(operation, spec, converter)
+        content["responses"] = responses(operation, converter, spec.components.schemas)
+        path = re.sub(r"<(?:[^>:]+:)?([^>]+)>", r"{\1}", rule.rule)
+        spec.path(path, operations={operation.method: content})
+    spec.options["webhooks"] = webhooks(converter, spec.components.schemas)
+    spec.options["x-elsewhere"] = elsewhere()
+    return _translated(sized(spec.to_dict()))

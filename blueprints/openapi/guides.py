@@ -9,8 +9,6 @@ from functools import cache
 from pathlib import Path
 from posixpath import dirname, join, normpath
 
-from markdown_it.token import Token
-
 from blueprints.openapi import markdown
 from runtime import settings
 from services.errors import N_
@@ -96,17 +94,13 @@ def index() -> dict[str, list[Entry]]:
     for before, token in itertools.pairwise(tokens):
         if before.type == "heading_open":
             heading = markdown.plain(token)
-        elif token.type == "inline" and (entry := _entry(token)):
-            groups.setdefault(heading, []).append(entry)
+        elif token.type == "inline":
+            href = next((str(each.attrs["href"]) for each in token.children or () if each.type == "link_open"), "")
+            if href in files():
+                title, _, about = markdown.plain(token).partition(": ")
+                name = href.removesuffix(".md") if href.endswith(".md") else ""
+                groups.setdefault(heading, []).append(Entry(name, href, title, about))
     return groups
-
-
-def _entry(token: Token) -> Entry | None:
-    href = next((str(each.attrs["href"]) for each in token.children or () if each.type == "link_open"), "")
-    if href not in files():
-        return None
-    title, _, about = markdown.plain(token).partition(": ")
-    return Entry(href.removesuffix(".md") if href.endswith(".md") else "", href, title, about)
 
 
 @cache

@@ -1,10 +1,10 @@
-"""The interface for developers: the OpenAPI document and its reference page."""
+"""The documentation as pages and as Markdown: the API reference, the guides, `/llms.txt`; and the landing page."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from flask import Blueprint, Response, current_app, render_template
 from flask_babel import force_locale
@@ -16,15 +16,19 @@ from blueprints.openapi.document import ABOUT, document
 from blueprints.openapi.operations import HTML, JSON
 from blueprints.openapi.reference import Reference, said
 from runtime.state import current
+from services.errors import ApiError, Code
 
 docs = Blueprint("docs", __name__)
+guide_pages = Blueprint("guides", __name__)
+
+T = TypeVar("T")
 
 POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; form-action 'none'; "
     "base-uri 'none'; frame-ancestors 'none'"
 )
-MARKDOWN = guides.TYPES[".md"]
 DEMO = "http://127.0.0.1:8000"  # the address of a demo in the guides
+TOUR = "tour"  # in app.extensions: what the landing page shows in demo mode
 # Sections of the guides that the reference includes: the page and the anchor of its English heading.
 INCLUDED = {
     "rule": ("signing", "string-to-sign"),
@@ -32,95 +36,64 @@ INCLUDED = {
     "callbacks": ("callbacks", "signature-verification"),
 }
 
-
-def kept(name: str, make: Any) -> Any:
-    """Return the page made earlier for this app, or make it."""
-    known = current_app.extensions
-    if name not in known:
-        known[name] = make()
-    return known[name]
-
-
-def _document(chosen: str) -> dict[str, Any]:
-    """The OpenAPI document in this language, made once."""
-    app = current_app._get_current_object()  # type: ignore[attr-defined]
-
-    def make() -> dict[str, Any]:
-        with force_locale(chosen):
-            return document(app, current().settings.public_url)
-
-    return kept(f"openapi {chosen}", make)
-
-
 docs.add_app_template_filter(said)
 
 
 @docs.app_template_filter("coded")
-def _coded(words: str) -> Markup:
+def coded(words: str) -> Markup:
     """A text whose parts between backticks are code."""
     parts = [escape(part) for part in words.split("`")]
-    return Markup("").join(
-        Markup("<code>{}</code>").format(part) if odd % 2 else part for odd, part in enumerate(parts)
-    )
+    parts[1::2] = [Markup("<code>{}</code>").format(part) for part in parts[1::2]]
+    return Markup("").join(parts)
 
 
-def page(template: str, chosen: str, base: str, name: str, values: Callable[[], dict[str, Any]]) -> Response:
-    """A page of the documentation in this language, made once.
-
-    `base` precedes the names of pages in links; `name` is the page's own, empty for the reference.
-    """
-
-    def make() -> str:
+def _kept(name: str, chosen: str, make: Callable[[], T]) -> T:
+    """Return what was made earlier for this app in this language, or make it."""
+    known, key = current_app.extensions, f"{name} {chosen}"
+    if key not in known:
         with force_locale(chosen):
-            frame = {"base": base, "name": name, "language": chosen, "demo": current().settings.demo}
-            return render_template(template, **frame, menu=guides.menu(chosen), **values())
-
-    return Response(kept(f"{base}/{name} {chosen}", make), content_type=f"{HTML}; charset=utf-8")
-
-
-def reference_page(chosen: str, base: str) -> Response:
-    """The reference in this language."""
-
-    def values() -> dict[str, Any]:
-        return {"about": ABOUT, "api": Reference(_document(chosen)), "included": _included(chosen, base)}
-
-    return page("docs.html", chosen, base, "", values)
+            known[key] = make()
+    found: T = known[key]
+    return found
 
 
-def _included(chosen: str, base: str) -> dict[str, Markup]:
-    found = {name: (guides.guide(file, chosen), anchor) for name, (file, anchor) in INCLUDED.items()}
-    return {name: rendered(guide, base, anchor) for name, (guide, anchor) in found.items() if guide}
+def _document(chosen: str) -> dict[str, Any]:
+    """The OpenAPI document in this language."""
+    app = current_app._get_current_object()  # type: ignore[attr-defined]
+    return _kept("openapi", chosen, lambda: document(app, current().settings.public_url))
 
 
-def rendered(found: guides.Guide, base: str, section: str = "") -> Markup:
+def _addresses() -> dict[str, str]:
+    """The addresses that the documentation writes as `{site_url}` and `{base_url}`."""
+    url = current().settings.public_url
+    return {"site_url": url, "base_url": url + current().settings.api_prefix}
+
+
+def _rendered(found: guides.Guide, base: str, section: str = "") -> Markup:
     """A page, or a section of it, with the addresses of this installation."""
     html = guides.html(found, base, section)
-    for name, address in addresses().items():
+    for name, address in _addresses().items():
         html = html.replace(f"{{{name}}}", escape(address))
     if current().settings.demo:
         html = html.replace(DEMO, escape(current().settings.public_url))
     return Markup(html)
 
 
-def addresses() -> dict[str, str]:
-    """The addresses that the documentation writes as `{site_url}` and `{base_url}`."""
-    url = current().settings.public_url
-    return {"site_url": url, "base_url": url + current().settings.api_prefix}
+def _page(template: str, chosen: str, base: str, name: str, values: Callable[[], dict[str, Any]]) -> Response:
+    """A page of the documentation in this language.
 
-
-def reference_markdown(chosen: str) -> str:
-    """The reference as Markdown."""
+    `base` precedes the names of pages in links; `name` is the page's own, empty for the reference.
+    """
 
     def make() -> str:
-        with force_locale(chosen):
-            return render_template(
-                "docs.md", about=ABOUT, api=Reference(_document(chosen)), prefix="zh/" if chosen == "zh" else ""
-            )
+        frame = {"base": base, "name": name, "language": chosen, "demo": current().settings.demo}
+        return render_template(template, **frame, menu=guides.menu(chosen), **values())
 
-    return kept(f"reference as Markdown {chosen}", make)
+    return Response(_kept(f"{base}/{name}", chosen, make), content_type=f"{HTML}; charset=utf-8")
 
 
-def strict(response: Response) -> Response:
+@guide_pages.after_request
+def _strict(response: Response) -> Response:
     """Forbid documentation pages to load anything from other hosts."""
     response.headers["Content-Security-Policy"] = POLICY
     response.headers["Referrer-Policy"] = "no-referrer"
@@ -128,15 +101,85 @@ def strict(response: Response) -> Response:
     return response
 
 
+# The reference
+
+
+def _reference_page(chosen: str, base: str) -> Response:
+    def values() -> dict[str, Any]:
+        included = {}
+        for name, (file, anchor) in INCLUDED.items():
+            if found := guides.guide(file, chosen):
+                included[name] = _rendered(found, base, anchor)
+        return {"about": ABOUT, "api": Reference(_document(chosen)), "included": included}
+
+    return _page("docs.html", chosen, base, "", values)
+
+
+def _reference_markdown(chosen: str) -> Response:
+    def make() -> str:
+        prefix = "zh/" if chosen == "zh" else ""
+        return render_template("docs.md", about=ABOUT, api=Reference(_document(chosen)), prefix=prefix)
+
+    return Response(_kept("reference as Markdown", chosen, make), content_type=guides.TYPES[".md"])
+
+
 @docs.get("/openapi.json")
 def openapi() -> Response:
     """The OpenAPI document."""
     chosen = language().language
-    text = kept(f"openapi text {chosen}", lambda: json.dumps(_document(chosen), ensure_ascii=False))
+    text = _kept("openapi text", chosen, lambda: json.dumps(_document(chosen), ensure_ascii=False))
     return Response(text, content_type=JSON, headers={"Access-Control-Allow-Origin": "*", "Vary": "Accept-Language"})
 
 
 @docs.get("/docs", strict_slashes=False)
 def reference() -> Response:
     """The OpenAPI document as a page."""
-    return strict(reference_page(language().language, "/docs"))
+    return _strict(_reference_page(language().language, "/docs"))
+
+
+@guide_pages.get("/docs.md")
+def markdown() -> Response:
+    """The reference as Markdown."""
+    return _reference_markdown("en")
+
+
+# The guides
+
+
+@guide_pages.get("/")
+def home() -> Response:
+    """The landing page: a tour in demo mode, otherwise the name of the service."""
+    tour: Callable[[], dict[str, Any]] | None = current_app.extensions.get(TOUR)
+    return Response(render_template("home.html", tour=tour and tour()), content_type="text/html; charset=utf-8")
+
+
+@guide_pages.get("/llms.txt")
+def llms() -> Response:
+    """The documentation for language models: an index of the Markdown pages (llmstxt.org)."""
+    text = render_template("llms.txt", index=guides.index(), translated=guides.translated(), **_addresses())
+    return Response(text, content_type=guides.TEXT)
+
+
+@guide_pages.get("/docs/<path:name>")
+def guide(name: str) -> Response:
+    """A page or a file of docs/. A leading `en/` or `zh/` fixes the language, otherwise the caller's is used."""
+    chosen, _, rest = name.partition("/")
+    if chosen in guides.LANGUAGES:
+        base = f"/docs/{chosen}"
+    else:
+        chosen, rest, base = language().language, name, "/docs"
+    if not rest:
+        return _reference_page(chosen, base)
+    if name in ("en.md", "zh.md"):
+        return _reference_markdown(name.removesuffix(".md"))
+    if found := guides.guide(rest, chosen):
+
+        def values() -> dict[str, Any]:
+            return {"guide": found, "sections": guides.sections(found), "text": _rendered(found, base)}
+
+        return _page("guide.html", chosen, base, found.name, values)
+    file = name.removeprefix("en/")
+    if file not in guides.files():
+        raise ApiError(Code.PATH_NOT_FOUND)
+    path = guides.files()[file]
+    return Response(path.read_bytes(), content_type=guides.TYPES[path.suffix])

@@ -55,44 +55,33 @@ def _shown(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _choices(shape: dict[str, Any]) -> list[str]:
-    values = [shape["const"]] if "const" in shape else shape.get("enum", [])
-    return [_shown(value) for value in values]
-
-
-def _range(shape: dict[str, Any]) -> str:
-    """The allowed values, in a few words."""
-    if choices := _choices(shape):
-        return ", ".join(choices)
-    parts = []
-    if "x-range" in shape:
-        low, high = shape["x-range"]
-        parts.append(gettext("%(low)s to %(high)s", low=low, high=high))
-    if "maximum" in shape:
-        parts.append(gettext("%(low)s to %(high)s", low=shape["minimum"], high=shape["maximum"]))
-    elif "maxLength" in shape:
-        parts.append(gettext("at most %(count)s characters", count=shape["maxLength"]))
-    if shape.get("pattern", "") not in {"", *SAYS_NOTHING}:
-        parts.append(shape["pattern"])
-    if shape.get("format", "int64") != "int64":
-        parts.append(shape["format"])
-    return ", ".join(parts)
-
-
-def _kind(shape: dict[str, Any]) -> str:
+def _row(name: str, shape: dict[str, Any], required: bool, about: str) -> Row:
     types = shape.get("type", "object")
     first, *others = [types] if isinstance(types, str) else types
-    return ", ".join([TYPES.get(first, first), *others])
-
-
-def _row(name: str, shape: dict[str, Any], required: bool, about: str) -> Row:
-    examples = shape.get("examples", [])
-    example = _shown(examples[0]) if examples else ""
-    codes = shape.get("x-error-codes", [])
-    unit = said(shape.get("x-unit", ""))
-    # The introduction of the page says once what all ints and all optional fields accept in addition.
-    meaning = about.partition("\n\n")[0]
-    return Row(name, _kind(shape), required, meaning, unit, _range(shape), example, codes)
+    allowed = [_shown(value) for value in ([shape["const"]] if "const" in shape else shape.get("enum", []))]
+    if not allowed:
+        if "x-range" in shape:
+            low, high = shape["x-range"]
+            allowed.append(gettext("%(low)s to %(high)s", low=low, high=high))
+        if "maximum" in shape:
+            allowed.append(gettext("%(low)s to %(high)s", low=shape["minimum"], high=shape["maximum"]))
+        elif "maxLength" in shape:
+            allowed.append(gettext("at most %(count)s characters", count=shape["maxLength"]))
+        if shape.get("pattern", "") not in {"", *SAYS_NOTHING}:
+            allowed.append(shape["pattern"])
+        if shape.get("format", "int64") != "int64":
+            allowed.append(shape["format"])
+    return Row(
+        name=name,
+        kind=", ".join([TYPES.get(first, first), *others]),
+        required=required,
+        # The introduction of the page says once what all ints and all optional fields accept in addition.
+        about=about.partition("\n\n")[0],
+        unit=said(shape.get("x-unit", "")),
+        range=", ".join(allowed),
+        example=_shown(shape["examples"][0]) if shape.get("examples") else "",
+        codes=shape.get("x-error-codes", []),
+    )
 
 
 RETRY = N_("Retry")  # if there is no key
@@ -117,9 +106,8 @@ class Reference:
     @property
     def base(self) -> str:
         """What precedes `/merchant/...`."""
-        return (
-            self.server + next(path for path in self.document["paths"] if "/merchant/" in path).split("/merchant/")[0]
-        )
+        path: str = next(path for path in self.document["paths"] if "/merchant/" in path)
+        return self.server + path.partition("/merchant/")[0]
 
     def groups(self) -> list[tuple[str, list[dict[str, Any]]]]:
         """The operations by their tag."""
@@ -129,9 +117,8 @@ class Reference:
     def _resolved(self, shape: dict[str, Any]) -> dict[str, Any]:
         if "$ref" not in shape:
             return shape
-        return self._schemas[shape["$ref"].rsplit("/", 1)[-1]] | {
-            name: value for name, value in shape.items() if name != "$ref"
-        }
+        own = {name: value for name, value in shape.items() if name != "$ref"}
+        return self._schemas[shape["$ref"].rsplit("/", 1)[-1]] | own
 
     def rows(self, shape: dict[str, Any], before: str = "") -> Iterator[Row]:
         """The fields of an object, of its nested objects and of the items of its lists."""
@@ -177,19 +164,19 @@ class Reference:
             shapes = content["schema"].get("oneOf", [content["schema"]])
             examples = self._values(content) or [None] * len(shapes)
             for shape, example in zip(shapes, examples, strict=True):
+                requests = []
+                if example and "signature" in example:
+                    fields = {name: value for name, value in example.items() if name not in AUTH}
+                    key = fields["merchant_order_no"] if self._takes_key(operation) else ""
+                    requests = samples.signed(operation["operationId"], fields, key)
                 part = self._part(shape, example)
                 own = [row for row in part.rows if row.name not in AUTH]
-                parts.append(replace(part, rows=own, samples=self._signed(operation, example)))
+                parts.append(replace(part, rows=own, samples=requests))
         return parts
 
     @staticmethod
-    def _signed(operation: dict[str, Any], example: Any) -> list[Sample]:
-        if not example or "signature" not in example:
-            return []
-        fields = {name: value for name, value in example.items() if name not in AUTH}
-        takes_key = any(each["name"] == "Idempotency-Key" for each in operation["parameters"])
-        key = fields["merchant_order_no"] if takes_key else ""
-        return samples.signed(operation["operationId"], fields, key)
+    def _takes_key(operation: dict[str, Any]) -> bool:
+        return any(each["name"] == "Idempotency-Key" for each in operation["parameters"])
 
     def samples(self, operation: dict[str, Any]) -> list[Sample]:
         """The request of an operation without a body whose response is JSON."""
@@ -218,8 +205,7 @@ class Reference:
 
     def errors(self, operation: dict[str, Any]) -> list[tuple[int, str, str, str]]:
         """The errors of an operation: code, text, action, and what to do in words."""
-        takes_key = any(each["name"] == "Idempotency-Key" for each in operation["parameters"])
-        labels = ACTION_LABELS if takes_key else ACTION_LABELS | {Action.SAME_KEY: RETRY}
+        labels = ACTION_LABELS if self._takes_key(operation) else ACTION_LABELS | {Action.SAME_KEY: RETRY}
         errors = ((code, *self._error(code)) for code in self.refusals(operation))
         return [(code, text, action, said(labels[Action(action)])) for code, text, action in errors]
 

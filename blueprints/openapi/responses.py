@@ -120,18 +120,37 @@ def failure(code: int) -> dict[str, Any]:
     return {"summary": text, "value": {"code": code, "msg": text, "data": data}, "x-action": ACTIONS[Code(code)].value}
 
 
-def _success(operation: Operation, converter: OpenAPIConverter) -> dict[str, Any]:
-    data = [converter.field2property(each) for each in operation.data]
+def example_of(shape: dict[str, Any], schemas: dict[str, Any], shown: tuple[str, ...] | None = None) -> Any:
+    """Build an example of a schema from those of its fields: all, or the required ones and those in `shown`."""
+    if "$ref" in shape:
+        return example_of(schemas[shape["$ref"].rsplit("/", 1)[-1]], schemas, shown)
+    if "const" in shape or "examples" in shape:
+        return shape.get("const") if "const" in shape else shape["examples"][0]
+    if "properties" in shape:
+        wanted = shape["properties"] if shown is None else {*shape.get("required", ()), *shown}
+        return {name: example_of(each, schemas) for name, each in shape["properties"].items() if name in wanted}
+    return [example_of(shape["items"], schemas)]
+
+
+def _success(operation: Operation, converter: OpenAPIConverter, schemas: dict[str, Any]) -> dict[str, Any]:
+    """Return the envelope of a success, with an example for each kind of data."""
+    kinds: list[dict[str, Any]] = [converter.field2property(each) for each in operation.data]
+    data: dict[str, Any] = {"description": N_("The result.")} | (kinds[0] if len(kinds) == 1 else {"oneOf": kinds})
     properties: dict[str, Any] = {
         "code": {**CODE, "description": N_("1 is success."), "enum": [1], "examples": [1]},
         "msg": {**MSG, "examples": ["order created" if operation.time else "success"]},
-        "data": {"description": N_("The result.")} | (data[0] if len(data) == 1 else {"oneOf": data}),
+        "data": data,
     }
     if operation.time:
         when = {"description": N_("The creation time as a text."), "x-unit": "Unix seconds"}
         properties["time"] = {**when, "type": "string", "pattern": "^[0-9]{1,12}$", "examples": ["1767225600"]}
+    examples = {}
+    for kind in [data] if len(kinds) == 1 else kinds:
+        example = example_of({"properties": properties | {"data": kind}}, schemas)
+        examples[kind.get("$ref", "success").rsplit("/", 1)[-1]] = {"value": example}
     schema = {"type": "object", "required": list(properties), "properties": properties}
-    return {"description": N_("Success."), "headers": headers(*operation.sends), "content": {JSON: {"schema": schema}}}
+    content = {JSON: {"schema": schema, "examples": examples}}
+    return {"description": N_("Success."), "headers": headers(*operation.sends), "content": content}
 
 
 def refusals(codes: set[int], sends: tuple[str, ...] = ()) -> dict[str, dict[str, Any]]:
@@ -169,29 +188,24 @@ def elsewhere() -> dict[str, dict[str, Any]]:
     return found
 
 
-def _other(response: dict[str, Any], status: int, media: str, converter: OpenAPIConverter) -> None:
-    """Add a response without an envelope to those of its status."""
-    content = response.setdefault("content", {})
-    if media == JSON and media in content:
-        content[media]["schema"] = {"anyOf": [content[media]["schema"], converter.resolve_nested_schema(NoticeRefused)]}
-    elif media:
-        content[media] = {"schema": {"type": "object" if media == JSON else "string"}}
-    if not content:
-        del response["content"]
-    if status == HTTPStatus.SEE_OTHER:
-        response["headers"] |= headers("Location")
-
-
-def responses(operation: Operation, converter: OpenAPIConverter) -> dict[str, Any]:
+def responses(operation: Operation, converter: OpenAPIConverter, schemas: dict[str, Any]) -> dict[str, Any]:
     """All responses of an operation by HTTP status."""
     anywhere = {code for code in ERRORS if code // 100 in ANYWHERE}
     found = refusals(anywhere | set(operation.codes), operation.sends)
     if operation.data:
-        found["200"] = _success(operation, converter)
+        found["200"] = _success(operation, converter, schemas)
     for status, media in operation.others:
         if str(status) not in found:
             found[str(status)] = {"description": OTHERS[status], "headers": headers(*operation.sends)}
-        _other(found[str(status)], status, media, converter)
+        response = found[str(status)]
+        if media == JSON and media in response.get("content", {}):
+            both = [response["content"][media]["schema"], converter.resolve_nested_schema(NoticeRefused)]
+            response["content"][media]["schema"] = {"anyOf": both}
+        elif media:
+            schema = {"type": "object" if media == JSON else "string"}
+            response.setdefault("content", {})[media] = {"schema": schema}
+        if status == HTTPStatus.SEE_OTHER:
+            response["headers"] |= headers("Location")
     if not any(status.startswith("2") for status in found):  # a form: linters want a 2xx or a default
         found["default"] = FROM_A_PROXY
     return dict(sorted(found.items()))

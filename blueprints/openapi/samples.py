@@ -132,26 +132,19 @@ class Sample:
 
 def signed(endpoint: str, fields: dict[str, Any], idempotency_key: str) -> list[Sample]:
     """A signed request in each language; `idempotency_key` is empty if the endpoint takes none."""
-    others = [
-        Sample(each.key, each.name, each.client, each.run, _signed(each, endpoint, fields, idempotency_key))
-        for each in LANGUAGES
-    ]
-    return [Sample("bash", "bash", "merchant.sh", "bash sample.sh", _bash(endpoint, fields, idempotency_key)), *others]
-
-
-def _bash(endpoint: str, fields: dict[str, Any], key: str) -> str:
-    """Return bash code; empty for nested fields, which the bash client cannot sign."""
-    if any(isinstance(each, dict) for each in fields.values()):
-        return ""
-    words = [f"call {endpoint} {shlex.quote(key)}", *(shlex.quote(f"{name}={each}") for name, each in fields.items())]
-    return "source ./merchant.sh\n" + " \\\n  ".join(words) + "\n"
-
-
-def _signed(language: _Language, endpoint: str, fields: dict[str, Any], key: str) -> str:
-    literal = language.literal(fields).replace("\n", f"\n{language.inside}")
-    is_given = key or language.key in ("java", "go")
-    third = f", {language.by_name}{language.literal(key)}" if is_given else ""
-    return language.signed.format(endpoint=language.literal(endpoint), fields=literal, key=third)
+    bash = ""
+    if not any(isinstance(each, dict) for each in fields.values()):  # the bash client cannot sign nested fields
+        words = [f"call {endpoint} {shlex.quote(idempotency_key)}"]
+        words += [shlex.quote(f"{name}={each}") for name, each in fields.items()]
+        bash = "source ./merchant.sh\n" + " \\\n  ".join(words) + "\n"
+    found = [Sample("bash", "bash", "merchant.sh", "bash sample.sh", bash)]
+    for each in LANGUAGES:
+        literal = each.literal(fields).replace("\n", f"\n{each.inside}")
+        is_given = idempotency_key or each.key in ("java", "go")
+        key = f", {each.by_name}{each.literal(idempotency_key)}" if is_given else ""
+        text = each.signed.format(endpoint=each.literal(endpoint), fields=literal, key=key)
+        found.append(Sample(each.key, each.name, each.client, each.run, text))
+    return found
 
 
 def plain(address: str) -> list[Sample]:

@@ -6,8 +6,8 @@ from typing import Any
 
 from apispec.ext.marshmallow.openapi import OpenAPIConverter
 
-from blueprints.openapi.examples import example_of
 from blueprints.openapi.operations import CALLBACKS, JSON
+from blueprints.openapi.responses import example_of
 from models.tables.order import CANCELLED, COMPLETED, CONFIRMED, PAID, STATUSES
 from schemas.field_descriptions import meaning_of
 from schemas.openapi_responses import Event

@@ -5,7 +5,7 @@ from flask import Flask, Response, request
 from blueprints.api.auth import EXPLAINS_SIGNATURES
 from blueprints.api.envelope import refuse
 from blueprints.epay.requests import EXPLAINS_EPAY
-from blueprints.openapi.guide_pages import TOUR
+from blueprints.openapi.pages import TOUR
 from blueprints.sandbox import inbox, simulator
 from blueprints.sandbox.access import sandbox
 from blueprints.sandbox.signature_help import explain_refused, explain_refused_epay

@@ -7,7 +7,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterable, Iterator
-from pathlib import Path
+from contextlib import suppress
 from typing import Any
 
 from peewee import DatabaseError, fn
@@ -38,94 +38,68 @@ Rows = list[tuple[tuple[str, ...], float]]  # label values and value
 Family = tuple[str, str, tuple[str, ...], Rows]  # name, meaning, labels
 
 
-def _orders() -> Rows:
-    count, of_all = fn.SUM(OrderCount.count), OrderCount.merchant.in_(Merchant.select(Merchant.id))
-    rows = (
-        OrderCount.select(OrderCount.order_type, OrderCount.status, count)
-        .where(of_all)
-        .group_by(OrderCount.order_type, OrderCount.status)
-    )
-    counts = {(order_type, status): count for order_type, status, count in rows.tuples()}
-    return [((TYPE_NAMES[kind], status), counts.get((kind, status), 0)) for kind in TYPES for status in STATUSES]
+def _one(name: str, meaning: str, value: float) -> Family:
+    """Return a metric without labels."""
+    return name, meaning, (), [((), value)]
 
 
-def _callbacks() -> Iterator[Family]:
-    waiting = Callback.merchant.in_(Merchant.select(Merchant.id)) & Callback.due_at.is_null(False)
+def _of_database() -> Iterator[Family]:
+    every_merchant = Merchant.select(Merchant.id)  # named, so that indexes by merchant are used
+    kind, status = OrderCount.order_type, OrderCount.status
+    totals = OrderCount.select(kind, status, fn.SUM(OrderCount.count)).where(OrderCount.merchant.in_(every_merchant))
+    counts = {(one, two): count for one, two, count in totals.group_by(kind, status).tuples()}
+    orders: Rows = [((TYPE_NAMES[one], two), counts.get((one, two), 0)) for one in TYPES for two in STATUSES]
+    yield "orders_orders", "orders", ("type", "status"), orders
+
+    waiting = Callback.merchant.in_(every_merchant) & Callback.due_at.is_null(False)
     count, due = Callback.select(fn.COUNT(Callback.id), fn.MIN(Callback.due_at)).where(waiting).tuples().get()
-    since = clock.now() - RECENT
-    dead = (Callback.merchant == Merchant.id) & (Callback.state == DEAD) & (Callback.createtime >= since)
-    by_merchant = Merchant.select(Callback.select(fn.COUNT(Callback.id)).where(dead)).tuples()
-    yield "orders_callbacks_waiting", "callbacks to deliver", (), [((), count)]
+    yield _one("orders_callbacks_waiting", "callbacks to deliver", count)
     overdue = max(0, clock.exactly() - due) if due is not None else 0
-    yield "orders_callbacks_oldest_seconds", "seconds since the oldest callback to deliver was due", (), [((), overdue)]
+    yield _one("orders_callbacks_oldest_seconds", "seconds since the oldest callback to deliver was due", overdue)
+    is_recent = Callback.createtime >= clock.now() - RECENT
+    dead = (Callback.merchant == Merchant.id) & (Callback.state == DEAD) & is_recent
+    by_merchant = Merchant.select(Callback.select(fn.COUNT(Callback.id)).where(dead)).tuples()
     failed = sum(number for (number,) in by_merchant)
-    yield (
-        "orders_callbacks_failed",
-        "callbacks of the last seven days that failed after all retries",
-        (),
-        [((), failed)],
-    )
+    yield _one("orders_callbacks_failed", "callbacks of the last seven days that failed after all retries", failed)
 
-
-def _to_do() -> Iterator[Family]:
-    waits = to_do.waiting_counts()
-    found = {**waits.queues, "stuck": waits.stuck}
-    yield "orders_to_do", "items that await an operator", ("queue",), [((name,), q.count) for name, q in found.items()]
-    now = clock.exactly()
-    ages: Rows = [((name,), max(0, now - (queue.oldest or now))) for name, queue in found.items()]
+    waits, now = to_do.waiting_counts(), clock.exactly()
+    queues = {**waits.queues, "stuck": waits.stuck}
+    lengths: Rows = [((name,), queue.count) for name, queue in queues.items()]
+    yield "orders_to_do", "items that await an operator", ("queue",), lengths
+    ages: Rows = [((name,), max(0, now - (queue.oldest or now))) for name, queue in queues.items()]
     yield "orders_to_do_oldest_seconds", "age of the oldest item that awaits an operator", ("queue",), ages
+    kinds = PaymentException.select(PaymentException.kind, fn.COUNT(PaymentException.id))
+    opened = kinds.where(PaymentException.resolution.is_null()).group_by(PaymentException.kind).tuples()
+    yield "orders_exceptions_open", "open exceptions", ("kind",), [((name,), count) for name, count in opened]
 
-
-def _ledger() -> Iterator[Family]:
-    overdue = scheduled_checks.overdue(current().settings.verify_every)
-    yield "orders_ledger_overdue", "1 if the last ledger integrity check is too old", (), [((), overdue)]
+    is_overdue = scheduled_checks.overdue(current().settings.verify_every)
+    yield _one("orders_ledger_overdue", "1 if the last ledger integrity check is too old", is_overdue)
     newest = scheduled_checks.last()
     if newest is not None:
         faults = 0 if newest.outcome == HOLDS else sum(len(lines) for lines in newest.off.values())
         ended = newest.started + (newest.milliseconds or 0) / 1000
-        yield (
-            "orders_ledger_last_verified_timestamp_seconds",
-            "time of the last ledger integrity check",
-            (),
-            [((), ended)],
-        )
-        yield "orders_ledger_faults", "problems that the last ledger integrity check found", (), [((), faults)]
-
-
-def _of_database() -> list[Family]:
-    kinds = PaymentException.select(PaymentException.kind, fn.COUNT(PaymentException.id))
-    opened = kinds.where(PaymentException.resolution.is_null()).group_by(PaymentException.kind).tuples()
-    return [
-        ("orders_orders", "orders", ("type", "status"), _orders()),
-        *_callbacks(),
-        *_to_do(),
-        ("orders_exceptions_open", "open exceptions", ("kind",), [((kind,), count) for kind, count in opened]),
-        *_ledger(),
-    ]
-
-
-def _free(folder: Path) -> int | None:
-    try:
-        return storage_health.free(folder)
-    except OSError:
-        return None
+        meaning = "time of the last ledger integrity check"
+        yield _one("orders_ledger_last_verified_timestamp_seconds", meaning, ended)
+        yield _one("orders_ledger_faults", "problems that the last ledger integrity check found", faults)
 
 
 def _of_machine() -> Iterator[Family]:
     chosen = current().settings
-    folders = {"instance": chosen.instance} | ({"backups": chosen.backups} if chosen.backup_every else {})
-    free = {name: _free(folder) for name, folder in folders.items()}
-    left: Rows = [((name,), number) for name, number in free.items() if number is not None]
-    yield "orders_disk_free_bytes", "free space on the disk of a folder", ("folder",), left
+    free: Rows = []
+    for name, folder in (("instance", chosen.instance), ("backups", chosen.backups)):
+        if name == "instance" or chosen.backup_every:
+            with suppress(OSError):
+                free.append(((name,), storage_health.free(folder)))
+    yield "orders_disk_free_bytes", "free space on the disk of a folder", ("folder",), free
     if chosen.backup_every:
-        yield "orders_backup_failed", "1 if the last scheduled backup failed", (), [((), scheduled.has_failed())]
+        yield _one("orders_backup_failed", "1 if the last scheduled backup failed", scheduled.has_failed())
         if made := scheduled.newest(chosen):
-            yield "orders_backup_age_seconds", "age of the newest scheduled backup", (), [((), time.time() - made)]
+            yield _one("orders_backup_age_seconds", "age of the newest scheduled backup", time.time() - made)
     jobs: Rows = [((name,), age) for name, age in heartbeats.ages().items()]
     yield "orders_job_age_seconds", "time since a job last finished", ("job_name",), jobs
     running, waiting = counters().load()
-    yield "orders_requests_running", "requests that have a thread", (), [((), running)]
-    yield "orders_requests_waiting", "requests that wait for a thread", (), [((), waiting)]
+    yield _one("orders_requests_running", "requests that have a thread", running)
+    yield _one("orders_requests_waiting", "requests that wait for a thread", waiting)
 
 
 class _Looked(Collector):
@@ -139,21 +113,18 @@ class _Looked(Collector):
         """Describe nothing in advance, because that would query the database."""
         return []
 
-    def _read(self) -> list[Family] | None:
+    def collect(self) -> Iterator[CounterMetricFamily | GaugeMetricFamily]:
+        """Return all metrics, at most FRESH seconds old."""
         with self._lock:
             if clock.steady() - self._at >= FRESH:
                 try:
-                    self._known = None if storage_health.write_fault() else _of_database()
+                    self._known = None if storage_health.write_fault() else list(_of_database())
                 except (DatabaseError, sqlite3.Error, OSError) as error:
                     storage_health.report(error)
                     self._known = None
                 self._at = clock.steady()
-            return self._known
-
-    def collect(self) -> Iterator[CounterMetricFamily | GaugeMetricFamily]:
-        """Return all metrics, at most FRESH seconds old."""
-        known = self._read()
-        up: Family = ("orders_database_up", "1 if the database accepts writes", (), [((), known is not None)])
+            known = self._known
+        up = _one("orders_database_up", "1 if the database accepts writes", known is not None)
         for name, meaning, labels, rows in [up, *(known or []), *_of_machine()]:
             family = GaugeMetricFamily(name, meaning, labels=labels)
             for values, value in rows:

@@ -1,4 +1,4 @@
-"""Readiness of this service for requests: a table of checks, each of which returns a fault or ""."""
+"""Readiness of this service for requests."""
 
 from __future__ import annotations
 
@@ -16,23 +16,21 @@ LEAST_FREE = 16 * 1024 * 1024  # bytes: the space for some minutes of orders
 MOST_OFF = 60  # seconds between this machine's clock and Postgres's
 
 
-def _database() -> str:
+def check() -> dict[str, str]:
+    """Return the fault of each check, or ""."""
     fault = storage_health.write_fault()
-    return fault.word if fault else ""
-
-
-def _scheduler() -> str:
-    if not heartbeats.ages():
-        return "not running"
-    return " ".join(f"{name} is late" for name in heartbeats.late())
-
-
-def _disk() -> str:
+    disk = ""
     try:
-        free = storage_health.free(current().settings.instance)
+        if storage_health.free(current().settings.instance) < LEAST_FREE:
+            disk = "less than 16 MiB free"
     except OSError as error:
-        return error.strerror or "unknown"
-    return "" if free >= LEAST_FREE else "less than 16 MiB free"
+        disk = error.strerror or "unknown"
+    return {
+        "database": fault.word if fault else "",
+        "scheduler": " ".join(f"{name} is late" for name in heartbeats.late()) if heartbeats.ages() else "not running",
+        "disk": disk,
+        "clock": _clock(),
+    }
 
 
 def _clock() -> str:
@@ -50,18 +48,6 @@ def _clock() -> str:
     return f"{off:+.0f} seconds off the database's" if abs(off) > MOST_OFF else ""
 
 
-CHECKS = {"database": _database, "scheduler": _scheduler, "disk": _disk, "clock": _clock}
-
-
-# Problems with which requests can still be served.
-WARNINGS = {"proxy": proxies.warning}
-
-
-def check() -> dict[str, str]:
-    """Return the fault of each check, or ""."""
-    return {name: find() for name, find in CHECKS.items()}
-
-
 def warnings() -> dict[str, str]:
-    """Return, by check, a sentence on the setting to change, or ""."""
-    return {name: find() for name, find in WARNINGS.items()}
+    """Return, by check, a sentence on the setting to change, or ""; requests can still be served."""
+    return {"proxy": proxies.warning()}

@@ -117,15 +117,15 @@ class TransferLine:
 
 def transfer_lines(lines: Iterable[tuple[str, str]]) -> list[TransferLine]:
     """Return the lines of a transfer. Long numbers are shown in groups of four. Numbers are copied without spaces."""
-    return [TransferLine(gettext(label), *_shown_and_copied(value)) for label, value in lines]
-
-
-def _shown_and_copied(value: str) -> tuple[str, str]:
-    digits = "".join(value.split())
-    if not (digits.isascii() and digits.isdigit()):
-        return value, value
-    grouped = " ".join(digits[at : at + 4] for at in range(0, len(digits), 4))
-    return grouped if len(digits) >= GROUPED_FROM else value, digits
+    found = []
+    for label, value in lines:
+        shown, copied, digits = value, value, "".join(value.split())
+        if digits.isascii() and digits.isdigit():
+            copied = digits
+            if len(digits) >= GROUPED_FROM:
+                shown = " ".join(digits[at : at + 4] for at in range(0, len(digits), 4))
+        found.append(TransferLine(gettext(label), shown, copied))
+    return found
 
 
 def live(order: Order) -> dict[str, Any]:

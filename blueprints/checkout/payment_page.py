@@ -14,7 +14,7 @@ from blueprints.api.envelope import ok
 from blueprints.api.rate_limits import STRANGERS_FORM, caller
 from blueprints.checkout import choice, parts
 from blueprints.checkout.payer import busy, calls_itself_mac, finish, may_open, payer, set_cookie, sign_in
-from gateways.base import ChannelError, Opened, Report, State
+from gateways.base import ChannelError, Driver, Opened, Report, State
 from models.tables.order import BUY, CANCELLED, PENDING, Order
 from runtime.money import hundredths
 from runtime.state import Part, current
@@ -88,10 +88,6 @@ def _limit() -> Any:
     return busy(seconds)
 
 
-def _digest(script: str) -> str:
-    return b64encode(sha256(script.encode()).digest()).decode()
-
-
 @pages.after_request
 def strict(response: Response) -> Response:
     """Add the headers of a page for payers."""
@@ -99,7 +95,8 @@ def strict(response: Response) -> Response:
     if "style_nonce" in g:
         policy = policy.replace("style-src 'self'", f"style-src 'self' 'nonce-{g.style_nonce}'")
     if "script" in g:  # the page is this script
-        policy = policy.replace("script-src 'self'", f"script-src 'sha256-{_digest(g.script)}'")
+        digest = b64encode(sha256(g.script.encode()).digest()).decode()
+        policy = policy.replace("script-src 'self'", f"script-src 'sha256-{digest}'")
     if "forms_lead_away" in g:
         policy = policy.replace("form-action 'self'", "form-action https: http:")
     if "has_bridge" in g:
@@ -144,16 +141,9 @@ def index() -> Any:
         return redirect(later, 303)
     if leaving := sign_in(order):
         return leaving
-    shown = _shown(order)
-    facts = _facts(order) | _links(order) | _ways_to_pay(order, shown) | _test_outcomes(order)
-    return parts.compact(render_template("cashier.html", ready=shown.is_ready, **facts))
-
-
-def _facts(order: Order) -> dict[str, Any]:
-    """Return the template's values on the order, its state and its merchant."""
-    live = parts.live(order)
-    return live | {
-        "order_no": order.order_no,
+    shown, live, driver = _shown(order), parts.live(order), driver_of(order.channel)
+    facts = live | {
+        "order_no": number,
         "amount": hundredths(order.amount),
         "merchant": cache.by_id(order.merchant_id).merchant.name,
         "look": parts.look_of(order),
@@ -162,12 +152,7 @@ def _facts(order: Order) -> dict[str, Any]:
         "method_text": gettext(PAY_METHOD_TEXTS[order.payment_method]),
         "received": in_china(live["received_at"], "%Y-%m-%d %H:%M:%S") if live["received_at"] else "",
     }
-
-
-def _links(order: Order) -> dict[str, Any]:
-    """Return the addresses on the page, apart from those of the merchant and of the channel."""
-    number = order.order_no
-    return {
+    links = {
         "pay_url": pay_url(number),
         "here_url": url_for("pages.index", order_no=number),
         "open_url": url_for("pages.open_now"),
@@ -179,13 +164,24 @@ def _links(order: Order) -> dict[str, Any]:
         "stays": "stay" in request.args,
         "other_language": parts.other_language(number),
     }
+    test = {
+        "sandbox": driver.simulated,
+        "no_real_money": choice.moves_no_money(order.channel),
+        "sandbox_url": "/sandbox/pay",
+        "played": next((gettext(what) for value, _, what in OUTCOMES if value == request.args.get("played")), ""),
+        "outcomes": [(value, gettext(label), gettext(what)) for value, label, what in OUTCOMES if driver.simulated],
+    }
+    ways = _ways_to_pay(order, shown, driver)
+    return parts.compact(render_template("cashier.html", ready=shown.is_ready, **facts, **links, **ways, **test))
 
 
-def _ways_to_pay(order: Order, shown: Shown) -> dict[str, Any]:
+def _ways_to_pay(order: Order, shown: Shown, driver: Driver) -> dict[str, Any]:
     """Return how the payer can pay in this browser: the channel's details, and what the browser can do with them."""
-    number, browser, driver = order.order_no, payer().browser, driver_of(order.channel)
+    number, browser = order.order_no, payer().browser
     opened, signs_in = shown.opened or Opened(), driver.needs_sign_in(browser)
-    picture = _picture_url(order) if driver.by_hand else ""
+    # A manual channel shows the image of the payee's QR code for this order, if it has one.
+    digest = pictures.digests(order.channel).get(order.payment_method) if driver.by_hand else None
+    picture = url_for("pages.qr_image", order_no=number, v=digest) if digest else ""
     only_an_app = opened.scheme and not (opened.qr or opened.redirect)
     if opened.bridge:
         g.has_bridge = True
@@ -207,18 +203,6 @@ def _ways_to_pay(order: Order, shown: Shown) -> dict[str, Any]:
         "refusal": shown.refusal,
         "can_claim": driver.by_hand,
         "opens_in_wechat": driver.needs_sign_in("wechat"),
-    }
-
-
-def _test_outcomes(order: Order) -> dict[str, Any]:
-    """Return the choices of a tester; no outcomes outside the sandbox."""
-    sandbox = driver_of(order.channel).simulated
-    return {
-        "sandbox": sandbox,
-        "no_real_money": choice.moves_no_money(order.channel),
-        "sandbox_url": "/sandbox/pay",
-        "played": next((gettext(what) for value, _, what in OUTCOMES if value == request.args.get("played")), ""),
-        "outcomes": [(value, gettext(label), gettext(what)) for value, label, what in OUTCOMES] if sandbox else [],
     }
 
 
@@ -247,12 +231,6 @@ def language() -> Any:
     if chosen in parts.LANGUAGES:
         set_cookie(response, parts.LANGUAGE_COOKIE, chosen, YEAR)
     return response
-
-
-def _picture_url(order: Order) -> str:
-    """Return the address of the image of the payee's QR code for this order; empty without one."""
-    digest = pictures.digests(order.channel).get(order.payment_method)
-    return url_for("pages.qr_image", order_no=order.order_no, v=digest) if digest else ""
 
 
 @pages.get("/addons/paychannel/pay/qr-image")

@@ -57,30 +57,33 @@ def rendered(source: str, address: Callable[[str], str], others: list[str], sect
     """
     tokens = parsed(source)
     known = headings(tokens)
-    anchors = [{each.anchor, *others[number : number + 1]} for number, each in enumerate(known)]
-    _anchor(tokens, known, others)
+    anchors = {each.anchor for each in known}
+    starts: list[int] = []  # of the headings
+    wanted = None  # the heading of the section
+    for place, (before, token) in enumerate(itertools.pairwise(tokens)):
+        if before.type == "heading_open":
+            number = len(starts)
+            anchor = known[number].anchor
+            other = others[number] if number < len(others) else anchor
+            second = f'<span id="{escape(other)}"></span>' if other not in anchors else ""
+            own = f'<a class="anchor" href="#{escape(anchor)}" aria-label="#">#</a>' if before.tag != "h1" else ""
+            before.attrSet("id", anchor)
+            token.children = [_raw(second), *(token.children or []), _raw(own)]
+            if wanted is None and section in (anchor, other):
+                wanted = number
+            starts.append(place)
     _fold(tokens)
     for token in tokens:
         if token.type == "inline":
             token.children = _linked(token.children or [], address)
         elif token.type == "fence":
-            token.type, token.content = "html_block", _code(token)
-    wanted = _section(tokens, anchors, section) if section else tokens
-    return _reader.renderer.render(wanted, _reader.options, {})
-
-
-def _anchor(tokens: list[Token], known: list[Heading], others: list[str]) -> None:
-    """Give each heading its anchors and a link to itself."""
-    number = 0
-    for before, token in itertools.pairwise(tokens):
-        if before.type == "heading_open":
-            anchor = known[number].anchor
-            before.attrSet("id", anchor)
-            other = others[number] if number < len(others) else anchor
-            second = f'<span id="{escape(other)}"></span>' if other not in {each.anchor for each in known} else ""
-            own = f'<a class="anchor" href="#{escape(anchor)}" aria-label="#">#</a>' if before.tag != "h1" else ""
-            token.children = [_raw(second), *(token.children or []), _raw(own)]
-            number += 1
+            language = escape(token.info.split()[0] if token.info else "text")
+            code = f'<pre tabindex="0"><code class="language-{language}">{escape(token.content)}</code></pre>\n'
+            token.type, token.content = "html_block", code
+    if section:
+        starts.append(len(tokens))
+        tokens = [] if wanted is None else tokens[starts[wanted] + 3 : starts[wanted + 1]]
+    return _reader.renderer.render(tokens, _reader.options, {})
 
 
 def _fold(tokens: list[Token]) -> None:
@@ -118,16 +121,3 @@ def _linked(children: list[Token], address: Callable[[str], str]) -> list[Token]
 
 def _raw(text: str) -> Token:
     return Token("html_inline", "", 0, content=text)
-
-
-def _code(token: Token) -> str:
-    language = token.info.split()[0] if token.info else "text"
-    return f'<pre tabindex="0"><code class="language-{escape(language)}">{escape(token.content)}</code></pre>\n'
-
-
-def _section(tokens: list[Token], anchors: list[set[str]], section: str) -> list[Token]:
-    number = next((number for number, names in enumerate(anchors) if section in names), None)
-    if number is None:
-        return []
-    starts = [place for place, token in enumerate(tokens) if token.type == "heading_open"]
-    return tokens[starts[number] + 3 : next(iter(starts[number + 1 :]), len(tokens))]

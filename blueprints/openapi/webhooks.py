@@ -57,35 +57,36 @@ RESPONSES = {
 }
 
 
-def _header(name: str, kind: str) -> dict[str, Any]:
-    meaning = meaning_of(name)
-    words = meaning.words()
-    about = words.pop("description")
-    shape = words | {"type": kind} | meaning.bounds
-    return {"name": name, "in": "header", "required": True, "description": about, "schema": shape}
-
-
-def _of_type(name: str, status: str, others: list[str], order: dict[str, Any]) -> dict[str, Any]:
-    """What one type of callback adds to the event: its `type`, and the statuses that its order can have."""
-    which = {
-        **({"enum": others} if others else {"const": status}),
-        "description": N_("The status at that time.") if others else N_("The new status."),
-        "examples": [status],
-    }
-    return {
-        "properties": {
-            "type": {"const": name, "description": N_("The event."), "examples": [name]},
-            "data": {"description": N_("The order at that time."), "allOf": [order, {"properties": {"status": which}}]},
-        }
-    }
-
-
 def webhooks(converter: OpenAPIConverter, schemas: dict[str, Any]) -> dict[str, Any]:
     """The `webhooks` of the document."""
     event, order = (converter.resolve_nested_schema(schema) for schema in (Event, OrderView))
     example = example_of(event, schemas)
+    headers = []
+    for name, kind in HEADERS.items():
+        meaning = meaning_of(name)
+        words = meaning.words()
+        about = words.pop("description")
+        shape = words | {"type": kind} | meaning.bounds
+        headers.append({"name": name, "in": "header", "required": True, "description": about, "schema": shape})
     found = {}
     for name, (status, *others), about in TYPES:
+        status_field = {
+            **({"enum": others} if others else {"const": status}),
+            "description": N_("The status at that time.") if others else N_("The new status."),
+            "examples": [status],
+        }
+        # What this type adds to the event.
+        own = {
+            "type": {"const": name, "description": N_("The event."), "examples": [name]},
+            "data": {
+                "description": N_("The order at that time."),
+                "allOf": [order, {"properties": {"status": status_field}}],
+            },
+        }
+        content = {
+            "schema": {"type": "object", "allOf": [event, {"properties": own}]},
+            "example": example | {"type": name, "data": example["data"] | {"status": status}},
+        }
         found[name] = {
             "post": {
                 "operationId": f"callback_{name.replace('.', '_')}",
@@ -95,16 +96,8 @@ def webhooks(converter: OpenAPIConverter, schemas: dict[str, Any]) -> dict[str, 
                 "summary": about,
                 "description": ABOUT,
                 "tags": [CALLBACKS],
-                "parameters": [_header(*each) for each in HEADERS.items()],
-                "requestBody": {
-                    "required": True,
-                    "content": {
-                        JSON: {
-                            "schema": {"type": "object", "allOf": [event, _of_type(name, status, others, order)]},
-                            "example": example | {"type": name, "data": example["data"] | {"status": status}},
-                        }
-                    },
-                },
+                "parameters": headers,
+                "requestBody": {"required": True, "content": {JSON: content}},
                 "responses": RESPONSES,
             }
         }

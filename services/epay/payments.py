@@ -72,44 +72,44 @@ def place(wanted: Wanted) -> EpayOrder:
 def _placed(wanted: Wanted) -> EpayOrder:
     found = EpayOrder.of_shop(wanted.known.merchant.id, wanted.out_trade_no)
     if found is not None:
-        _must_be_same(found, wanted)
+        last = found.order
+        if any(getattr(found, name) != getattr(wanted, name) for name in SAME):
+            raise Refused(Refusal.CHANGED)
+        if last is not None and last.status == COMPLETED:
+            raise Refused(Refusal.PAID_ALREADY, page=last.order_no)
+        if last is not None and last.status == CANCELLED and not may_order(found):
+            raise Refused(Refusal.ENDED, page=last.order_no)
+        if last is not None and last.status != CANCELLED and found.type != wanted.type:
+            raise Refused(Refusal.OTHER_TYPE, page=last.order_no)
         if not may_order(found):
             return found
-        if _is_from_before_yesterday(found):
+        # A version 1 request has no time: a payer who repeats an old one must not get a new order at an old price. The
+        # payment's number begins with the day of its first request, in China.
+        if found.trade_no[:8] < in_china(clock.now() - DAY):
             raise Refused(Refusal.ENDED)
         if _is_older_than_restore(found) and not found.renumber(new_order_no(), clock.now()):
             raise _Overtaken
-    choices = choices_of(wanted.known, wanted.type, wanted.amount)
-    payment = found or _new(wanted)
+    choices = epay_accounts.choices(wanted.known, wanted.type, wanted.amount)
+    if not choices:
+        any_amount = epay_accounts.choices(wanted.known, wanted.type)
+        raise Refused(Refusal.AMOUNT_LIMITS if any_amount else Refusal.NO_CHANNEL)
+    payment = found or EpayOrder(
+        merchant=wanted.known.merchant.id,
+        out_trade_no=wanted.out_trade_no,
+        trade_no=new_order_no(),
+        order=None,
+        version=wanted.version,
+        type=wanted.type,
+        **{name: getattr(wanted, name) for name in SAME},
+        createtime=clock.now(),
+    )
     if wanted.type and len(choices) == 1:
         order(payment, wanted.known, *choices[0], kind=wanted.type)
     elif found is None:
-        _keep(payment)
+        _insert(payment, None)
     elif not found.renew(wanted.type, clock.now()):
         raise _Overtaken
     return payment
-
-
-def _is_from_before_yesterday(payment: EpayOrder) -> bool:
-    """Return whether the first request is older than the day before today, in China.
-
-    A version 1 request has no time: a payer who repeats an old one must not get a new order at an old price.
-    """
-    return bool(payment.trade_no[:8] < in_china(clock.now() - DAY))
-
-
-def _must_be_same(found: EpayOrder, wanted: Wanted) -> None:
-    """Refuse a request whose data differ from those of the payment, and one that can no longer be paid."""
-    if any(getattr(found, name) != getattr(wanted, name) for name in SAME):
-        raise Refused(Refusal.CHANGED)
-    if found.order is None:
-        return
-    if found.order.status == COMPLETED:
-        raise Refused(Refusal.PAID_ALREADY, page=found.order.order_no)
-    if found.order.status == CANCELLED and not may_order(found):
-        raise Refused(Refusal.ENDED, page=found.order.order_no)
-    if found.order.status != CANCELLED and found.type != wanted.type:
-        raise Refused(Refusal.OTHER_TYPE, page=found.order.order_no)
 
 
 def _is_older_than_restore(payment: EpayOrder) -> bool:
@@ -148,36 +148,7 @@ def _has_money(order: Order) -> bool:
     return bool(PaymentException.select().where(PaymentException.order == order).exists())
 
 
-def choices_of(known: Known, kind: str, fen: int) -> list[tuple[Channel, str]]:
-    """Return the choices for this payment.
-
-    Raises:
-        Refused: there are none; the reason tells whether it is the type or the amount.
-    """
-    choices = epay_accounts.choices(known, kind, fen)
-    if not choices:
-        raise Refused(Refusal.AMOUNT_LIMITS if epay_accounts.choices(known, kind) else Refusal.NO_CHANNEL)
-    return choices
-
-
-def _new(wanted: Wanted) -> EpayOrder:
-    return EpayOrder(
-        merchant=wanted.known.merchant.id,
-        out_trade_no=wanted.out_trade_no,
-        trade_no=new_order_no(),
-        order=None,
-        version=wanted.version,
-        type=wanted.type,
-        **{name: getattr(wanted, name) for name in SAME},
-        createtime=clock.now(),
-    )
-
-
 @transaction
-def _keep(payment: EpayOrder) -> None:
-    _insert(payment, None)
-
-
 def _insert(payment: EpayOrder, order_id: int | None) -> None:
     """Insert a new payment, in the transaction of its order if it has one. Raises _Overtaken."""
     try:

@@ -26,20 +26,19 @@ DAY = 86_400
 
 def find(known: Known, trade_no: str, out_trade_no: str) -> EpayOrder:
     """Return a merchant's payment by our number or, without one, by the shop's. Raises Refused."""
-    payment = _by_trade_no(known, trade_no) if trade_no else EpayOrder.of_shop(known.merchant.id, out_trade_no)
-    if payment is None:
+    if not trade_no:
+        payment = EpayOrder.of_shop(known.merchant.id, out_trade_no)
+    elif first := Order.get_or_none(Order.order_no == trade_no, Order.merchant == known.merchant):
+        payment = EpayOrder.of_shop(known.merchant.id, first.merchant_order_no)
+    else:
+        payment = EpayOrder.without_order(trade_no)
+    if (
+        payment is None
+        or payment.merchant_id != known.merchant.id
+        or (trade_no and payment.trade_no != trade_no)  # the number of another of its orders
+    ):
         raise Refused(Refusal.NO_ORDER)
     return payment
-
-
-def _by_trade_no(known: Known, trade_no: str) -> EpayOrder | None:
-    mine = Order.merchant == known.merchant
-    first = Order.get_or_none(Order.order_no == trade_no, mine)
-    if first is None:
-        payment = EpayOrder.without_order(trade_no)
-        return payment if payment is not None and payment.merchant_id == known.merchant.id else None
-    payment = EpayOrder.of_shop(known.merchant.id, first.merchant_order_no)
-    return payment if payment is not None and payment.trade_no == trade_no else None
 
 
 @dataclass(frozen=True)

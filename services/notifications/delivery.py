@@ -5,7 +5,6 @@ from __future__ import annotations
 import hmac
 import logging
 import time
-from functools import partial
 from typing import Any
 
 from models.db.writer import transaction
@@ -23,28 +22,24 @@ LEASE = 30  # seconds that one attempt may take; then its claim expires, and the
 WORKERS = 8
 
 
-def _due(now: int) -> Any:
-    """Return the condition of due messages. A time that no retry has is from before the clock was set back."""
-    waits = Notification.due_at.between(now + 1, now + RETRY_SECONDS[-1])
-    return (Notification.state == WAITING) & ~waits & Destination.enabled
-
-
 def sweep(pool: WorkerPool) -> int:
     """Start an attempt for each due message that the pool has a worker for; return the number of attempts."""
     with pool.sweeping:
         now = int(time.time())
-        rows = Notification.select(Notification.destination).join(Destination).where(_due(now)).distinct()
-        due = pool.choose([row.destination_id for row in rows], partial(_due_of, now))
-        claimed = claim(due, now + LEASE)
+        # A time that no retry has is from before the clock was set back.
+        waits = Notification.due_at.between(now + 1, now + RETRY_SECONDS[-1])
+        is_due = (Notification.state == WAITING) & ~waits & Destination.enabled
+
+        def due_of(destination_id: int, limit: int) -> list[Notification]:
+            rows = Notification.select(Notification, Destination).join(Destination)
+            rows = rows.where(is_due, Notification.destination == destination_id)
+            return list(rows.order_by(Notification.id).limit(limit))
+
+        rows = Notification.select(Notification.destination).join(Destination).where(is_due).distinct()
+        claimed = claim(pool.choose([row.destination_id for row in rows], due_of), now + LEASE)
         for row in claimed:
             pool.submit(row.destination_id, deliver, row)
     return len(claimed)
-
-
-def _due_of(now: int, destination_id: int, limit: int) -> list[Notification]:
-    rows = Notification.select(Notification, Destination).join(Destination)
-    rows = rows.where(_due(now), Notification.destination == destination_id)
-    return list(rows.order_by(Notification.id).limit(limit))
 
 
 def message_of(row: Notification) -> Message:

@@ -13,13 +13,12 @@ from __future__ import annotations
 
 import base64
 import binascii
-import hashlib
 import hmac
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import urlencode, urlsplit
 
 from marshmallow import Schema, ValidationError, fields, validate
@@ -90,10 +89,6 @@ def _text(label: str, hint: str = "", *, secret: bool = False, check: Any = None
     )
 
 
-def _robot_url(host: str) -> Any:
-    return _text(N_("Webhook URL"), host, secret=True, check=_url)
-
-
 class Email(Schema):
     """An SMTP account, and who receives its messages."""
 
@@ -116,52 +111,6 @@ class Email(Schema):
     recipients = _text(N_("Recipients"), N_("Separated by commas."), check=_mailboxes)
 
 
-class WeCom(Schema):
-    """A robot of a WeCom group."""
-
-    url = _robot_url("https://qyapi.weixin.qq.com/cgi-bin/webhook/send?key=...")
-
-
-class DingTalk(Schema):
-    """A robot of a DingTalk group; with `secret` its messages are signed."""
-
-    url = _robot_url("https://oapi.dingtalk.com/robot/send?access_token=...")
-    secret = _text(
-        N_("Signature secret"),
-        N_("Begins with SEC. Empty if the robot has no signature check."),
-        secret=True,
-        load_default="",
-    )
-
-
-class Feishu(Schema):
-    """A robot of a Feishu group; with `secret` its messages are signed."""
-
-    url = _robot_url("https://open.feishu.cn/open-apis/bot/v2/hook/...")
-    secret = _text(
-        N_("Signature secret"), N_("Empty if the robot has no signature check."), secret=True, load_default=""
-    )
-
-
-class Telegram(Schema):
-    """A bot, and the chat that it writes to."""
-
-    token = _text(N_("Bot token"), N_("From @BotFather."), secret=True, check=validate.Regexp(r"[A-Za-z0-9:_-]+$"))
-    chat_id = _text(N_("Chat id"), N_("A number, or @name of a channel. Add the bot to the chat first."))
-    api_url = _text(
-        N_("API address"), N_("Change it only if you use a relay."), load_default="https://api.telegram.org", check=_url
-    )
-
-
-class Webhook(Schema):
-    """An endpoint of your own, which verifies Standard Webhooks signatures."""
-
-    url = _text(N_("URL"), secret=True, check=_url)
-    secret = _text(
-        N_("Signature secret"), N_("whsec_ and 24 to 64 bytes in base64."), secret=True, check=_webhook_secret
-    )
-
-
 @dataclass(frozen=True)
 class Request:
     """A POST request: the body is sent byte for byte."""
@@ -176,41 +125,7 @@ def _json(url: str, **content: Any) -> Request:
 
 
 def _signature(key: str, text: str) -> str:
-    return base64.b64encode(hmac.new(key.encode(), text.encode(), hashlib.sha256).digest()).decode()
-
-
-def _wecom(config: Config, message: Message) -> Request:
-    return _json(config["url"], msgtype="text", text={"content": message.text(2048)})
-
-
-def _dingtalk(config: Config, message: Message) -> Request:
-    url, secret = config["url"], config["secret"]
-    if secret:  # the key is the secret, and the text is the time in milliseconds and the secret
-        at = str(message.at * 1000)
-        url += "&" if "?" in url else "?"
-        url += urlencode({"timestamp": at, "sign": _signature(secret, f"{at}\n{secret}")})
-    return _json(url, msgtype="text", text={"content": message.text(15_000)})
-
-
-def _feishu(config: Config, message: Message) -> Request:
-    secret, signed = config["secret"], {}
-    if secret:  # the key is the time in seconds and the secret, and the text is empty
-        signed = {"timestamp": str(message.at), "sign": _signature(f"{message.at}\n{secret}", "")}
-    return _json(config["url"], **signed, msg_type="text", content={"text": message.text(15_000)})
-
-
-def _telegram(config: Config, message: Message) -> Request:
-    url = f"{config['api_url'].rstrip('/')}/bot{config['token']}/sendMessage"
-    options = {"is_disabled": True}
-    return _json(url, chat_id=config["chat_id"], text=message.text(4000), link_preview_options=options)
-
-
-def _webhook(config: Config, message: Message) -> Request:
-    timestamp = clock.rfc3339(message.at)
-    content = {"type": f"notification.{message.event}", "timestamp": timestamp, "data": message.data}
-    body = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
-    signature = sign_webhook([config["secret"]], message.id, message.at, body)
-    return Request(config["url"], body.encode(), headers_of(message.id, str(message.at), signature))
+    return base64.b64encode(hmac.digest(key.encode(), text.encode(), "sha256")).decode()
 
 
 ROBOT = N_("The robot's security settings refuse the message. Check its keyword, signature secret and IP addresses.")
@@ -218,55 +133,136 @@ ADDRESS = N_("The webhook URL is not valid. Copy it again from the robot's setti
 FREQUENT = N_("Too many messages. The next attempt follows later.")
 
 
-@dataclass(frozen=True)
-class Kind:
+class HttpKind(Schema):
     """A kind of destination that receives HTTP requests.
 
     `done` is the field of the JSON response and its value after success, none if the status is enough. `code` and `why`
     are the fields of a refusal; `reasons` are the causes of known codes, in English for translation.
     """
 
-    schema: type[Schema]
-    request: Callable[[Config, Message], Request]
-    done: tuple[str, Any] | None = None
-    code: str = ""
-    why: str = ""
-    reasons: Mapping[int, str] = field(default_factory=dict)
+    done: ClassVar[tuple[str, Any] | None] = None
+    code: ClassVar[str] = ""
+    why: ClassVar[str] = ""
+    reasons: ClassVar[Mapping[int, str]] = {}
+
+    @staticmethod
+    def request(config: Config, message: Message) -> Request:
+        """Return the request that sends a message."""
+        raise NotImplementedError
 
 
-HTTP = {
-    "wecom": Kind(WeCom, _wecom, ("errcode", 0), "errcode", "errmsg", {93000: ADDRESS, 45009: FREQUENT}),
-    "dingtalk": Kind(
-        DingTalk,
-        _dingtalk,
-        *(("errcode", 0), "errcode", "errmsg"),
-        {310000: ROBOT, 300001: ADDRESS, 300005: ADDRESS, 660026: FREQUENT, 410100: FREQUENT},
-    ),
-    "feishu": Kind(
-        Feishu,
-        _feishu,
-        *(("code", 0), "code", "msg"),
-        {19001: ADDRESS, 19021: ROBOT, 19022: ROBOT, 19024: ROBOT, 11232: FREQUENT, 9499: FREQUENT},
-    ),
-    "telegram": Kind(
-        Telegram,
-        _telegram,
-        *(("ok", True), "error_code", "description"),
-        {
-            400: N_("Telegram does not find the chat. Check the chat id, and add the bot to the chat."),
-            401: N_("Telegram refused the bot token. Copy it again from @BotFather."),
-            403: N_("The bot may not write to the chat. Add it to the chat, or start a chat with it."),
-            404: N_("Telegram refused the bot token. Copy it again from @BotFather."),
-            429: FREQUENT,
-        },
-    ),
-    "webhook": Kind(Webhook, _webhook),
+def _robot_url(host: str) -> Any:
+    return _text(N_("Webhook URL"), host, secret=True, check=_url)
+
+
+class WeCom(HttpKind):
+    """A robot of a WeCom group."""
+
+    url = _robot_url("https://qyapi.weixin.qq.com/cgi-bin/webhook/send?key=...")
+
+    done, code, why = ("errcode", 0), "errcode", "errmsg"
+    reasons: ClassVar = {93000: ADDRESS, 45009: FREQUENT}
+
+    @staticmethod
+    def request(config: Config, message: Message) -> Request:
+        """Return a text."""
+        return _json(config["url"], msgtype="text", text={"content": message.text(2048)})
+
+
+class DingTalk(HttpKind):
+    """A robot of a DingTalk group; with `secret` its messages are signed."""
+
+    url = _robot_url("https://oapi.dingtalk.com/robot/send?access_token=...")
+    secret = _text(
+        N_("Signature secret"),
+        N_("Begins with SEC. Empty if the robot has no signature check."),
+        secret=True,
+        load_default="",
+    )
+
+    done, code, why = ("errcode", 0), "errcode", "errmsg"
+    reasons: ClassVar = {310000: ROBOT, 300001: ADDRESS, 300005: ADDRESS, 660026: FREQUENT, 410100: FREQUENT}
+
+    @staticmethod
+    def request(config: Config, message: Message) -> Request:
+        """Return a text. The signature's key is the secret, and its text the time in milliseconds and the secret."""
+        url, secret = config["url"], config["secret"]
+        if secret:
+            at = str(message.at * 1000)
+            url += "&" if "?" in url else "?"
+            url += urlencode({"timestamp": at, "sign": _signature(secret, f"{at}\n{secret}")})
+        return _json(url, msgtype="text", text={"content": message.text(15_000)})
+
+
+class Feishu(HttpKind):
+    """A robot of a Feishu group; with `secret` its messages are signed."""
+
+    url = _robot_url("https://open.feishu.cn/open-apis/bot/v2/hook/...")
+    secret = _text(
+        N_("Signature secret"), N_("Empty if the robot has no signature check."), secret=True, load_default=""
+    )
+
+    done, code, why = ("code", 0), "code", "msg"
+    reasons: ClassVar = {19001: ADDRESS, 19021: ROBOT, 19022: ROBOT, 19024: ROBOT, 11232: FREQUENT, 9499: FREQUENT}
+
+    @staticmethod
+    def request(config: Config, message: Message) -> Request:
+        """Return a text. The signature's key is the time in seconds and the secret, and its text is empty."""
+        secret, signed = config["secret"], {}
+        if secret:
+            signed = {"timestamp": str(message.at), "sign": _signature(f"{message.at}\n{secret}", "")}
+        return _json(config["url"], **signed, msg_type="text", content={"text": message.text(15_000)})
+
+
+class Telegram(HttpKind):
+    """A bot, and the chat that it writes to."""
+
+    token = _text(N_("Bot token"), N_("From @BotFather."), secret=True, check=validate.Regexp(r"[A-Za-z0-9:_-]+$"))
+    chat_id = _text(N_("Chat id"), N_("A number, or @name of a channel. Add the bot to the chat first."))
+    api_url = _text(
+        N_("API address"), N_("Change it only if you use a relay."), load_default="https://api.telegram.org", check=_url
+    )
+
+    done, code, why = ("ok", True), "error_code", "description"
+    reasons: ClassVar = {
+        400: N_("Telegram does not find the chat. Check the chat id, and add the bot to the chat."),
+        401: N_("Telegram refused the bot token. Copy it again from @BotFather."),
+        403: N_("The bot may not write to the chat. Add it to the chat, or start a chat with it."),
+        404: N_("Telegram refused the bot token. Copy it again from @BotFather."),
+        429: FREQUENT,
+    }
+
+    @staticmethod
+    def request(config: Config, message: Message) -> Request:
+        """Return a text, whose link has no preview."""
+        url = f"{config['api_url'].rstrip('/')}/bot{config['token']}/sendMessage"
+        options = {"is_disabled": True}
+        return _json(url, chat_id=config["chat_id"], text=message.text(4000), link_preview_options=options)
+
+
+class Webhook(HttpKind):
+    """An endpoint of your own, which verifies Standard Webhooks signatures."""
+
+    url = _text(N_("URL"), secret=True, check=_url)
+    secret = _text(
+        N_("Signature secret"), N_("whsec_ and 24 to 64 bytes in base64."), secret=True, check=_webhook_secret
+    )
+
+    @staticmethod
+    def request(config: Config, message: Message) -> Request:
+        """Return the findings as JSON, signed like a callback to a merchant."""
+        timestamp = clock.rfc3339(message.at)
+        content = {"type": f"notification.{message.event}", "timestamp": timestamp, "data": message.data}
+        body = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+        signature = sign_webhook([config["secret"]], message.id, message.at, body)
+        return Request(config["url"], body.encode(), headers_of(message.id, str(message.at), signature))
+
+
+HTTP: dict[str, type[HttpKind]] = {
+    "wecom": WeCom,
+    "dingtalk": DingTalk,
+    "feishu": Feishu,
+    "telegram": Telegram,
+    "webhook": Webhook,
 }
-SCHEMAS: dict[str, type[Schema]] = {"email": Email, **{name: kind.schema for name, kind in HTTP.items()}}
-
-
-def target_of(kind: str, config: Config) -> str:
-    """Return where messages go, without secrets: recipients, the chat, or the host of an address."""
-    if kind == "email":
-        return ", ".join(addresses(config["recipients"]))
-    return str(config["chat_id"]) if kind == "telegram" else urlsplit(config["url"]).netloc.rpartition("@")[2]
+SCHEMAS: dict[str, type[Schema]] = {"email": Email, **HTTP}

@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
+from urllib.parse import urlsplit
 
 from marshmallow import ValidationError
 from peewee import fn
@@ -19,7 +20,7 @@ from runtime.clock import CHINA
 from services.callbacks import outbox
 from services.errors import N_, OperatorError
 from services.notifications import sending
-from services.notifications.destination_kinds import SCHEMAS, target_of
+from services.notifications.destination_kinds import SCHEMAS, addresses
 from services.notifications.messages import TEST, Message
 from services.notifications.sending import Outcome
 from services.security import vault
@@ -55,8 +56,11 @@ def config_of(row: Destination) -> dict[str, Any]:
 
 
 def target(row: Destination) -> str:
-    """Return where its messages go, without secrets."""
-    return target_of(row.kind, config_of(row))
+    """Return where its messages go, without secrets: recipients, the chat, or the host of an address."""
+    config = config_of(row)
+    if row.kind == "email":
+        return ", ".join(addresses(config["recipients"]))
+    return str(config["chat_id"]) if row.kind == "telegram" else urlsplit(config["url"]).netloc.rpartition("@")[2]
 
 
 def wrong_config(kind: str, config: Mapping[str, Any]) -> dict[str, list[str]]:

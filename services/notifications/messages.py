@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from runtime import settings
 from runtime.state import current
 from services.errors import N_
-from services.platform.language import Language, language_of
+from services.platform.language import language_of
 
 NEW, WORSE, RESOLVED, EASED, OPEN = ("new", "worse", "resolved", "eased", "open")
 FINDINGS, DIGEST, TEST = ("findings", "digest", "test")
@@ -41,16 +41,14 @@ class Message:
     @property
     def subject(self) -> str:
         """One line with the site and the number of changes or findings."""
-        words = language_of(self.language)
-        return f"[{words.gettext(settings.NAME)} {urlsplit(self.url).netloc}] {self._summary(words)}"
-
-    def _summary(self, words: Language) -> str:
-        count = len(self.lines)
+        words, count = language_of(self.language), len(self.lines)
         if self.event == TEST:
-            return words.gettext("Test notification")
-        if self.event == DIGEST:
-            return words.ngettext("Daily digest: %(num)s finding", "Daily digest: %(num)s findings", count)
-        return words.ngettext("%(num)s change", "%(num)s changes", count)
+            summary = words.gettext("Test notification")
+        elif self.event == DIGEST:
+            summary = words.ngettext("Daily digest: %(num)s finding", "Daily digest: %(num)s findings", count)
+        else:
+            summary = words.ngettext("%(num)s change", "%(num)s changes", count)
+        return f"[{words.gettext(settings.NAME)} {urlsplit(self.url).netloc}] {summary}"
 
     def text(self, limit: int) -> str:
         """Return the whole message as text, at most `limit` bytes in UTF-8. Lines that do not fit are counted."""

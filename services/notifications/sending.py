@@ -1,13 +1,16 @@
-"""Send one message to one destination, and report the result in plain words."""
+"""Send one message to one destination by HTTP or SMTP, and report the result in plain words."""
 
 from __future__ import annotations
 
 import json
 import smtplib
+import socket
 import ssl
 from dataclasses import dataclass
+from email.message import EmailMessage
+from email.utils import formatdate
 from http.client import HTTPException
-from typing import Any
+from urllib.parse import urlsplit
 
 from urllib3.exceptions import HTTPError
 
@@ -15,12 +18,12 @@ from net import http
 from runtime.state import current
 from services.callbacks.test_callback import ERRORS, LATE
 from services.errors import N_
-from services.notifications import smtp
-from services.notifications.destination_kinds import HTTP, Config, Kind
+from services.notifications.destination_kinds import HTTP, Config, HttpKind, addresses
 from services.notifications.messages import Message
 
 TIMEOUT = 10.0
 KEPT = 4096  # bytes of a response that are read
+LARGEST = 64 * 1024  # bytes of the text of an email
 SHOWN = 300  # characters of a receiver's own words that are stored
 REFUSED = N_("The receiver refused the message.")
 STATUSES = {
@@ -60,28 +63,37 @@ def send(kind: str, config: Config, message: Message) -> Outcome:
     """Send a message, in at most TIMEOUT seconds. No error is raised for a destination that does not accept it."""
     try:
         if kind == "email":
-            smtp.send(config, message, TIMEOUT)
+            _send_email(config, message)
             return Outcome()
         return _post(HTTP[kind], config, message)
     except (OSError, ValueError, HTTPError, HTTPException) as error:
-        return _failed(error)
+        for known, problem in SMTP:
+            if isinstance(error, known):
+                said = getattr(error, "smtp_error", b"")  # the server's own words
+                text = said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
+                code = getattr(error, "smtp_code", type(error).__name__)
+                return Outcome(problem, f"{code}: {text}"[:SHOWN])
+        # Texts of HTTP errors contain the address, so they are not kept.
+        name = type(error).__name__
+        late = isinstance(error, TimeoutError) or "Timeout" in name
+        return Outcome(LATE if late else ERRORS.get(name, ERRORS["ConnectionError"]), name)
 
 
-def _post(kind: Kind, config: Config, message: Message) -> Outcome:
+def _post(kind: type[HttpKind], config: Config, message: Message) -> Outcome:
     request = kind.request(config, message)
     allowed = current().settings.private_callbacks_allowed
     with http.exchange(
         "POST", request.url, request.body, dict(request.headers), seconds=TIMEOUT, private_allowed=allowed
     ) as answer:
         start = answer.raw.read(KEPT, decode_content=True)
-        return _judged(kind, answer.status_code, start)
-
-
-def _judged(kind: Kind, status: int, start: bytes) -> Outcome:
-    said = _object(start)
-    if kind.done is None or not said:
-        if 200 <= status < 300 and kind.done is None:
-            return Outcome()
+        status = answer.status_code
+    try:
+        said = json.loads(start)
+    except ValueError:
+        said = None
+    if kind.done is None and 200 <= status < 300:
+        return Outcome()
+    if kind.done is None or not said or not isinstance(said, dict):
         return Outcome(STATUSES.get(status) or STATUSES.get(status // 100 * 100, REFUSED), f"HTTP {status}")
     name, value = kind.done
     if said.get(name) == value:
@@ -91,26 +103,45 @@ def _judged(kind: Kind, status: int, start: bytes) -> Outcome:
     return Outcome(known, f"{code}: {said.get(kind.why, '')}"[:SHOWN])
 
 
-def _object(text: bytes) -> dict[str, Any]:
-    try:
-        found = json.loads(text)
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
+class _Guarded(smtplib.SMTP):
+    """Connects within the limits of the thread's exchange."""
+
+    def _get_socket(self, host: str, port: int, timeout: float) -> socket.socket:
+        limits = http.limits()
+        carrier = http.connect(host, port, limits.at, private_allowed=limits.private_allowed)
+        carrier.settimeout(timeout)
+        limits.watch(self)
+        return carrier
 
 
-def _failed(error: Exception) -> Outcome:
-    """Return the result of an attempt that raised. Texts of HTTP errors contain the address, so they are not kept."""
-    for known, problem in SMTP:
-        if isinstance(error, known):
-            return Outcome(problem, _answer_of(error))
-    name = type(error).__name__
-    late = isinstance(error, TimeoutError) or "Timeout" in name
-    return Outcome(LATE if late else ERRORS.get(name, ERRORS["ConnectionError"]), name)
+class _GuardedTls(smtplib.SMTP_SSL, _Guarded):
+    """The same with TLS from the first byte: `SMTP_SSL` wraps the socket of the next class."""
 
 
-def _answer_of(error: Exception) -> str:
-    """Return the SMTP server's words."""
-    said = getattr(error, "smtp_error", b"")
-    text = said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
-    return f"{getattr(error, 'smtp_code', type(error).__name__)}: {text}"[:SHOWN]
+def _send_email(config: Config, message: Message) -> None:
+    """Send a message to all recipients by SMTP, always encrypted.
+
+    Raises:
+        OSError, ValueError: it was not accepted; smtplib's errors are OSErrors.
+    """
+    own_name = str(urlsplit(current().settings.public_url).hostname)  # smtplib would ask a name server for it
+    mail = EmailMessage()
+    mail["Subject"] = message.subject
+    mail["From"] = config["sender"]
+    mail["To"] = ", ".join(addresses(config["recipients"]))
+    mail["Date"] = formatdate(message.at)
+    mail["Message-ID"] = f"<{message.id}@{own_name}>"
+    mail["Auto-Submitted"] = "auto-generated"
+    mail.set_content(message.text(LARGEST).partition("\n")[2])
+    host, port, context = config["host"], int(config["port"]), ssl.create_default_context()
+    with http.Limits(TIMEOUT, private_allowed=current().settings.private_callbacks_allowed):
+        if config["security"] == "tls":
+            server: smtplib.SMTP = _GuardedTls(host, port, own_name, timeout=TIMEOUT, context=context)
+        else:
+            server = _Guarded(host, port, own_name, timeout=TIMEOUT)
+        with server:
+            if config["security"] == "starttls":
+                server.starttls(context=context)
+            if config["user"]:
+                server.login(config["user"], config["password"])
+            server.send_message(mail)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,6 +53,15 @@ class Change:
     texts: Texts
 
 
+def evaluate() -> None:
+    """Write the messages that are due now. Without an enabled destination, forget the known findings."""
+    if not Destination.select().where(Destination.enabled).exists():
+        if KnownFinding.select().exists():
+            _forget()
+        return
+    _tell(_seen(), time.time())
+
+
 def _seen() -> dict[str, Seen]:
     """Return the present findings by key."""
     found = {}
@@ -64,15 +72,6 @@ def _seen() -> dict[str, Seen]:
     return found
 
 
-def evaluate() -> None:
-    """Write the messages that are due now. Without an enabled destination, forget the known findings."""
-    if not Destination.select().where(Destination.enabled).exists():
-        if KnownFinding.select().exists():
-            _forget()
-        return
-    _tell(_seen(), time.time())
-
-
 @transaction
 def _forget() -> None:
     KnownFinding.delete().execute()
@@ -80,6 +79,7 @@ def _forget() -> None:
 
 @transaction
 def _tell(seen: dict[str, Seen], now: float) -> None:
+    """Store what is present, and write the messages of its changes and the digests, by the key of a finding."""
     known = {row.key: row for row in KnownFinding.select()}
     # All hosts change rows in the same order, so that no two wait for each other.
     keys = sorted(seen.keys() | known.keys())
@@ -88,7 +88,12 @@ def _tell(seen: dict[str, Seen], now: float) -> None:
         if lines := [line for each in changes if (line := _line(each, row))]:
             _write(row, FINDINGS, lines, int(now))
         if _takes_digest(row, now):
-            _write(row, DIGEST, list(_open(seen, row)), int(now))
+            open_lines = [
+                {"change": OPEN, "kind": each.kind, "severity": each.severity, "text": each.texts[row.language]}
+                for each in seen.values()
+                if RANKS[each.severity] >= RANKS[row.severity]
+            ]
+            _write(row, DIGEST, open_lines, int(now))
 
 
 def _step(row: KnownFinding | None, seen: Seen | None, now: int) -> Change | None:
@@ -148,12 +153,6 @@ def _line(change: Change, row: Destination) -> dict[str, str] | None:
         return None
     severity = change.after or change.before
     return {"change": word, "kind": change.kind, "severity": severity, "text": change.texts[row.language]}
-
-
-def _open(seen: dict[str, Seen], row: Destination) -> Iterator[dict[str, str]]:
-    for each in seen.values():
-        if RANKS[each.severity] >= RANKS[row.severity]:
-            yield {"change": OPEN, "kind": each.kind, "severity": each.severity, "text": each.texts[row.language]}
 
 
 def _takes_digest(row: Destination, now: float) -> bool:

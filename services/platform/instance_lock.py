@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from runtime.settings import denied
@@ -30,28 +30,22 @@ def locked(folder: Path) -> Iterator[None]:
     except OSError as error:
         raise OperatorError(f"{folder / NAME}: {error.strerror}") from None
     try:
-        _take(handle, folder)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            number = os.pread(handle, 20, 0).decode("ascii", "replace").strip() or "?"
+            raise OperatorError(
+                f"a service (process {number}) is already running on this instance: stop it first, "
+                "or choose another ORDERS_INSTANCE"
+            ) from None
+        except OSError as error:  # a file system without locks
+            raise OperatorError(f"{folder / NAME} cannot be locked: {error.strerror}") from None
+        with suppress(OSError):  # the process id is only informative, so on a full disk the lock is held without it
+            if os.geteuid() == 0:  # otherwise the service's own user could not open it later
+                owner = folder.stat()
+                os.fchown(handle, owner.st_uid, owner.st_gid)
+            os.ftruncate(handle, 0)
+            os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
         yield
     finally:
         os.close(handle)
-
-
-def _take(handle: int, folder: Path) -> None:
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        number = os.pread(handle, 20, 0).decode("ascii", "replace").strip() or "?"
-        raise OperatorError(
-            f"a service (process {number}) is already running on this instance: stop it first, "
-            "or choose another ORDERS_INSTANCE"
-        ) from None
-    except OSError as error:  # a file system without locks
-        raise OperatorError(f"{folder / NAME} cannot be locked: {error.strerror}") from None
-    try:
-        if os.geteuid() == 0:  # otherwise the service's own user could not open it later
-            owner = folder.stat()
-            os.fchown(handle, owner.st_uid, owner.st_gid)
-        os.ftruncate(handle, 0)
-        os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
-    except OSError:  # the process id is only informative, so on a full disk the lock is held without it
-        return

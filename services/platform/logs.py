@@ -66,17 +66,16 @@ class _Json(JsonFormatter):
             log_data["request_id"] = request_id
 
 
-def _formatter(kind: str) -> logging.Formatter:
-    if kind == "json":
-        names = {"asctime": "time", "levelname": "level", "name": "logger", "exc_info": "exception"}
-        return _Json("%(asctime)s %(levelname)s %(name)s %(message)s", rename_fields=names, json_ensure_ascii=False)
-    return _Text("%(asctime)s %(levelname)s %(name)s: %(message)s")
-
-
 def begin(chosen: Settings) -> None:
     """Start logging to standard error, unless the process has a log already."""
+    if chosen.log_format == "json":
+        names = {"asctime": "time", "levelname": "level", "name": "logger", "exc_info": "exception"}
+        words = "%(asctime)s %(levelname)s %(name)s %(message)s"
+        formatter: logging.Formatter = _Json(words, rename_fields=names, json_ensure_ascii=False)
+    else:
+        formatter = _Text("%(asctime)s %(levelname)s %(name)s: %(message)s")
     handler = logging.StreamHandler()
-    handler.setFormatter(_formatter(chosen.log_format))
+    handler.setFormatter(formatter)
     logging.basicConfig(level=chosen.log_level, handlers=[handler])
     for name, level in _QUIET.items():
         logging.getLogger(name).setLevel(level)

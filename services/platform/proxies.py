@@ -39,21 +39,14 @@ def behind(application: Callable[..., Iterable[bytes]], trusted_proxies: int) ->
             address = forwarded_address(appended[-trusted_proxies]) if trusted_proxies <= len(appended) else None
         if address := address or address_of(environ.get("REMOTE_ADDR", "")):
             environ["REMOTE_ADDR"] = str(address)
-        if forwarded is not None and not trusted_proxies:
-            _notice(environ.get("REMOTE_ADDR", ""))
+        is_unexpected = forwarded is not None and not trusted_proxies and not _uncounted().is_set()
+        # Anybody may send the header; only a near address suggests a proxy.
+        if is_unexpected and is_within(environ.get("REMOTE_ADDR", ""), NEAR):
+            _uncounted().set()
+            log.warning("%s", warning())
         return application(environ, start_response)
 
     return ProxyFix(call, x_for=0, x_proto=trusted_proxies)
-
-
-def _notice(address: str) -> None:
-    """Record a request with X-Forwarded-For, and log a warning once.
-
-    Anybody may send the header; only a near address suggests a proxy.
-    """
-    if not _uncounted().is_set() and is_within(address, NEAR):
-        _uncounted().set()
-        log.warning("%s", warning())
 
 
 def warning() -> str:

@@ -60,12 +60,6 @@ def free(folder: Path) -> int:
     return disk.f_bavail * disk.f_frsize
 
 
-def _need_room() -> None:
-    """Raise OSError if the disk is almost full, when a probe's small write could still succeed."""
-    if free(current().settings.instance) < LEAST_FREE:
-        raise OSError(errno.ENOSPC, f"less than {LEAST_FREE} bytes free")
-
-
 class _WriteProbe:
     """A read and a small write in a thread of its own, so that a slow database does not delay the report of its
     health."""
@@ -93,8 +87,9 @@ class _WriteProbe:
 
     def _run(self) -> None:
         try:
-            if not database.is_shared:
-                _need_room()
+            # A probe's small write could still succeed when the disk is almost full.
+            if not database.is_shared and free(current().settings.instance) < LEAST_FREE:
+                raise OSError(errno.ENOSPC, f"less than {LEAST_FREE} bytes free")
             database.execute_sql("SELECT 1 FROM merchant LIMIT 1")
             raise_version()
             self._fault = None

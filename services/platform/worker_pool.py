@@ -127,7 +127,14 @@ class WorkerPool:
             self._use(free, self._health_of(tenant), count)
         chosen: list[T] = []
         order = random.sample(range(len(Health)), len(Health))
-        for tenant in sorted(tenants, key=lambda tenant: (order[self._health_of(tenant)], self._turn(tenant))):
+
+        def turn(tenant: int) -> tuple[int, float, int]:
+            health, served = self._health_of(tenant), self._served.get(tenant, 0.0)
+            if health is Health.UNKNOWN:
+                return order[health], -served, -tenant
+            return order[health], served, tenant
+
+        for tenant in sorted(tenants, key=turn):
             health = self._health_of(tenant)
             is_good = health is Health.GOOD
             room = min(self._own[health] - in_flight[tenant], *free[: health + 1])
@@ -147,10 +154,6 @@ class WorkerPool:
 
     def _health_of(self, tenant: int) -> Health:
         return self._health_by_tenant.get(tenant, Health.UNKNOWN)
-
-    def _turn(self, tenant: int) -> tuple[float, int]:
-        served = self._served.get(tenant, 0.0)
-        return (-served, -tenant) if self._health_of(tenant) is Health.UNKNOWN else (served, tenant)
 
     def submit(self, tenant: int, work: Callable[[T], bool], item: T) -> None:
         """Call `work(item)` in a worker; it returns whether the tenant's server responded well."""

@@ -24,12 +24,10 @@ def recall(knows_demo: bool = True) -> None:
     except sqlite3.Error as error:  # a service outside demo mode must start in any case
         log.warning("sandbox.sqlite cannot be read, so the clock is the machine's: %s", error)
         ahead = 0
-    clock.put_ahead(ahead if ahead and knows_demo and _is_demos() else 0)
-
-
-def _is_demos() -> bool:
-    """Return whether the database is a demo's, or empty. One with only real merchants never is."""
-    return Merchant.any_demo() or (current().settings.demo and not Merchant.select().exists())
+    is_demos = False
+    if ahead and knows_demo:  # a database with only real merchants never is a demo's
+        is_demos = Merchant.any_demo() or (current().settings.demo and not Merchant.select().exists())
+    clock.put_ahead(ahead if is_demos else 0)
 
 
 def keep(seconds: int) -> None:

@@ -44,34 +44,31 @@ LABELS = {
 }
 
 
-def _answered(behaviour: Behaviour) -> Response:
-    """Return the response that the tester chose."""
-    wait = {"Retry-After": str(behaviour.seconds or 30)}
-    if behaviour.answer == "slow":
-        time.sleep(behaviour.seconds or SLOW)
-    if behaviour.answer == "hang_up":
-        # A body that is shorter than its length makes the HTTP server close the connection.
-        return Response(iter(()), 444, {"Content-Length": "1"})
-    if behaviour.answer in ("200", "slow"):
-        return ok(None)
-    status, headers = {
-        "429": (429, wait),
-        "503": (503, wait),
-        "redirect": (302, {"Location": url_for("sandbox.show_inbox")}),
-        "long_head": (200, {"X-Long": "x" * LONG_HEAD}),
-    }.get(behaviour.answer) or (int(behaviour.answer), {})
-    return Response("the inbox was told to answer this\n", status, headers, content_type="text/plain")
-
-
 @sandbox.post("/inbox")
 def receive() -> Response:
-    """Receive and store a callback."""
+    """Receive and store a callback; respond as the tester chose."""
     headers = {name.lower(): value for name, value in request.headers.items()}
     try:
         behaviour = inbox().receive(headers, request.get_data())
     except ValueError:  # including Malformed
         raise ValidationError({"body": [N_("Must be a callback.")]}) from None
-    return _answered(behaviour)
+    if behaviour.answer == "slow":
+        time.sleep(behaviour.seconds or SLOW)
+    if behaviour.answer in ("200", "slow"):
+        return ok(None)
+    if behaviour.answer == "hang_up":
+        # A body that is shorter than its length makes the HTTP server close the connection.
+        return Response(iter(()), 444, {"Content-Length": "1"})
+    response = Response("the inbox was told to answer this\n", content_type="text/plain")
+    if behaviour.answer == "redirect":
+        response.status_code, response.headers["Location"] = 302, url_for("sandbox.show_inbox")
+    elif behaviour.answer == "long_head":
+        response.headers["X-Long"] = "x" * LONG_HEAD
+    else:
+        response.status_code = int(behaviour.answer)
+    if behaviour.answer in ("429", "503"):
+        response.headers["Retry-After"] = str(behaviour.seconds or 30)
+    return response
 
 
 @sandbox.get("/inbox")

@@ -28,11 +28,7 @@ TIMESTAMP = re.compile(r"[0-9]{1,12}")
 HEADERS = ("webhook-id", "webhook-timestamp", "webhook-signature")
 
 GOOD = ""
-MISSING = N_("A header is missing: webhook-id, webhook-timestamp or webhook-signature.")
-NO_TIME = N_("webhook-timestamp must be a whole number of seconds.")
-STALE = N_("webhook-timestamp differs from this machine's clock by more than 300 seconds.")
 UNKNOWN = N_("Order not found, so its merchant and secret are unknown.")
-FORGED = N_("No signature in webhook-signature matches the merchant's callback secret and the exact body.")
 
 
 @dataclass(frozen=True)
@@ -155,11 +151,11 @@ def _fault_of(headers: dict[str, str], body: str, kind: str, order_no: str) -> s
     """Return the reason not to trust a callback; GOOD if it is genuine."""
     webhook_id, stamp, signature = (headers.get(name, "") for name in HEADERS)
     if not (webhook_id and stamp and signature):
-        return MISSING
+        return N_("A header is missing: webhook-id, webhook-timestamp or webhook-signature.")
     if not TIMESTAMP.fullmatch(stamp):
-        return NO_TIME
+        return N_("webhook-timestamp must be a whole number of seconds.")
     if abs(time.time() - int(stamp)) > FRESH:
-        return STALE
+        return N_("webhook-timestamp differs from this machine's clock by more than 300 seconds.")
     if kind == test_callback.TYPE:  # of any merchant
         merchants = list(Merchant.select())
     else:
@@ -167,7 +163,9 @@ def _fault_of(headers: dict[str, str], body: str, kind: str, order_no: str) -> s
     if not merchants:
         return UNKNOWN
     secrets = [secret for merchant in merchants for secret in vault.valid_secrets(merchant, "callback_secret")]
-    return GOOD if signing.is_valid_webhook(signature, secrets, webhook_id, int(stamp), body) else FORGED
+    if not signing.is_valid_webhook(signature, secrets, webhook_id, int(stamp), body):
+        return N_("No signature in webhook-signature matches the merchant's callback secret and the exact body.")
+    return GOOD
 
 
 inbox = Part(Inbox)
@@ -177,9 +175,6 @@ inbox = Part(Inbox)
 
 RETURN_FIELDS = ("order_no", "merchant_order_no", "status", "timestamp", "signature")
 FIELD_MISSING = N_("A field is missing: order_no, merchant_order_no, status, timestamp or signature.")
-RETURN_NO_TIME = N_("timestamp must be a whole number of seconds.")
-RETURN_STALE = N_("timestamp differs from this machine's clock by more than 300 seconds.")
-RETURN_FORGED = N_("No signature matches the merchant's callback secret and these fields.")
 
 
 def signed_content(fields: Mapping[str, str]) -> str:
@@ -197,13 +192,14 @@ def fault_of_return(fields: Mapping[str, str]) -> str:
     if not all(name in fields for name in RETURN_FIELDS):
         return FIELD_MISSING
     if not TIMESTAMP.fullmatch(fields["timestamp"]):
-        return RETURN_NO_TIME
+        return N_("timestamp must be a whole number of seconds.")
     stamp = int(fields["timestamp"])
     if abs(time.time() - stamp) > FRESH:
-        return RETURN_STALE
+        return N_("timestamp differs from this machine's clock by more than 300 seconds.")
     order = Order.get_or_none(Order.order_no == fields["order_no"])
     if order is None:
         return UNKNOWN
     secrets = vault.valid_secrets(order.merchant, "callback_secret")
-    is_valid = signing.is_valid_webhook(fields["signature"], secrets, order.order_no, stamp, _returned_body(fields))
-    return GOOD if is_valid else RETURN_FORGED
+    if not signing.is_valid_webhook(fields["signature"], secrets, order.order_no, stamp, _returned_body(fields)):
+        return N_("No signature matches the merchant's callback secret and these fields.")
+    return GOOD

@@ -62,7 +62,7 @@ class Sweeps:
                     no_sweep_begins.enter_context(pool.sweeping)
                 # In this order: work that has just finished may have made more due.
                 is_idle = all(pool.is_idle() for pool in self.pools)
-                due = next_due()
+                due = next_due() if is_idle else None
             if is_idle and (due is None or due > clock.now()):
                 return True
             self.hurry()

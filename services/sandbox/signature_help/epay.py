@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hmac
 import re
 import time
 from base64 import b64decode
@@ -11,7 +10,6 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
-from hashlib import md5, sha256
 from urllib.parse import parse_qsl
 
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
@@ -27,29 +25,19 @@ from schemas.strict_json import Malformed, is_half
 from services.errors import N_
 from services.merchants import epay_accounts
 from services.sandbox.signature_help.explanation import (
-    AMOUNTS,
     BODY,
-    ORDERS,
-    PERCENT,
     QUERY,
-    WITHOUT_ONE,
     Explanation,
     Keys,
     Leaf,
-    Mistake,
     Protocol,
     Received,
     Sentence,
-    also_signed,
     bad,
-    equals,
     explained,
-    joined,
-    misread_keys,
-    other_keys,
-    signed,
     time_check,
 )
+from services.sandbox.signature_help.mistakes import EPAY, is_md5, md5_of
 from services.security import vault
 
 NAME = "epay"
@@ -129,7 +117,7 @@ def explain(
     if not received.is_rsa:
         ending = N_("Append the key directly to this text. sign is the MD5 of it, in lowercase hex.")
         if keys.valid and (typed or (account and account.merchant.demo)):
-            right = _md5(text.encode() + keys.valid[0].encode())
+            right = md5_of(text.encode() + keys.valid[0].encode())
         for key in (*keys.valid, *keys.replaced):  # neither compare it nor show it
             theirs = theirs and theirs.replace(key, "")
     given = received.text_of("sign") if signature is None else signature
@@ -234,115 +222,6 @@ def _who_signed(given: str, keys: Keys) -> Sentence:
     return bad(N_("The signature was made with another key, or changed on its way."))
 
 
-# The ten commonest mistakes
-
-_REQUIRED = ("pid", "type", "out_trade_no", "notify_url", "return_url", "name", "money")
-_DOCUMENTED = (*_REQUIRED, "method", "timestamp", "clientip", "device", "param")
-
-
-def _md5(data: bytes) -> str:
-    return md5(data, usedforsecurity=False).hexdigest()
-
-
-def _is_md5(data: bytes, given: str) -> bool:
-    """Return whether this is the MD5 of the data, in either case; compares in constant time."""
-    return hmac.compare_digest(_md5(data).encode(), given.lower().encode())
-
-
-MISTAKES = (
-    Mistake(
-        "sign_signed",
-        N_("sign or sign_type is signed"),
-        N_("Leave out sign and sign_type. Add them to the request after you compute the signature."),
-        "fields",
-        [
-            also_signed("sign_type"),
-            also_signed("sign_type", "empty"),
-            lambda leaves: [*signed(leaves), Leaf("sign_type", "MD5", QUERY)],
-            lambda leaves: [*signed(leaves), Leaf("sign_type", "RSA", QUERY)],
-            lambda leaves: [*signed(leaves), Leaf("sign", "", QUERY)],
-        ],
-    ),
-    Mistake(
-        "blank_signed",
-        N_("empty values are signed"),
-        N_("Leave them out of the text. They may stay in the request."),
-        "fields",
-        [also_signed("empty")],
-    ),
-    Mistake(
-        "own_query_signed",
-        N_("fields of the shop's own address are part of the text"),
-        N_("Verify only the fields of the notice, or use a notify_url without a query."),
-        "fields",
-        [also_signed("own"), also_signed("own", "empty")],
-    ),
-    Mistake(
-        "unsorted",
-        N_("the fields are not sorted by name, byte by byte"),
-        N_("Sort the fields by name, byte by byte."),
-        "order",
-        ORDERS,
-    ),
-    Mistake(
-        "left_out",
-        N_("a field is sent that is not signed: it is added after signing"),
-        N_("Sign every field that you send, such as sitename, device or cid, or do not send it."),
-        "fields",
-        [
-            lambda leaves: [leaf for leaf in signed(leaves) if leaf.path in _REQUIRED],
-            lambda leaves: [leaf for leaf in signed(leaves) if leaf.path in (*_REQUIRED, "sitename")],
-            lambda leaves: [leaf for leaf in signed(leaves) if leaf.path in _DOCUMENTED],
-            *WITHOUT_ONE,
-        ],
-    ),
-    Mistake(
-        "money",
-        N_("money is signed with other digits than it is sent with"),
-        N_("Write money once, such as 12.50, and sign and send the same text."),
-        "value",
-        AMOUNTS,
-    ),
-    Mistake(
-        "percent",
-        N_("values are signed URL-encoded (percent-encoded)"),
-        N_("Sign the characters themselves, in UTF-8."),
-        "value",
-        PERCENT,
-    ),
-    Mistake(
-        "key_joined",
-        N_("something is between the text and the key, such as &key= or &"),
-        N_("Append the key directly to the last value."),
-        "join",
-        [joined("&", end) for end in ("&key=", "&", "key=", "\n")],
-    ),
-    Mistake(
-        "wrong_key",
-        N_("the key is expired, the API secret or the platform's, or has an extra space, newline or quotation mark"),
-        N_(
-            "Use the latest key of the epay gateway: add nothing, decode nothing. RSA: sign with the merchant's "
-            "private key, and verify notices with the platform's public key."
-        ),
-        "keys",
-        [other_keys, misread_keys],
-    ),
-    Mistake(
-        "hash",
-        N_("HMAC, another hash or MD5 twice is used, or the key is in front of the text"),
-        N_("Use the MD5 of the text followed by the key."),
-        "proof",
-        [
-            equals(lambda key, text: hmac.digest(key, text, "md5").hex()),
-            equals(lambda key, text: hmac.digest(key, text, "sha256").hex()),
-            equals(lambda key, text: sha256(text + key).hexdigest()),
-            lambda key, text, given: _is_md5(_md5(text + key).encode(), given),
-            lambda key, text, given: _is_md5(key + text, given),
-        ],
-    ),
-)
-
-
 def _is_of_key(key: bytes, text: bytes, given: str) -> bool:
     try:
         return is_signature(_rsa_key(key.decode()), text, given)
@@ -357,9 +236,10 @@ def _lines(text: str, received: Received) -> list[str]:
     return re.split(f"&(?=(?:{names})=)", text)
 
 
+MISTAKES = EPAY
 _MD5 = Protocol(
     MISTAKES,
-    proof=lambda key, text, given: _is_md5(text + key, given),
+    proof=lambda key, text, given: is_md5(text + key, given),
     first=lambda received: [],
     join="&".join,
     split=_lines,

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import base64
-import hmac
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from operator import attrgetter
 from typing import Any
-from urllib.parse import quote, quote_plus
 
 from schemas.messages import Message
 from services.errors import N_
 from services.security.replay import WINDOW
-from services.security.signing import WEBHOOK_PREFIX
 
 BODY, QUERY = N_("body"), N_("query string")
 WHY_LEFT_OUT = {
@@ -72,13 +67,12 @@ class Keys:
 
 @dataclass(frozen=True)
 class Mistake:
-    """A mistake. `what` completes "you get this if ...". Each of `ways` can replace `step` of the protocol."""
+    """A mistake. `what` completes "you get this if ...". `ways` to make it, by the step that each of them replaces."""
 
     name: str
     what: str
     cure: str
-    step: str
-    ways: Sequence[Callable[..., Any]]
+    ways: Mapping[str, Sequence[Callable[..., Any]]]
 
 
 Pairs = list[tuple[str, str]]  # path, text
@@ -230,14 +224,13 @@ def explained(
     else:
         verdict = Sentence(N_("This is the server's string to sign.") if given else N_("The request has no signature."))
 
-    covered = sorted(signed(received.leaves), key=attrgetter("path"))
+    lines: list[tuple[str, Leaf | None]] = [(line, None) for line in protocol.first(received)]
+    for leaf in sorted(signed(received.leaves), key=attrgetter("path")):
+        lines.append((f"{leaf.path}={leaf.text}", leaf))
     return Explanation(
         endpoint=received.endpoint,
         text=text,
-        lines=(
-            *((line, None) for line in protocol.first(received)),
-            *((f"{leaf.path}={leaf.text}", leaf) for leaf in covered),
-        ),
+        lines=tuple(lines),
         left_out=tuple(leaf for leaf in received.leaves if leaf.left_out),
         given=given,
         holds=holds,
@@ -260,18 +253,21 @@ def _tried(protocol: Protocol, received: Received) -> Iterator[tuple[tuple[Mista
         return
     alone = []
     for mistake in protocol.mistakes:
-        for way in mistake.ways:
-            steps: dict[str, Any] = {mistake.step: way}
-            changed = replace(protocol, **steps)
-            text = changed.text(received)
-            if text != right or mistake.step in ("keys", "proof"):
-                alone.append((mistake, way))
-                yield (mistake,), changed, text
-    for (one, way), (two, other) in combinations(alone, 2):
-        if one.step != two.step:
-            steps = {one.step: way, two.step: other}
-            changed = replace(protocol, **steps)
+        for step, ways in mistake.ways.items():
+            for way in ways:
+                changed = _changed(protocol, {step: way})
+                text = changed.text(received)
+                if text != right or step in ("keys", "proof"):
+                    alone.append((mistake, step, way))
+                    yield (mistake,), changed, text
+    for (one, step, way), (two, other_step, other_way) in combinations(alone, 2):
+        if step != other_step:
+            changed = _changed(protocol, {step: way, other_step: other_way})
             yield (one, two), changed, changed.text(received)
+
+
+def _changed(protocol: Protocol, steps: dict[str, Any]) -> Protocol:
+    return replace(protocol, **steps)
 
 
 def _first_difference(protocol: Protocol, received: Received, ours: str, theirs: str) -> FirstDifference:
@@ -302,85 +298,6 @@ def time_check(stamp: str, now: float) -> Sentence:
         text = N_("timestamp is %(seconds)s s ahead of the server's clock: at most 300 are allowed")
         return bad(text, seconds=-behind)
     return Sentence(Message(N_("timestamp is %(seconds)s s off the server's clock: good"), seconds=abs(behind)))
-
-
-# Ways to make a mistake that both protocols know. Each replaces a step.
-
-
-def also_signed(*reasons: str, null: str = "") -> Callable[[Iterable[Leaf]], list[Leaf]]:
-    """Sign values that are left out for these reasons, too; null values as this text."""
-    return lambda leaves: [
-        replace(leaf, text=null) if leaf.left_out == "null" else leaf
-        for leaf in leaves
-        if leaf.left_out in ("", *reasons)
-    ]
-
-
-def _without(position: int) -> Callable[[Iterable[Leaf]], list[Leaf]]:
-    return lambda leaves: [leaf for at, leaf in enumerate(signed(leaves)) if at != position]
-
-
-WITHOUT_ONE = [_without(position) for position in range(MOST_VALUES)]
-ORDERS: list[Callable[[Pairs], Pairs]] = [
-    lambda pairs: pairs,
-    lambda pairs: sorted(pairs, reverse=True),
-    lambda pairs: sorted(pairs, key="=".join),  # whole lines
-    lambda pairs: sorted(pairs, key=lambda pair: pair[0].casefold()),
-]
-PERCENT: list[Callable[[Leaf], str]] = [
-    lambda leaf: quote(leaf.text, safe=""),
-    lambda leaf: quote(leaf.text, safe="!*'()~"),  # JavaScript's encodeURIComponent
-    lambda leaf: quote(leaf.text),
-    lambda leaf: quote_plus(leaf.text),  # PHP's http_build_query
-    lambda leaf: quote(leaf.text, safe="") if leaf.path in ("notify_url", "return_url") else leaf.text,
-]
-
-
-def _amounts(write: Callable[[float], str]) -> Callable[[Leaf], str]:
-    """Write amounts, and numbers with decimals, this way."""
-
-    def step(leaf: Leaf) -> str:
-        is_number = len(leaf.text) <= 15 and re.fullmatch(r"-?\d+(\.\d+)?([eE][+-]?\d+)?", leaf.text)
-        is_amount = "." in leaf.text or leaf.path.endswith(("amount", "money"))
-        return write(float(leaf.text)) if is_number and is_amount else leaf.text
-
-    return step
-
-
-AMOUNTS = [
-    _amounts("{:.15g}".format),
-    _amounts(repr),
-    _amounts("{:.2f}".format),
-    _amounts(lambda number: f"{number * 100:.0f}"),  # in fen
-]
-
-
-def joined(separator: str, end: str = "") -> Callable[[list[str]], str]:
-    """Join the lines with this separator, and end the text with this."""
-    return lambda lines: separator.join(lines) + end
-
-
-def other_keys(keys: Keys, received: Received) -> Iterator[bytes]:
-    """Use a secret for another purpose, a replaced one, the merchant's own name, or none."""
-    for key in (*keys.other, *keys.replaced, received.text_of("api_key"), received.text_of("pid"), ""):
-        yield key.encode()
-        with suppress(ValueError):  # not a callback secret, whose key is in base64
-            yield base64.b64decode(key.removeprefix(WEBHOOK_PREFIX))
-
-
-def misread_keys(keys: Keys, received: Received) -> Iterator[bytes]:
-    """Use the key with additional characters, in upper case, or decoded."""
-    for key in keys.valid:
-        for text in (f"{key}\n", f"{key}\r\n", f" {key}", f"{key} ", f'"{key}"', f"'{key}'", key.upper()):
-            yield text.encode()
-        for decode in (bytes.fromhex, base64.b64decode):
-            with suppress(ValueError):
-                yield decode(key)
-
-
-def equals(sign: Callable[[bytes, bytes], str]) -> Proof:
-    """Return the proof that a signature is what this function makes of a key and a text. It takes constant time."""
-    return lambda key, text, given: hmac.compare_digest(sign(key, text).encode(), given.encode())
 
 
 # How characters are shown

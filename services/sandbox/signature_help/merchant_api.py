@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import hmac
 import re
 import time
-from base64 import b64encode
-from collections.abc import Callable, Iterator
-from hashlib import md5, sha256
+from collections.abc import Iterator
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -19,32 +16,22 @@ from schemas.strict_json import Malformed, parse, parse_query
 from services.errors import N_
 from services.sandbox import seeding
 from services.sandbox.signature_help.explanation import (
-    AMOUNTS,
     BODY,
-    ORDERS,
-    PERCENT,
     QUERY,
-    WITHOUT_ONE,
     Explanation,
     Keys,
     Leaf,
-    Mistake,
     Protocol,
     Received,
     Sentence,
-    also_signed,
     bad,
-    equals,
     explained,
-    joined,
-    misread_keys,
-    other_keys,
-    signed,
     time_check,
 )
+from services.sandbox.signature_help.mistakes import ENDPOINTS as ENDPOINTS
+from services.sandbox.signature_help.mistakes import MERCHANT_API, equals, hmac_of
 from services.security import signing, vault
 
-ENDPOINTS = ("createOrder", "orderQueryDetail", "orderQueryList", "getPayChannels", "balanceQuery")
 AUTH_IN_QUERY = ("getPayChannels",)  # endpoints that accept the four auth parameters in the query string, too
 NO_KEYS = Keys()
 
@@ -134,113 +121,5 @@ def _checks(received: Received, given: str, keys: Keys, now: float) -> Iterator[
         yield bad(N_("signature must be 64 lowercase hex digits"))
 
 
-# The ten commonest mistakes
-
-
-def _first_line(line: str) -> Callable[[Received], list[str]]:
-    return lambda received: [line]
-
-
-def _hmac(key: bytes, text: bytes) -> str:
-    return hmac.digest(key, text, "sha256").hex()
-
-
-MISTAKES = (
-    Mistake(
-        "line_ends",
-        N_("the lines are joined with something other than a newline, or the text ends with a newline"),
-        N_(
-            "Join the lines with one newline character, \\n, and end the text after the last line. In a shell, use "
-            "printf: echo adds a newline."
-        ),
-        "join",
-        [joined(by, end) for by in ("\n", "\r\n", "&", "", "\\n") for end in ("", "\n", "\r\n", "&")],
-    ),
-    Mistake(
-        "first_line",
-        N_("line 1 is missing, or is not exactly the endpoint's name"),
-        N_("Write only the endpoint's name in line 1, such as createOrder, spelled as in the URL."),
-        "first",
-        [
-            lambda received: [],
-            lambda received: [f"/{received.endpoint}"],
-            lambda received: [received.path],
-            lambda received: [f"POST {received.path}"],
-            *map(_first_line, ENDPOINTS),
-        ],
-    ),
-    Mistake(
-        "blank_signed",
-        N_("empty or null values are signed"),
-        N_("Leave them out of the text. They may stay in the body."),
-        "fields",
-        [also_signed("empty"), *(also_signed("empty", "null", null=text) for text in ("", "null", "None"))],
-    ),
-    Mistake(
-        "unsorted",
-        N_("the lines are not sorted by path, byte by byte"),
-        N_("Sort by path only, byte by byte (LC_ALL=C)."),
-        "order",
-        ORDERS,
-    ),
-    Mistake(
-        "left_out",
-        N_("a value that is sent is not signed"),
-        N_("Sign every value except the signature: also api_key, timestamp, nonce and the query parameters."),
-        "fields",
-        [
-            lambda leaves: [leaf for leaf in signed(leaves) if leaf.path not in AUTH],
-            lambda leaves: [leaf for leaf in signed(leaves) if leaf.place != QUERY],
-            *WITHOUT_ONE,
-        ],
-    ),
-    Mistake(
-        "number",
-        N_("a number is signed with other digits than it is sent with"),
-        N_('Send amounts as strings, such as "12.50", and sign the same text.'),
-        "value",
-        AMOUNTS,
-    ),
-    Mistake(
-        "percent",
-        N_("values are signed URL-encoded (percent-encoded)"),
-        N_("Sign the characters themselves, in UTF-8."),
-        "value",
-        PERCENT,
-    ),
-    Mistake(
-        "wrong_secret",
-        N_("another secret is used: the callback secret, an expired one or the api_key"),
-        N_("Use the API secret from the latest rotation. The callback secret is the one that begins with whsec_."),
-        "keys",
-        [other_keys],
-    ),
-    Mistake(
-        "secret_misread",
-        N_("the secret has an extra space, newline or quotation mark, or is decoded"),
-        N_("Use the secret's characters as the key: add nothing, decode nothing."),
-        "keys",
-        [misread_keys],
-    ),
-    Mistake(
-        "digest",
-        N_("the signature is in upper case or base64, has a prefix, or is made with another hash or without HMAC"),
-        N_("Use HMAC-SHA256: the secret is the key, the text is the message. Write it as 64 lowercase hex digits."),
-        "proof",
-        [
-            equals(lambda key, text: _hmac(key, text).upper()),
-            equals(lambda key, text: b64encode(hmac.digest(key, text, "sha256")).decode()),
-            equals(lambda key, text: f"sha256={_hmac(key, text)}"),
-            equals(lambda key, text: f"SHA2-256(stdin)= {_hmac(key, text)}"),  # openssl
-            equals(lambda key, text: _hmac(text, key)),
-            equals(lambda key, text: hmac.digest(key, text, "sha1").hex()),
-            equals(lambda key, text: hmac.digest(key, text, "md5").hex()),
-            equals(lambda key, text: sha256(text + key).hexdigest()),
-            equals(lambda key, text: sha256(key + text).hexdigest()),
-            equals(lambda key, text: sha256(text).hexdigest()),
-            equals(lambda key, text: md5(text + key).hexdigest()),
-            equals(lambda key, text: md5(text + b"&key=" + key).hexdigest()),
-        ],
-    ),
-)
-_PROTOCOL = Protocol(MISTAKES, equals(_hmac))
+MISTAKES = MERCHANT_API
+_PROTOCOL = Protocol(MISTAKES, equals(hmac_of))

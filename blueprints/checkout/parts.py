@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import io
-import re
 import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,11 +12,10 @@ from typing import Any
 
 import segno
 from babel import Locale
-from flask import g, request, url_for
+from flask import g, url_for
 from flask_babel import gettext
 
 from blueprints.api import envelope
-from blueprints.checkout.payer import is_ipad
 from models.tables.order import Order
 from runtime import clock
 from services.callbacks import returns
@@ -31,7 +29,6 @@ CLOSED_TO = {"wxpay": ("alipay", "qq"), "alipay": ("wechat", "qq")}
 
 LANGUAGES = {"en": ("en", "English"), "zh": ("zh-CN", "中文")}
 LANGUAGE_COOKIE = "payer_language"
-_INDENTATION = re.compile(r"\s*\n\s*")
 EVEN = 0.179  # luminance of a color on which black and white have the same contrast
 GROUPED_FROM = 12  # digits of an account number that is shown in groups of four
 
@@ -39,11 +36,6 @@ GROUPED_FROM = 12  # digits of an account number that is shown in groups of four
 def app_closed_to(method: str, browser: str) -> str:
     """Return the name of the app whose browser shows the page if the payment method can't be used in it, or ""."""
     return gettext(APPS[browser]) if browser in CLOSED_TO.get(method, ()) else ""
-
-
-def is_apple_phone() -> bool:
-    """Return whether the page is on an iPhone or iPad, where downloads are not among the photos that apps read."""
-    return is_ipad() or any(word in request.user_agent.string for word in ("iPhone", "iPad"))
 
 
 def look_of(order: Order) -> dict[str, Any]:
@@ -69,17 +61,6 @@ def _readable_on(color: str) -> str:
     channels = [int(color[at : at + 2], 16) / 255 for at in (1, 3, 5)]
     red, green, blue = (each / 12.92 if each <= 0.04045 else ((each + 0.055) / 1.055) ** 2.4 for each in channels)
     return "#000" if 0.2126 * red + 0.7152 * green + 0.0722 * blue > EVEN else "#fff"
-
-
-def compact(html: str) -> str:
-    """Return a page without indentation and empty lines, a fifth of its size."""
-    return _INDENTATION.sub("\n", html)
-
-
-def use_chosen_language() -> None:
-    """Prefer the language that the payer chose to the browser's."""
-    if (chosen := request.cookies.get(LANGUAGE_COOKIE)) in LANGUAGES:
-        request.environ["HTTP_ACCEPT_LANGUAGE"] = chosen
 
 
 def other_language(order_no: str) -> dict[str, str]:

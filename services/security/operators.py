@@ -73,18 +73,14 @@ def change(operator: Operator, *, role: str | None = None, enabled: bool | None 
     if role is not None and role not in ROLES:
         raise OperatorError(f"role must be one of {', '.join(ROLES)}")
     if by is not None and (role not in (None, ADMINISTRATOR) or enabled is False):
-        _check_somebody_may_administer(operator, by)
+        if operator.name == by:
+            raise OperatorError(N_("You cannot do this to your own account. Ask another administrator."))
+        database.advisory_lock("operators")
+        others = Operator.select().where(Operator.role == ADMINISTRATOR, Operator.enabled, Operator.id != operator.id)
+        if not others.exists():
+            raise OperatorError(N_("This is the last administrator account. Add another administrator first."))
     given = {"role": role, "enabled": enabled}
     _change(operator, **{name: value for name, value in given.items() if value is not None})
-
-
-def _check_somebody_may_administer(operator: Operator, by: str) -> None:
-    if operator.name == by:
-        raise OperatorError(N_("You cannot do this to your own account. Ask another administrator."))
-    database.advisory_lock("operators")
-    others = Operator.select().where(Operator.role == ADMINISTRATOR, Operator.enabled, Operator.id != operator.id)
-    if not others.exists():
-        raise OperatorError(N_("This is the last administrator account. Add another administrator first."))
 
 
 def end_sessions(operator: Operator) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+import re
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from peewee import fn
@@ -24,13 +26,34 @@ from models.tables.order import (
     Order,
     PaymentException,
 )
+from runtime.clock import CHINA
 from runtime.state import current
+from services.channels.order_numbers import order_no_of, payout_number
 from services.orders.verdict import COMPLETE, CREDIT, PAID_OUT
-from services.statements.line_orders import COLUMNS, chunks, orders_of
 from services.statements.parse import Line
-from services.statements.records import DepositRecord, Record, WithdrawalRecord, record_of
+from services.statements.records import EDGE, DepositRecord, Record, WithdrawalRecord, record_of
 
-EDGE = 600  # seconds by which the clocks of an upstream and this service may differ about the day
+AT_ONCE = 1_000  # values that one query can name
+COLUMNS = (
+    Order.id,
+    Order.order_no,
+    Order.merchant,
+    Order.channel,
+    Order.order_type,
+    Order.status,
+    Order.amount,
+    Order.received_amount,
+    Order.channel_amount,
+    Order.channel_reference,
+    Order.createtime,
+)
+_PAYOUT = re.compile(r"[0-9]{19}", re.ASCII)
+
+
+def chunks(values: Iterable[Any]) -> Iterator[list[Any]]:
+    """Yield the values in lists that one query can name."""
+    every = list(values)
+    return (every[start : start + AT_ONCE] for start in range(0, len(every), AT_ONCE))
 
 
 @dataclass(frozen=True)
@@ -89,21 +112,25 @@ def recorded(channel: Channel, lines: list[Line], days: Days, types: Collection[
         fee_rate: the share of deposits that the channel keeps, in basis points.
     """
     with database.snapshot():
-        orders = orders_of(channel, lines)
+        orders = _orders_of(channel, lines)
         records = {order.id: record_of(order) for order in orders.values()}
         found = Recorded(
             {at: records[order.id] for at, order in orders.items() if order.channel_id == channel.id},
             {at: order.channel_id for at, order in orders.items() if order.channel_id != channel.id},
         )
-        moved, reported = _of_days(channel, days, types)
+        # Each event of an order with its time: its money moved, or the channel reported something else.
+        moved = [(order, order.moved_at) for order in _moved(Order.channel == channel, days.around(History.at))]
+        reported = list(_reported(channel, days, types))
+        moved += [(order, order.reported_at) for order in reported if order.ended in (COMPLETE, PAID_OUT)]
+        others = [(order, order.reported_at) for order in reported if order.ended in (CREDIT, None)]
         for order, at in moved:
             if order.id in records or (days.have(order, at) and order.order_type in types):
                 records.setdefault(order.id, record_of(order)).moved_at = at
-        for order, at in reported:
+        for order, at in others:
             if days.have(order, at):
                 records.setdefault(order.id, record_of(order))
         _complete(records)
-        inside = dict.fromkeys(order.id for order, at in moved + reported if days.have(order, at))
+        inside = dict.fromkeys(order.id for order, at in moved + others if days.have(order, at))
         found.within = [records[row] for row in inside if row in records]
         for record in found.within:
             if record.moved_at is not None and days.have(record.order, record.moved_at) and record.is_counted:
@@ -112,42 +139,49 @@ def recorded(channel: Channel, lines: list[Line], days: Days, types: Collection[
     return found
 
 
-def _of_days(
-    channel: Channel, days: Days, types: Collection[int]
-) -> tuple[list[tuple[Order, int]], list[tuple[Order, int]]]:
-    """Return the orders whose money moved then, and those with other reports then; each with the time."""
-    moved = [(order, order.moved_at) for order in _moved(Order.channel == channel, days.around(History.at))]
-    reported = list(_reported(channel, days, types))
-    moved += [(order, order.reported_at) for order in reported if order.ended in (COMPLETE, PAID_OUT)]
-    return moved, [(order, order.reported_at) for order in reported if order.ended in (CREDIT, None)]
+def _orders_of(channel: Channel, lines: list[Line]) -> dict[int, Order]:
+    """Return the orders of lines, by line: by the order number, a payout's second number, or the channel's reference.
+
+    The number of a deposit's second attempt counts as the order's.
+    """
+    named = {line.number: order_no_of(line.number) for line in lines if line.number}
+    orders = {
+        order.order_no: order
+        for chunk in chunks(set(named.values()))
+        for order in Order.select(*COLUMNS).where(Order.order_no.in_(chunk))
+    }
+    known = {number: orders[order_no] for number, order_no in named.items() if order_no in orders}
+    # A payout's second number begins with the creation time of its withdrawal.
+    seconds = {number: at for number in named.keys() - known.keys() if (at := _payout_time(number)) is not None}
+    if seconds:
+        payouts = Order.select(*COLUMNS).where(
+            Order.channel == channel,
+            Order.order_type == SELL,
+            Order.createtime.between(min(seconds.values()), max(seconds.values())),
+        )
+        known |= {number: order for order in payouts.iterator() if (number := payout_number(order)) in seconds}
+    by_reference: dict[str, list[Order]] = {}
+    for chunk in chunks({line.reference for line in lines if line.number not in known} - {""}):
+        for order in Order.select(*COLUMNS).where(Order.channel_reference.in_(chunk), Order.channel == channel):
+            by_reference.setdefault(order.channel_reference, []).append(order)
+    found: dict[int, Order] = {}
+    for line in lines:
+        alike = by_reference.get(line.reference, [])
+        if line.number in known:
+            found[line.at] = known[line.number]
+        elif len(alike) == 1:
+            found[line.at] = alike[0]
+    return found
 
 
-def _complete(records: dict[int, Record]) -> None:
-    """Read the exceptions of these orders, the times that their money moved, and withdrawals' postings."""
-    for chunk in chunks(records):
-        exceptions = PaymentException.select().where(PaymentException.order.in_(chunk))
-        for exception in exceptions.order_by(PaymentException.id):
-            record = records[exception.order_id]
-            record.exceptions.append(exception)
-            if isinstance(record, DepositRecord) and exception.resolution == COMPLETE and record.moved_at is None:
-                record.moved_elsewhen = exception.createtime
-    unknown = [row for row, record in records.items() if record.moved_at is None and record.may_have_moved]
-    for chunk in chunks(unknown):
-        for order in _moved(History.order.in_(chunk)):
-            records[order.id].moved_elsewhen = order.moved_at
-    withdrawals = {row: record for row, record in records.items() if isinstance(record, WithdrawalRecord)}
-    for chunk in chunks(withdrawals):
-        for order in _posted(chunk):
-            withdrawals[order.id].postings[order.kind] = int(order.total)
-
-
-def _posted(rows: list[int]) -> Iterator[Any]:
-    """Yield the sums of these orders' postings on accounts of their merchants, by `kind`: `total`, in fen."""
-    entries = Order.select(Order.id, LedgerAccount.kind.alias("kind"), fn.SUM(Entry.amount).alias("total"))
-    entries = entries.join(Posting, on=(Posting.order == Order.id)).join(Entry, on=(Entry.posting == Posting.id))
-    entries = entries.join(LedgerAccount, on=(Entry.account == LedgerAccount.id))
-    mine = LedgerAccount.kind.in_((AVAILABLE, HELD)) & (LedgerAccount.owner == Order.merchant)
-    yield from entries.where(Order.id.in_(rows), mine).group_by(Order.id, LedgerAccount.kind).objects().iterator()
+def _payout_time(number: str) -> int | None:
+    """Return the creation time of the withdrawal with this second number; None if it is not such a number."""
+    if not _PAYOUT.fullmatch(number):
+        return None
+    try:
+        return int(datetime.strptime(number[:14], "%Y%m%d%H%M%S").replace(tzinfo=CHINA).timestamp())
+    except ValueError:
+        return None
 
 
 def _moved(*conditions: Any) -> Iterator[Any]:
@@ -177,3 +211,31 @@ def _reported(channel: Channel, days: Days, types: Collection[int]) -> Iterator[
     reported = Order.select(*COLUMNS, *columns).join(PaymentException, on=(PaymentException.order == Order.id))
     reported = reported.where(Order.channel == channel, Order.order_type.in_(list(types)), counts, meanwhile)
     yield from reported.order_by(PaymentException.createtime, PaymentException.id).objects().iterator()
+
+
+def _complete(records: dict[int, Record]) -> None:
+    """Read the exceptions of these orders, the times that their money moved, and withdrawals' postings."""
+    for chunk in chunks(records):
+        exceptions = PaymentException.select().where(PaymentException.order.in_(chunk))
+        for exception in exceptions.order_by(PaymentException.id):
+            record = records[exception.order_id]
+            record.exceptions.append(exception)
+            if isinstance(record, DepositRecord) and exception.resolution == COMPLETE and record.moved_at is None:
+                record.moved_elsewhen = exception.createtime
+    unknown = [row for row, record in records.items() if record.moved_at is None and record.may_have_moved]
+    for chunk in chunks(unknown):
+        for order in _moved(History.order.in_(chunk)):
+            records[order.id].moved_elsewhen = order.moved_at
+    withdrawals = {row: record for row, record in records.items() if isinstance(record, WithdrawalRecord)}
+    for chunk in chunks(withdrawals):
+        of_merchant = LedgerAccount.kind.in_((AVAILABLE, HELD)) & (LedgerAccount.owner == Order.merchant)
+        sums = (
+            Order.select(Order.id, LedgerAccount.kind, fn.SUM(Entry.amount))
+            .join(Posting, on=(Posting.order == Order.id))
+            .join(Entry, on=(Entry.posting == Posting.id))
+            .join(LedgerAccount, on=(Entry.account == LedgerAccount.id))
+            .where(Order.id.in_(chunk), of_merchant)
+            .group_by(Order.id, LedgerAccount.kind)
+        )
+        for row, kind, total in sums.tuples():
+            withdrawals[row].postings[kind] = int(total)

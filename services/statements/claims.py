@@ -34,7 +34,7 @@ from services.orders import next_step
 from services.orders.lifecycle import open_exceptions
 from services.orders.verdict import RETURNED
 from services.statements import received, values
-from services.statements.line_orders import chunks
+from services.statements.book_side import chunks
 from services.statements.names import Names, is_whole, without
 from services.statements.received import Kind, Movement
 

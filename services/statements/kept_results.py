@@ -18,8 +18,7 @@ from runtime import clock
 from services.errors import N_, OperatorError
 from services.statements import compare_file, tables
 from services.statements.compare_file import Choices, Result
-from services.statements.notes import Note, Remark
-from services.statements.reconcile import Difference
+from services.statements.reconcile import Difference, Note, Remark
 
 MOST_DAYS = 31
 MOST_DIFFERENCES = 500  # that are kept of one result

@@ -13,7 +13,7 @@ from models.tables.channel import Channel
 from models.tables.merchant import Merchant
 from models.tables.order import BUY, PAID, PENDING, Order
 from models.tables.payout_batch import PayoutBatchLine
-from services.statements.line_orders import chunks
+from services.statements.book_side import chunks
 
 MOST_NAMED = 500  # orders that a part of an order number may name
 LEAST = 6  # characters of a merchant's number that identifies, and of a part of a number that may name an order

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
+from enum import StrEnum
 from itertools import chain
-from typing import Any
+from typing import Self
 
 from models.tables.channel import Channel
 from models.tables.order import MONEY_IN, PAYOUT_CONFLICT, REVERSED
+from runtime.clock import CHINA
 from runtime.money import hundredths
 from services.deposits.money import DepositMoney
+from services.errors import N_
 from services.orders.lifecycle import ANSWERED
 from services.orders.verdict import COMPLETE, CREDIT
 from services.statements.book_side import Days, Recorded, recorded
-from services.statements.matching import agrees, day_of, is_of_another_day, payments_of
-from services.statements.notes import Note, Remark, note, time_of
 from services.statements.parse import FAILED, PAID, REFUNDED, Line
-from services.statements.records import Payment, Record
+from services.statements.records import Payment, Record, day_of, payments_of
 from services.withdrawals.money import WithdrawalMoney
 
 MISSING_HERE, MISSING_THERE, AMOUNT, STATUS, FEE = ("missing_here", "missing_there", "amount", "status", "fee")
@@ -26,18 +27,66 @@ OPEN = "open"
 MONEY = (*MONEY_IN, PAYOUT_CONFLICT)
 # States in which the ledger counts the money, for an order of any status.
 BOOKED = (
-    *(DepositMoney.TO_CREDIT, DepositMoney.CREDITED, DepositMoney.SENT_BACK),
-    *(WithdrawalMoney.SPENT, WithdrawalMoney.SPENT_TWICE),
+    DepositMoney.TO_CREDIT,
+    DepositMoney.CREDITED,
+    DepositMoney.SENT_BACK,
+    WithdrawalMoney.SPENT,
+    WithdrawalMoney.SPENT_TWICE,
 )
-# Money that went back at the channel, or did not move there, by its state here. Otherwise it is booked here.
-WENT_BACK: dict[Any, Remark] = {
-    **dict.fromkeys((DepositMoney.QUESTIONED, DepositMoney.OPEN), Remark.BACK_OPEN),
-    **dict.fromkeys((WithdrawalMoney.IN_FLIGHT, WithdrawalMoney.HELD_AGAIN), Remark.BACK_HELD),
-}
-DID_NOT_MOVE: dict[Any, Remark] = {
-    **dict.fromkeys((DepositMoney.QUESTIONED, DepositMoney.OPEN), Remark.FAILED_OPEN),
-    **dict.fromkeys((WithdrawalMoney.IN_FLIGHT, WithdrawalMoney.HELD_AGAIN), Remark.FAILED_HELD),
-}
+IN_EXCEPTION = (DepositMoney.QUESTIONED, DepositMoney.OPEN)
+IN_RESERVE = (WithdrawalMoney.IN_FLIGHT, WithdrawalMoney.HELD_AGAIN)
+
+
+class Remark(StrEnum):
+    """What is to be said about a difference: a code, as results are stored, and its text in English."""
+
+    template: str
+
+    def __new__(cls, code: str, template: str = "") -> Self:
+        """Make the member of this code."""
+        member = str.__new__(cls, code)
+        member._value_, member.template = code, template
+        return member
+
+    OTHER_CHANNEL = "other_channel", N_("an order of channel %(channel)s")
+    NO_NUMBER = "no_number", N_("no order number")
+    MOVED = "moved", N_("moved here at %(time)s")
+    REVERSED = "reversed", N_("reported here as reversed at %(time)s")
+    CREDITED_AS = "credited_as", N_("credited as %(kind)s; told of here at %(time)s")
+    COMPLETED_WITH = "completed_with", N_("completed with %(kind)s; told of here at %(time)s")
+    AT_EDGE = "at_edge", N_("at the edge of the day: it may stand in the statement of %(day)s")
+    PAID_TWICE = "paid_twice", N_("paid more than once")
+    OTHER_DAY = "other_day", N_("paid more than once, or booked on another day: %(day)s")
+    FROZEN = "frozen", N_("the channel holds the money back: ask its staff why, and until when")
+    UNSIZED = (
+        "unsized",
+        N_("some of it went back there, and the statement does not say how much; here nothing did"),
+    )
+    NOT_BOOKED = "not_booked", N_("the money moved there and is not booked here")
+    REFUND_OPEN = "refund_open", N_("the exception about what went back is open")
+    BACK_BOOKED = "back_booked", N_("the money went back there and is booked here")
+    BACK_OPEN = "back_open", N_("the money went back there and is in an open exception here")
+    BACK_HELD = "back_held", N_("the money went back there and is held here")
+    FAILED_BOOKED = "failed_booked", N_("the money did not move there and is booked here")
+    FAILED_OPEN = "failed_open", N_("the money did not move there and is in an open exception here")
+    FAILED_HELD = "failed_held", N_("the money did not move there and is held here")
+    COMPARED_WITH = "compared_with", N_("compared with what %(kind)s recorded")
+
+
+@dataclass(frozen=True)
+class Note:
+    """A remark with its arguments, which are texts."""
+
+    code: Remark
+    values: dict[str, str]
+
+    def __str__(self) -> str:
+        return self.code.template % self.values if self.values else self.code.template
+
+
+def note(code: Remark, **values: str) -> Note:
+    """Return a remark with its arguments."""
+    return Note(code, values)
 
 
 @dataclass(frozen=True)
@@ -100,12 +149,13 @@ def compare(
             by_order.setdefault(here.by_line[line.at].order.id, []).append(line)
     records = {record.order.id: record for record in (*here.by_line.values(), *here.within)}
     payments = {row: payments_of(record, by_order.get(row, [])) for row, record in records.items()}
-    differences = [_unknown(line, here.elsewhere.get(line.at)) for line in lines if line.at not in here.by_line]
+    differences = [_missing_here(line, here.elsewhere.get(line.at)) for line in lines if line.at not in here.by_line]
     for payment in chain.from_iterable(payments[row] for row in by_order):
         differences += _judged(payment, fee_rate)
     differences.sort(key=lambda difference: difference.line or 0)
     for payment in chain.from_iterable(payments[record.order.id] for record in here.within):
-        differences += _missing_there(payment, days)
+        if not payment.paid and not payment.back:
+            differences += _missing_there(payment, days)
     return Comparison(
         len({line.at for line in lines}),
         len(here.by_line),
@@ -114,37 +164,17 @@ def compare(
     )
 
 
-def _in_statement(line: Line) -> dict[str, str]:
-    return {"status": line.state, "amount": hundredths(line.amount)}
-
-
-def _on_record(payment: Payment) -> dict[str, str]:
-    order = payment.record.order
-    return {"status": order.status, "amount": hundredths(payment.received or order.amount)}
-
-
-def _difference(kind: str, payment: Payment, line: Line, *notes: Note) -> Difference:
-    here, there = _on_record(payment), _in_statement(line)
-    order_no, exceptions = payment.record.order.order_no, _exceptions(payment.record)
-    return Difference(kind, order_no, line.reference, line.at, here, there, notes, exceptions)
-
-
-def _exceptions(record: Record) -> tuple[tuple[str, str], ...]:
-    told = [each for each in record.exceptions if each.resolution != ANSWERED]
-    return tuple((str(each.kind), str(each.resolution or OPEN)) for each in told)
-
-
-def _unknown(line: Line, elsewhere: int | None) -> Difference:
-    notes = [note(Remark.OTHER_CHANNEL, channel=str(elsewhere))] if elsewhere else []
-    if not elsewhere and not line.number:
+def _missing_here(line: Line, elsewhere: int | None) -> Difference:
+    notes = []
+    if elsewhere:
+        notes.append(note(Remark.OTHER_CHANNEL, channel=str(elsewhere)))
+    elif not line.number:
         notes.append(note(Remark.NO_NUMBER))
     return Difference(MISSING_HERE, line.number, line.reference, line.at, {}, _in_statement(line), tuple(notes))
 
 
 def _missing_there(payment: Payment, days: Days) -> Iterator[Difference]:
     """Report money of these days that the channel must have, without a line."""
-    if payment.paid or payment.back:
-        return
     record, (event, at) = payment.record, _moved(payment)
     if event is None or not days.have(record.order, at):
         return
@@ -158,17 +188,22 @@ def _missing_there(payment: Payment, days: Days) -> Iterator[Difference]:
 
 def _moved(payment: Payment) -> tuple[Note | None, int]:
     """Return a note on the event that should have a line, and its time; None if there was none."""
+    record, exception = payment.record, payment.exception
     for each in payment.position.open:
         if each.kind == REVERSED:
-            return note(Remark.REVERSED, time=time_of(each.createtime)), int(each.createtime)
-    exception = payment.exception
-    if not payment.record.is_expected(payment):
+            return note(Remark.REVERSED, time=_time(each.createtime)), int(each.createtime)
+    if not record.is_expected(payment):
         return None, 0
     if exception is not None and (not payment.is_own or exception.resolution == COMPLETE):
         code = Remark.CREDITED_AS if exception.resolution == CREDIT else Remark.COMPLETED_WITH
-        return note(code, kind=exception.kind, time=time_of(exception.createtime)), int(exception.createtime)
-    at = (payment.is_own and payment.record.moved_at) or 0
-    return (note(Remark.MOVED, time=time_of(at)) if at else None), at
+        return note(code, kind=exception.kind, time=_time(exception.createtime)), int(exception.createtime)
+    if payment.is_own and record.moved_at:
+        return note(Remark.MOVED, time=_time(record.moved_at)), record.moved_at
+    return None, 0
+
+
+def _time(at: int) -> str:
+    return f"{datetime.fromtimestamp(at, CHINA):%Y-%m-%d %H:%M:%S}"
 
 
 def _judged(payment: Payment, fee_rate: int | None) -> Iterator[Difference]:
@@ -178,16 +213,18 @@ def _judged(payment: Payment, fee_rate: int | None) -> Iterator[Difference]:
         if line.fee is not None and expected is not None and line.fee != expected:
             found = _difference(FEE, payment, line)
             yield replace(found, here={"fee": hundredths(expected)}, there={"fee": hundredths(line.fee)})
-    for line in [line for line in payment.paid if is_of_another_day(payment, line)]:
+    for line in [line for line in payment.paid if payment.is_of_another_day(line)]:
         booked = day_of(payment.record.moved_elsewhen or 0)
         yield _difference(AMOUNT, payment, line, note(Remark.OTHER_DAY, day=str(booked)))
         payment.paid.remove(line)
     differs = list(_difference_of_sums(payment)) if payment.paid or payment.back else []
     yield from differs
+    # A certain or possible refund of this payment may be recorded.
+    is_refunded = payment.least < payment.received or any(e.kind == REVERSED for e in payment.position.exceptions)
     for line in payment.paid:
         if line.is_frozen:
             yield _difference(STATUS, payment, line, note(Remark.FROZEN))
-        if line.is_unsized and not differs and not _knows_of_refund(payment):
+        if line.is_unsized and not differs and not is_refunded:
             yield _difference(STATUS, payment, line, note(Remark.UNSIZED))
 
 
@@ -195,14 +232,19 @@ def _difference_of_sums(payment: Payment) -> Iterator[Difference]:
     """Yield the difference of amount or status, if there is one."""
     record, position = payment.record, payment.position
     paid, last = payment.paid[-1:], [*payment.paid, *payment.back][-1]
-    if agrees(payment):
-        if code := _open(payment):
-            yield _difference(STATUS, payment, last, note(code))
+    if payment.agrees():
+        if any(each.kind == REVERSED or not each.amount for each in position.open):
+            yield _difference(STATUS, payment, last, note(Remark.REFUND_OPEN))
+        elif position.open and paid and not record.has(payment):
+            yield _difference(STATUS, payment, last, note(Remark.NOT_BOOKED))
     elif payment.back and (not paid or payment.gross == payment.received):
-        if last.state == FAILED:
-            code = DID_NOT_MOVE.get(position.money, Remark.FAILED_BOOKED)
+        has_failed = last.state == FAILED
+        if position.money in IN_EXCEPTION:
+            code = Remark.FAILED_OPEN if has_failed else Remark.BACK_OPEN
+        elif position.money in IN_RESERVE:
+            code = Remark.FAILED_HELD if has_failed else Remark.BACK_HELD
         else:
-            code = WENT_BACK.get(position.money, Remark.BACK_BOOKED)
+            code = Remark.FAILED_BOOKED if has_failed else Remark.BACK_BOOKED
         yield _difference(STATUS, payment, last, note(code))
     elif position.money not in BOOKED and not record.is_booked:
         yield _difference(STATUS, payment, paid[0], note(Remark.NOT_BOOKED))
@@ -214,21 +256,31 @@ def _difference_of_sums(payment: Payment) -> Iterator[Difference]:
         yield _difference(AMOUNT, payment, paid[0], *notes)
 
 
-def _knows_of_refund(payment: Payment) -> bool:
-    """Return whether a certain or possible refund of this payment is recorded."""
-    return payment.least < payment.received or any(each.kind == REVERSED for each in payment.position.exceptions)
+def _difference(kind: str, payment: Payment, line: Line, *notes: Note) -> Difference:
+    here, there = _on_record(payment), _in_statement(line)
+    order_no, exceptions = payment.record.order.order_no, _exceptions(payment.record)
+    return Difference(kind, order_no, line.reference, line.at, here, there, notes, exceptions)
 
 
-def _open(payment: Payment) -> Remark | None:
-    """Return the open point of a payment whose amount matches the ledger; None if there is none."""
-    if any(each.kind == REVERSED or not each.amount for each in payment.position.open):
-        return Remark.REFUND_OPEN
-    return Remark.NOT_BOOKED if payment.position.open and payment.paid and not payment.record.has(payment) else None
+def _in_statement(line: Line) -> dict[str, str]:
+    return {"status": line.state, "amount": hundredths(line.amount)}
+
+
+def _on_record(payment: Payment) -> dict[str, str]:
+    order = payment.record.order
+    return {"status": order.status, "amount": hundredths(payment.received or order.amount)}
+
+
+def _exceptions(record: Record) -> tuple[tuple[str, str], ...]:
+    told = [each for each in record.exceptions if each.resolution != ANSWERED]
+    return tuple((str(each.kind), str(each.resolution or OPEN)) for each in told)
 
 
 def _sums(lines: list[Line], here: Recorded) -> dict[str, int]:
-    """Return the received and paid-out amounts less refunds, and fees, in fen; `unknown` is for lines without an
-    order."""
+    """Return the received and paid-out amounts less refunds, and fees, in fen.
+
+    `unknown` is for lines without an order.
+    """
     sums = dict.fromkeys(("in", "out", "fees", "unknown"), 0)
     for line in lines:
         record = here.by_line.get(line.at)

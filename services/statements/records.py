@@ -1,15 +1,15 @@
-"""An order with what the ledger has of it, as a statement is compared with it: a record for each kind of order."""
+"""The payments of an order as the ledger has them, and whether the lines of a statement agree with them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from datetime import date, datetime
 from typing import ClassVar
 
-from gateways.base import Report
+from gateways.base import Report, State
 from models.tables.ledger import AVAILABLE, HELD
 from models.tables.order import (
-    BUY,
     CANCELLED,
     COMPLETED,
     CONFIRMED,
@@ -17,96 +17,26 @@ from models.tables.order import (
     PAID,
     PAYOUT_CONFLICT,
     REVERSED,
-    SELL,
     Order,
     PaymentException,
 )
+from runtime.clock import CHINA
 from services.deposits import money as deposit_money
+from services.deposits.money import DepositMoney
 from services.ledger.fees import apply_rate
-from services.orders.verdict import CANCEL, COMPLETE, CREDIT, FAILED, NONE, PAID_OUT, Position, Verdict
+from services.orders.verdict import CANCEL, CLOSE, COMPLETE, CREDIT, FAILED, NONE, PAID_OUT, Position, Verdict
 from services.statements import parse
 from services.statements.parse import Line
 from services.withdrawals import money as withdrawal_money
 from services.withdrawals.money import WithdrawalMoney
 
+EDGE = 600  # seconds by which the clocks of an upstream and this service may differ about the day
+NEW = "\0"  # the number of a payment that is not recorded: no payment has it
 
-@dataclass
-class Record:
-    """An order, its exceptions, and the time that its money moved here, if within or near the statement's days.
 
-    If an operator completed the order with money from an exception, that is the time of the channel's report.
-    `moved_elsewhen` is the time if it was on other days and a line belongs to the order.
-    """
-
-    order: Order
-    exceptions: list[PaymentException] = field(default_factory=list)
-    moved_at: int | None = None
-    moved_elsewhen: int | None = None
-
-    direction: ClassVar[str]  # of its money in the sums: in or out
-    booked_in: ClassVar[tuple[str, ...]]  # the statuses in which the ledger has its money, or is about to
-
-    @property
-    def is_booked(self) -> bool:
-        """True if the ledger has the order's money, or is about to."""
-        return self.order.status in self.booked_in
-
-    @property
-    def may_have_moved(self) -> bool:
-        """True if its money may have moved at the channel."""
-        return self.is_booked
-
-    @property
-    def is_counted(self) -> bool:
-        """True if its money was posted."""
-        return True
-
-    def fee(self, amount: int, fee_rate: int | None) -> int | None:
-        """Return the channel's expected fee on this amount, in fen; None if it is not known."""
-        raise NotImplementedError
-
-    def meaning(self, line: Line) -> str:
-        """Return the meaning of a line."""
-        return line.state
-
-    def payments(self) -> Iterator[Payment]:
-        """Yield the recorded payments, the order's own first."""
-        raise NotImplementedError
-
-    def position(self, reference: str) -> Position:
-        """Return the position in the ledger of the payment with this number."""
-        raise NotImplementedError
-
-    def failed(self, line: Line, found: list[Payment]) -> list[Payment]:
-        """Return the payments that a line without moved money may be about: by its number, or the order's own."""
-        about = [each for each in found if line.reference and each.reference == line.reference]
-        return about + [each for each in found if each.is_own]
-
-    def has(self, payment: Payment) -> bool:
-        """Return whether the ledger has the money of this payment."""
-        raise NotImplementedError
-
-    def is_expected(self, payment: Payment) -> bool:
-        """Return whether the channel must have the money of this payment."""
-        raise NotImplementedError
-
-    def returned_elsewhere(self, payment: Payment) -> bool:
-        """Return whether the return of this payment is recorded, and is in another statement."""
-        return False
-
-    def position_by(self, payment: Payment, gross: int) -> Position:
-        """Return the position with the amounts of the channel according to this statement's lines alone.
-
-        A certain or possible refund can be in another day's statement.
-
-        Args:
-            gross: the amount received or paid by its lines, in fen.
-        """
-        raise NotImplementedError
-
-    def verdict_on(self, report: Report, position: Position) -> Verdict:
-        """Return what a report of the sum of its lines would do."""
-        raise NotImplementedError
+def day_of(at: int) -> date:
+    """Return the day in China."""
+    return datetime.fromtimestamp(at, CHINA).date()
 
 
 @dataclass
@@ -136,23 +66,71 @@ class Payment:
         return max(self.position.least, 0)
 
     @property
-    def expected_back(self) -> int:
-        """The amount that may still be returned without a difference to the ledger."""
-        return self.received - self.least - sum(abs(line.amount) for line in self.back)
-
-    @property
     def exception(self) -> PaymentException | None:
         """The exception by which it was credited, or by which the order was completed."""
         money = (each for each in self.position.exceptions if each.kind in MONEY_IN)
         return next((each for each in money if each.resolution in (CREDIT, COMPLETE)), None)
 
+    def is_of_another_day(self, line: Line) -> bool:
+        """Return whether the order's money was booked on another day than the line's and has another number."""
+        moved, known = self.record.moved_elsewhen, line.reference and line.reference == self.reference
+        if known or not self.is_own or moved is None or line.time is None:
+            return False
+        return day_of(line.time) not in {day_of(moved + step) for step in (-EDGE, 0, EDGE)}
+
+    def agrees(self) -> bool:
+        """Return whether its lines agree with the ledger, as a report of their sum would."""
+        gross, back = self.gross, sum(abs(line.amount) for line in self.back)
+        if self.received and back > gross:
+            return False
+        if any(line.state == parse.FAILED for line in self.back):
+            back = gross
+        if not back and gross == self.received and self.record.returned_elsewhere(self):
+            back = gross
+        left = gross - back
+        report = Report(State.PAID, left, self.reference) if left > 0 else Report(State.FAILED)
+        position = self.record.position_by(self, gross)
+        verdict = self.record.verdict_on(report, position)
+        if verdict.exception == CLOSE and not position.open:
+            verdict = verdict._replace(exception="")
+        # Cancelling an order without a payment moves no money.
+        return verdict == NONE or (position.money is DepositMoney.AWAITED and verdict == Verdict(CANCELLED))
+
 
 @dataclass
-class DepositRecord(Record):
+class _Record:
+    """An order, its exceptions, and the time that its money moved here, if within or near the statement's days.
+
+    If an operator completed the order with money from an exception, that is the time of the channel's report.
+    `moved_elsewhen` is the time if it was on other days and a line belongs to the order.
+    """
+
+    order: Order
+    exceptions: list[PaymentException] = field(default_factory=list)
+    moved_at: int | None = None
+    moved_elsewhen: int | None = None
+
+    direction: ClassVar[str]  # of its money in the sums: in or out
+    booked_in: ClassVar[tuple[str, ...]]  # the statuses in which the ledger has its money, or is about to
+
+    @property
+    def is_booked(self) -> bool:
+        """True if the ledger has the order's money, or is about to."""
+        return self.order.status in self.booked_in
+
+    def _named_by(self, line: Line, found: list[Payment]) -> list[Payment]:
+        """Return the payments with the number of a line, then the order's own."""
+        about = [each for each in found if line.reference and each.reference == line.reference]
+        return about + [each for each in found if each.is_own]
+
+
+@dataclass
+class DepositRecord(_Record):
     """A deposit. The fee of its channel is a rate; a line without a status and with a negative amount is a refund."""
 
     direction = "in"
     booked_in = (CONFIRMED, COMPLETED)
+    is_counted = True
 
     @property
     def _was_taken_back(self) -> bool:
@@ -165,11 +143,11 @@ class DepositRecord(Record):
         return self.is_booked or self.order.status == CANCELLED
 
     def fee(self, amount: int, fee_rate: int | None) -> int | None:
-        """Return the expected fee by the channel's rate."""
+        """Return the channel's fee on this amount by its rate, in fen; None if the rate is not known."""
         return None if fee_rate is None else apply_rate(amount, fee_rate)
 
     def meaning(self, line: Line) -> str:
-        """Return the meaning of a line."""
+        """Return the state that a line means."""
         return parse.REFUNDED if line.state == parse.PAID and line.amount < 0 else line.state
 
     def payments(self) -> Iterator[Payment]:
@@ -183,7 +161,7 @@ class DepositRecord(Record):
             yield Payment(self, reference, received, self.position(reference), reference in own)
 
     def position(self, reference: str) -> Position:
-        """Return the position of the payment with this number."""
+        """Return the position in the ledger of the payment with this number."""
         return deposit_money.position_of(self.order, reference, self.exceptions)
 
     def failed(self, line: Line, found: list[Payment]) -> list[Payment]:
@@ -191,7 +169,7 @@ class DepositRecord(Record):
 
         A payment with another number is another attempt, about which the unpaid one proves nothing.
         """
-        about = super().failed(line, found)
+        about = self._named_by(line, found)
         return [each for each in about if not (line.reference and each.reference not in ("", line.reference))]
 
     def has(self, payment: Payment) -> bool:
@@ -199,11 +177,18 @@ class DepositRecord(Record):
         return self.is_booked
 
     def is_expected(self, payment: Payment) -> bool:
-        """Return whether the channel must have any of it."""
+        """Return whether the channel must have any of this payment's money."""
         return payment.least > 0
 
+    def returned_elsewhere(self, payment: Payment) -> bool:
+        """Return whether its return is recorded and in another statement: refunds change `received` instead."""
+        return False
+
     def position_by(self, payment: Payment, gross: int) -> Position:
-        """Return the position with the amounts by this statement's lines."""
+        """Return the position with the channel's amounts by this statement's lines alone, which received `gross` fen.
+
+        A certain or possible refund can be in another day's statement.
+        """
         if gross == payment.received:
             return replace(payment.position, least=payment.least, most=payment.received)
         if not payment.back:
@@ -211,14 +196,14 @@ class DepositRecord(Record):
         return payment.position
 
     def verdict_on(self, report: Report, position: Position) -> Verdict:
-        """Return what the report would do: nothing if the ledger does not know the amount."""
+        """Return what a report of the lines' sum would do: nothing if the ledger does not know the amount."""
         if any(not each.amount and each.kind in MONEY_IN for each in position.exceptions):
             return NONE
         return deposit_money.verdict_on(self.order, report, position)
 
 
 @dataclass
-class WithdrawalRecord(Record):
+class WithdrawalRecord(_Record):
     """A withdrawal. `postings` are the sums of its postings on its merchant's accounts, by kind, in fen.
 
     Its fee at the channel is stored with the order.
@@ -230,6 +215,11 @@ class WithdrawalRecord(Record):
     booked_in = (PAID, COMPLETED)
 
     @property
+    def may_have_moved(self) -> bool:
+        """True if its money may have moved at the channel."""
+        return self.is_booked
+
+    @property
     def is_counted(self) -> bool:
         """True if its money was posted; for a cancelled one, if it was deducted later."""
         return self.order.status != CANCELLED or self.left_on(AVAILABLE, HELD) < 0
@@ -239,12 +229,18 @@ class WithdrawalRecord(Record):
         return sum(self.postings.get(kind, 0) for kind in kinds)
 
     def fee(self, amount: int, fee_rate: int | None) -> int | None:
-        """Return the stored fee."""
+        """Return the stored fee, in fen."""
         return self.order.channel_amount
 
+    def meaning(self, line: Line) -> str:
+        """Return the state that a line means."""
+        return line.state
+
     def payments(self) -> Iterator[Payment]:
-        """Yield the recorded payouts, without those that an operator declared as not sent: the statement may disprove
-        that."""
+        """Yield the recorded payouts, the order's own first.
+
+        Those that an operator declared as not sent are left out: the statement may disprove that.
+        """
         conflicts = [each for each in self.exceptions if each.kind == PAYOUT_CONFLICT and each.resolution != CANCEL]
         own = [self.order.channel_reference] if self.is_booked or self.order.channel_reference else []
         if not self.is_booked:
@@ -255,13 +251,13 @@ class WithdrawalRecord(Record):
             yield Payment(self, reference, amount, self.position(reference), reference in own)
 
     def position(self, reference: str) -> Position:
-        """Return the position of the payout with this number."""
+        """Return the position in the ledger of the payout with this number."""
         kept = [each for each in self.exceptions if (each.kind, each.resolution) != (PAYOUT_CONFLICT, CANCEL)]
         return withdrawal_money.position_of(self.order, reference, kept, self.left_on)
 
     def failed(self, line: Line, found: list[Payment]) -> list[Payment]:
-        """Return the payouts that a line without moved money may be about; a new one if there is none."""
-        about = super().failed(line, found)
+        """Return the payouts that a line without moved money may be about; a new one, added to `found`, if none."""
+        about = self._named_by(line, found)
         if not about:
             about = [Payment(self, line.reference, 0, self.position(NEW))]
             found += about
@@ -276,7 +272,7 @@ class WithdrawalRecord(Record):
         return self.has(payment)
 
     def returned_elsewhere(self, payment: Payment) -> bool:
-        """Return whether the return of this payout is recorded."""
+        """Return whether the return of this payout is recorded, and is in another statement."""
         ends = {(REVERSED, CREDIT), (PAYOUT_CONFLICT, FAILED)}
         about = self.exceptions if payment.is_own else payment.position.exceptions
         return any((each.kind, each.resolution) in ends for each in about)
@@ -289,14 +285,63 @@ class WithdrawalRecord(Record):
         return replace(position, money=WithdrawalMoney.FREE) if others and not settled else position
 
     def verdict_on(self, report: Report, position: Position) -> Verdict:
-        """Return what the report would do."""
+        """Return what a report of the lines' sum would do."""
         return withdrawal_money.verdict_on(self.order, report, position)
 
 
-NEW = "\0"  # the number of a payment that is not recorded: no payment has it
-RECORDS: dict[int, type[Record]] = {BUY: DepositRecord, SELL: WithdrawalRecord}
+Record = DepositRecord | WithdrawalRecord
 
 
 def record_of(order: Order) -> Record:
     """Return a record of an order, to be completed."""
-    return RECORDS[order.order_type](order)
+    return DepositRecord(order) if order.is_buy else WithdrawalRecord(order)
+
+
+def payments_of(record: Record, lines: list[Line]) -> list[Payment]:
+    """Return the payments of an order with their statement lines, recorded payments first.
+
+    A paid line belongs to the best recorded payment: by the channel's number, the day, then the amount. Two known,
+    different numbers are two payments, whatever their days and amounts. A refund belongs to the payment with its
+    number, its amount, or otherwise the order's own.
+    """
+    found = list(record.payments())
+    references, free = {payment.reference for payment in found}, list(found)
+    paid = [line for line in lines if record.meaning(line) == parse.PAID]
+    for line in sorted(paid, key=lambda line: line.reference not in references):
+        alike = [each for each in free if each.reference == line.reference or "" in (each.reference, line.reference)]
+        if alike:
+            payment = min(
+                alike,
+                key=lambda each: (
+                    each.reference != line.reference,
+                    each.is_of_another_day(line),
+                    each.received != abs(line.amount),
+                ),
+            )
+            free.remove(payment)
+        else:
+            payment = Payment(record, line.reference, 0, record.position(NEW))
+            found.append(payment)
+        payment.paid.append(line)
+
+    back = [line for line in lines if record.meaning(line) == parse.REFUNDED]
+    for line in back:
+        if not found:
+            found.append(Payment(record, line.reference, 0, record.position(NEW)))
+        min(found, key=lambda payment: _misfit(line, payment)).back.append(line)
+
+    failed = [line for line in lines if record.meaning(line) == parse.FAILED]
+    if failed and not back and not any(payment.paid for payment in found):
+        for payment in record.failed(failed[0], found)[:1]:
+            payment.back.append(failed[0])
+    return found
+
+
+def _misfit(refund: Line, payment: Payment) -> tuple[bool, ...]:
+    """Return what speaks against this refund being one of the payment, the strongest reason first."""
+    numbers = {payment.reference, *(each.reference for each in payment.paid)} - {""}
+    amounts = [abs(each.amount) for each in payment.paid]
+    undone = not payment.received and not payment.back and amounts == [abs(refund.amount)]
+    # What may still be returned without a difference to the ledger.
+    expected = payment.received - payment.least - sum(abs(line.amount) for line in payment.back)
+    return refund.reference not in numbers, not undone, expected != abs(refund.amount), not payment.is_own

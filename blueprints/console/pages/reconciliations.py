@@ -32,9 +32,8 @@ from services.security import audit
 from services.statements import kept_results, reconcile
 from services.statements.compare_file import Choices
 from services.statements.kept_results import Kept
-from services.statements.notes import Remark
 from services.statements.parse import NoStatus
-from services.statements.reconcile import Difference
+from services.statements.reconcile import Difference, Remark
 
 SHOWN = 100  # differences of a page
 

@@ -212,12 +212,9 @@ class _Matching:
             self._decide(line, CONTRADICTED, list(recorded))
         elif line.kind is Kind.NOT_MONEY_IN and not (_is(line, received.TAKEN_BACK) and awaited):
             self._set(line, Outcome.NOT_MONEY_IN, line.why)
-        else:
-            self._decide(line, line.why, awaited or self._maybe_taken_back(line))
-
-    def _maybe_taken_back(self, line: Movement) -> list[Order]:
-        """Return the orders of the recorded payments that this row may take back, by their amount."""
-        return _unique(self.recorded.get(each.reference, {}) for each in self.maybe_taken_back[str(line.at)])
+        else:  # it may take recorded payments back, by their amount
+            payments = self.maybe_taken_back[str(line.at)]
+            self._decide(line, line.why, awaited or _unique(self.recorded.get(each.reference, {}) for each in payments))
 
     def _known(self) -> None:
         """Find the payments that are recorded, and those that no transaction ID tells from others."""
@@ -264,18 +261,14 @@ class _Matching:
             self._decide(line, several, _unique([named, same or []]))
         elif not word:
             self._decide(line, MAY_NAME, named)
-        elif others := self._others(line, word):
-            self._decide(line, MAY_NAME, _unique([named, others]))
-        else:
-            self._about(line, named)
+        else:  # the rest of the note may name other orders, or a bank may have cut off a longer number
+            rest = [self.names.possible(part) for part in without(line.note, word)]
+            others = _unique([*filter(None, rest), self.names.longer(word, line.amount or 0)])
+            if None in rest or others:
+                self._decide(line, MAY_NAME, _unique([named, others if None not in rest else []]))
+            else:
+                self._about(line, named)
         return True
-
-    def _others(self, line: Movement, word: str) -> list[Order]:
-        """Return the orders that the rest of the note may name, or whose longer number a bank may have cut off."""
-        rest = [self.names.possible(part) for part in without(line.note, word)]
-        if None in rest:
-            return self.names.theirs(line.note)[word]
-        return _unique([*filter(None, rest), self.names.longer(word, line.amount or 0)])
 
     def _about(self, line: Movement, orders: list[Order]) -> None:
         """Match a payment with the order that it is about, if the order waits for this amount."""

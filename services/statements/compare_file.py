@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime
+from datetime import date, datetime, time
 
 from gateways import registry
 from models.tables.channel import Channel
@@ -16,6 +16,7 @@ from services.statements.layouts import UnknownLayout
 from services.statements.parse import PAID, REFUNDED, Line
 from services.statements.received import Kind
 from services.statements.reconcile import Comparison
+from services.statements.records import day_of
 
 DAY = 86_400  # seconds: China has no daylight saving time
 
@@ -60,7 +61,9 @@ def compare(channel: Channel, raw: bytes, chosen: Choices) -> Result:
     """
     driver = registry.DRIVERS[channel.driver]
     layout = parse.overridden(driver.statement, chosen.columns)
-    needed = {*chosen.columns, *(["fee"] if chosen.fee_rate is not None else [])}
+    needed = set(chosen.columns)
+    if chosen.fee_rate is not None:
+        needed.add("fee")
     lines = _of_account(channel, raw) if driver.by_hand and not needed else None
     if lines is None:
         official = not driver.by_hand and not chosen.columns
@@ -87,9 +90,8 @@ def _of_account(channel: Channel, raw: bytes) -> list[Line] | None:
         numbers = set(order_numbers_in(row.note))
         number = numbers.pop() if len(numbers) == 1 else ""
         line = Line(row.at, number, row.reference, row.amount or 0, fee=None, state=PAID, time=row.since)
-        if row.kind is Kind.RECEIVED or (
-            row.why is not None and row.why.text in (received.SENT, received.FEE, received.NO_ID)
-        ):
+        reason = row.why.text if row.why else ""
+        if row.kind is Kind.RECEIVED or reason in (received.SENT, received.FEE, received.NO_ID):
             lines.append(line)
         elif row.kind is Kind.TAKEN_BACK:
             if line.amount > 0:  # the row is a payment that was returned
@@ -102,11 +104,11 @@ def _of_account(channel: Channel, raw: bytes) -> list[Line] | None:
 
 def _days(lines: list[Line], chosen: Choices) -> tuple[date, date]:
     """Return the first and last day of the statement, in China."""
-    times = [time for line in lines if (time := line.created or line.time) is not None]
+    times = [at for line in lines if (at := line.created or line.time) is not None]
     if chosen.since is None and not times:
         raise OperatorError(N_("the statement has no times: specify its days with --since and --until"))
-    first = chosen.since or datetime.fromtimestamp(min(times), CHINA).date()
-    last = chosen.until or (datetime.fromtimestamp(max(times), CHINA).date() if times else first)
+    first = chosen.since or day_of(min(times))
+    last = chosen.until or (day_of(max(times)) if times else first)
     if last < first:
         text = N_("the last day (%(last)s) is before the first (%(first)s)")
         raise OperatorError(text, last=str(last), first=str(first))
@@ -117,4 +119,4 @@ def _days(lines: list[Line], chosen: Choices) -> tuple[date, date]:
 
 
 def _begins(day: date) -> int:
-    return int(datetime(day.year, day.month, day.day, tzinfo=CHINA).timestamp())
+    return int(datetime.combine(day, time.min, CHINA).timestamp())

@@ -16,20 +16,17 @@ from services.statements.layouts import Layout, Role
 
 def of(channel: Channel) -> list[Layout]:
     """Return the layouts that were confirmed for this channel's account statements."""
-    return [each for each in _every(channel) if not each.is_result]
+    return [each for each in _confirmed(channel) if not each.is_result]
 
 
 def of_results(channel: Channel) -> list[Layout]:
     """Return the layouts that were confirmed for the bank's results of this channel's payouts."""
-    return [each for each in _every(channel) if each.is_result]
+    return [each for each in _confirmed(channel) if each.is_result]
 
 
-def _every(channel: Channel) -> list[Layout]:
-    return [_layout(row) for row in StatementLayout.select().where(StatementLayout.channel == channel)]
-
-
-def _layout(row: StatementLayout) -> Layout:
-    return layouts.confirmed(json.loads(row.header), [Role(each) for each in json.loads(row.roles)])
+def _confirmed(channel: Channel) -> list[Layout]:
+    rows = StatementLayout.select().where(StatementLayout.channel == channel)
+    return [layouts.confirmed(json.loads(row.header), [Role(each) for each in json.loads(row.roles)]) for row in rows]
 
 
 def keep(channel: Channel, layout: Layout, actor: Actor) -> None:

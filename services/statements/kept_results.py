@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter
 from dataclasses import dataclass
-from typing import Any
 
 from models.db.base import database
 from models.db.writer import transaction
@@ -51,11 +49,26 @@ def compare(channel: Channel, name: str, raw: bytes, chosen: Choices, who: str) 
 @transaction
 def _store(channel: Channel, digest: str, name: str, result: Result, who: str) -> Reconciliation:
     database.advisory_lock("reconciliation", channel.id)
-    found, now = result.comparison, clock.now()
+    found = result.comparison
+    kinds: dict[str, tuple[int, int]] = {}
+    for each in found.differences:
+        count, fen = kinds.get(each.kind, (0, 0))
+        kinds[each.kind] = (count + 1, fen + each.fen)
+    kept = [
+        vars(each) | {"order_no": each.order_no[:LONGEST], "reference": each.reference[:LONGEST]}
+        for each in found.differences[:MOST_DIFFERENCES]
+    ]
+    now = clock.now()
     facts = {
-        **{"file": name, "since": str(result.since), "until": str(result.until), "lines": found.lines},
-        **{"matched": found.matched, "differences": len(found.differences), "result": _text(result)},
-        **{"who": who, "updatetime": now},
+        "file": name,
+        "since": str(result.since),
+        "until": str(result.until),
+        "lines": found.lines,
+        "matched": found.matched,
+        "differences": len(found.differences),
+        "result": json.dumps({"sums": found.sums, "kinds": kinds, "differences": kept}, ensure_ascii=False),
+        "who": who,
+        "updatetime": now,
     }
     same = (Reconciliation.channel == channel.id, Reconciliation.hash == digest)
     if not Reconciliation.update(facts).where(*same).execute():
@@ -63,33 +76,16 @@ def _store(channel: Channel, digest: str, name: str, result: Result, who: str) -
     return Reconciliation.get(*same)
 
 
-def _text(result: Result) -> str:
-    found = result.comparison
-    counts = Counter(each.kind for each in found.differences)
-    amounts: Counter[str] = Counter()
-    for each in found.differences:
-        amounts[each.kind] += each.fen
-    kinds = {kind: [count, amounts[kind]] for kind, count in counts.items()}
-    kept = [_facts(each) for each in found.differences[:MOST_DIFFERENCES]]
-    return json.dumps({"sums": found.sums, "kinds": kinds, "differences": kept}, ensure_ascii=False)
-
-
-def _facts(each: Difference) -> dict[str, Any]:
-    texts = {"order_no": each.order_no[:LONGEST], "reference": each.reference[:LONGEST]}
-    notes = [[note.code.value, note.values] for note in each.notes]
-    return vars(each) | texts | {"notes": notes}
-
-
 def of(row: Reconciliation) -> Kept:
     """Return a stored result."""
     found = json.loads(row.result)
     kinds = {kind: (count, fen) for kind, (count, fen) in found["kinds"].items()}
-    return Kept(row, found["sums"], kinds, [_difference(**each) for each in found["differences"]])
-
-
-def _difference(notes: list[Any], exceptions: list[Any], **facts: Any) -> Difference:
-    told = tuple(Note(Remark(code), values) for code, values in notes)
-    return Difference(**facts, notes=told, exceptions=tuple((kind, ended) for kind, ended in exceptions))
+    differences = []
+    for facts in found["differences"]:
+        facts["notes"] = tuple(Note(Remark(code), values) for code, values in facts["notes"])
+        facts["exceptions"] = tuple((kind, ended) for kind, ended in facts["exceptions"])
+        differences.append(Difference(**facts))
+    return Kept(row, found["sums"], kinds, differences)
 
 
 def find(row_id: int) -> Reconciliation:

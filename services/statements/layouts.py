@@ -45,9 +45,8 @@ class Role(StrEnum):
 
 
 OPTIONAL = {Role.PAYER, Role.ACCOUNT, Role.IGNORED}  # a file may lack these columns of its layout
-ONCE = {Role.TIME, Role.CLOCK, Role.REFERENCE, Role.ORIGINAL, Role.SIGNED, Role.INCOME, Role.EXPENSE, Role.AMOUNT}
-
 AMOUNTS = {Role.SIGNED, Role.INCOME, Role.EXPENSE, Role.AMOUNT}
+ONCE = AMOUNTS | {Role.TIME, Role.CLOCK, Role.REFERENCE, Role.ORIGINAL}
 
 
 @dataclass(frozen=True)
@@ -99,19 +98,10 @@ class Columns:
 
     layout: Layout
     header: list[str]
-    places: Mapping[Role, tuple[int, ...]]
-
-    def all(self, role: Role, cells: list[str]) -> list[str]:
-        """Return a row's cells in the columns of a role; "" for a row that ends before."""
-        return [cells[place] if place < len(cells) else "" for place in self.places.get(role, ())]
-
-    def one(self, role: Role, cells: list[str]) -> str:
-        """Return a row's cell in the column of a role; "" if there is none."""
-        return next(iter(self.all(role, cells)), "")
+    places: Mapping[Role, list[int]]
 
 
 _UNIT = re.compile(r"\([+-]?(元|人民币|人民币元|cny|rmb|¥)?\)|[*:]")
-
 _OTHER_UNIT = re.compile(r"[(\[](分|角|[百千万亿]元?|[美港日欧英].{0,2}|[a-z]{3})[)\]]")  # of names without (元)
 
 
@@ -138,16 +128,9 @@ def find(head: list[Row], known: Sequence[Layout]) -> tuple[int, Columns]:
         names = header_of(cells)
         for layout in known:
             if names and (roles := layout.roles_of(names)) is not None:
-                return index, of_roles(layout, names, roles)
+                places = {role: [place for place, each in enumerate(roles) if each is role] for role in roles}
+                return index, Columns(layout, names, places)
     raise UnknownLayout(head)
-
-
-def of_roles(layout: Layout, names: list[str], roles: list[Role]) -> Columns:
-    """Return the columns of a header with the role of each."""
-    places: dict[Role, tuple[int, ...]] = {}
-    for place, role in enumerate(roles):
-        places[role] = (*places.get(role, ()), place)
-    return Columns(layout, names, places)
 
 
 def refuse_other_units(layout: Layout) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from decimal import ROUND_HALF_UP, Decimal
@@ -17,14 +17,8 @@ from services.statements import layouts, tables, values
 from services.statements.values import Unreadable
 
 PAID, FAILED, REFUNDED, FROZEN = STATES = ("paid", "failed", "refunded", "frozen")
-COLUMNS = (
-    *("number", "reference", "amount", "refund", "refunded_of", "payer_paid", "fee", "status", "time", "created"),
-    *("currency", "text"),
-)
 SUMMARY = ("总", "合计", "汇总", "小计")
 _FEE = re.compile(r"[+-]?([0-9]{1,13}|[0-9]{1,3}(?:,[0-9]{3}){1,3})(\.[0-9]{1,8})?", re.ASCII)
-
-
 # By what a column looks like that the comparison would ignore.
 UNREAD = {
     layouts.A_DIRECTION: N_(
@@ -86,91 +80,63 @@ def read(
     """
     rows = tables.rows(raw)
     head = list(islice(rows, layouts.HEADER_WITHIN))
-    below = _header(head, layout)
-    header = head[below - 1][1]
-    names = {name: next((each for each in getattr(layout, name) if each in header), None) for name in COLUMNS}
+    numbers, amounts = set(layout.number), set(layout.amount)
+    begin = next((at for at, (_, cells) in enumerate(head) if numbers & set(cells) and amounts & set(cells)), None)
+    if begin is None:
+        raise OperatorError(
+            N_(
+                "the statement has no line with the columns %(number)s and %(amount)s: "
+                "specify them with --column number=... --column amount=..."
+            ),
+            number=" or ".join(layout.number),
+            amount=" or ".join(layout.amount),
+        )
+    header, below = head[begin][1], head[begin + 1 :]
+    reader = _Reader(layout, header)
     for name in needed:
-        if name in names and names[name] is None:
+        if name in COLUMNS and name not in reader.columns:
             column = " or ".join(getattr(layout, name)) or name
             raise OperatorError(N_("the statement has no column %(column)s"), column=column)
-    if names["status"] is None and not all_paid:
+    if "status" not in reader.columns and not all_paid:
         raise NoStatus(
             N_(
                 "The file has no status column, so each line would count as a completed payment. If that is right, "
                 "confirm it (--all-paid)."
             )
         )
-    _refuse_unread(
-        header, {column for column in names.values() if column is not None}, [] if official else head[below:]
-    )
-    reader = _Reader(layout, header, {name: column for name, column in names.items() if column is not None})
-    data = _data(chain(head[below:], rows), header, header.index(str(names["number"])))
-    return [line for row in data for line in reader.lines(*row)]
-
-
-def _header(head: list[tables.Row], layout: Layout) -> int:
-    """Return the index of the first row below the header."""
-    for index, (_, cells) in enumerate(head):
-        if set(layout.number) & set(cells) and set(layout.amount) & set(cells):
-            return index + 1
-    number, amount = " or ".join(layout.number), " or ".join(layout.amount)
-    raise OperatorError(
-        N_(
-            "the statement has no line with the columns %(number)s and %(amount)s: "
-            "specify them with --column number=... --column amount=..."
-        ),
-        number=number,
-        amount=amount,
-    )
-
-
-def _refuse_unread(header: list[str], read: set[str], sample: list[tables.Row]) -> None:
-    """Raise OperatorError if a column that is not read seems to have directions or currencies."""
     for place, name in enumerate(header):
-        cells = (cells[place] for _, cells in sample if place < len(cells))
-        why = "" if name in read else layouts.looks_like(layouts.bare(name), cells)
-        if why in UNREAD:
-            raise OperatorError(UNREAD[why], name=name[:40] or str(place + 1))
-
-
-def _data(rows: Iterable[tables.Row], header: list[str], number: int) -> Iterator[tables.Row]:
-    """Yield the rows between the header and the totals. Raises OperatorError for further rows below the totals."""
-    is_over = False
-    for at, cells in rows:
-        begins = cells[0].startswith("#") or (cells[0].startswith(SUMMARY) and _sums_up(cells, header, number))
-        is_over |= begins
-        if not is_over:
-            yield at, cells
-        elif not begins and not _sums_up(cells, header, number):
-            raise OperatorError(N_("line %(line)s is below the totals. Compare one statement at a time."), line=str(at))
-
-
-def _sums_up(cells: list[str], header: list[str], number: int) -> bool:
-    """Return whether the line is not about an order, which would have a number."""
-    return len(cells) != len(header) or not cells[number] or not cells[number].isascii()
+        if name not in reader.columns.values():
+            sample = [] if official else [cells[place] for _, cells in below if place < len(cells)]
+            why = layouts.looks_like(layouts.bare(name), sample)
+            if why in UNREAD:
+                raise OperatorError(UNREAD[why], name=name[:40] or str(place + 1))
+    return [line for row in reader.above_totals(chain(below, rows)) for line in reader.lines(*row)]
 
 
 class _Reader:
-    """Makes lines from rows whose columns are known."""
+    """Makes lines from the rows below a header. `columns` are the names of the file's columns, by field of `Layout`."""
 
-    def __init__(self, layout: Layout, header: list[str], names: dict[str, str]):
-        self._names = names
-        self._places = {name: header.index(column) for name, column in names.items()}
+    def __init__(self, layout: Layout, header: list[str]):
+        known = {name: [each for each in getattr(layout, name) if each in header] for name in COLUMNS}
+        self.columns = {name: columns[0] for name, columns in known.items() if columns}
+        self._places = {name: header.index(column) for name, column in self.columns.items()}
         self._width = len(header)
         self._states = {text.casefold(): state for state in STATES for text in getattr(layout, state)}
-        self._reads: dict[str, Any] = {
-            "number": _number,
-            "reference": payment_numbers.transaction_id,
-            "amount": _fen,
-            "refund": _fen,
-            "refunded_of": _fen_if_any,
-            "payer_paid": _fen_if_any,
-            "fee": _fee,
-            "status": self._state,
-            "currency": values.is_yuan,
-            "time": _time,
-            "created": _time,
-        }
+
+    def above_totals(self, rows: Iterable[tables.Row]) -> Iterator[tables.Row]:
+        """Yield the rows above the totals. Raises OperatorError for further rows below them."""
+        is_over = False
+        for at, cells in rows:
+            # A line that is about an order has its number.
+            number = cells[self._places["number"]] if len(cells) == self._width else ""
+            sums_up = not number or not number.isascii()
+            begins = cells[0].startswith("#") or (cells[0].startswith(SUMMARY) and sums_up)
+            is_over |= begins
+            if not is_over:
+                yield at, cells
+            elif not begins and not sums_up:
+                below = N_("line %(line)s is below the totals. Compare one statement at a time.")
+                raise OperatorError(below, line=str(at))
 
     def lines(self, at: int, cells: list[str]) -> Iterator[Line]:
         """Yield a row's lines: a payment, a refund, or both. Raises OperatorError, naming the line and the column."""
@@ -182,7 +148,7 @@ class _Reader:
             raise OperatorError(N_("line %(line)s has more values than the file has columns"), line=str(at))
         if self._value("currency", at, cells) is False:
             foreign = N_("line %(line)s, column %(column)s: another currency than the yuan")
-            raise OperatorError(foreign, line=str(at), column=self._names["currency"])
+            raise OperatorError(foreign, line=str(at), column=self.columns["currency"])
         state = self._value("status", at, cells) or PAID
         both = state == REFUNDED and "refunded_of" in self._places
         amount = "refund" if state == REFUNDED and "refund" in self._places else "amount"
@@ -209,23 +175,23 @@ class _Reader:
         if name not in self._places:
             return None
         try:
-            return self._reads[name](cells[self._places[name]])
+            text = cells[self._places[name]]
+            return self._state(text) if name == "status" else COLUMNS[name](text)
         except IndexError:
             wrong = Unreadable(N_("line %(line)s, column %(column)s: the line ends before it"))
         except Unreadable as error:
             wrong = error
-        raise OperatorError(wrong.text, line=str(at), column=self._names[name], **wrong.values)
+        raise OperatorError(wrong.text, line=str(at), column=self.columns[name], **wrong.values)
 
     def _state(self, text: str) -> str:
         if text.casefold() not in self._states:
-            known = ", ".join(sorted(self._states))
             raise Unreadable(
                 N_(
                     "line %(line)s, column %(column)s: %(value)s is none of %(known)s: "
                     "say what it is by --column paid=..."
                 ),
                 value=repr(text[:40]),
-                known=known,
+                known=", ".join(sorted(self._states)),
             )
         return self._states[text.casefold()]
 
@@ -269,3 +235,20 @@ def _time(text: str) -> int | None:
         return values.moment(text)[0]
     wrong = N_("line %(line)s, column %(column)s: no time such as 2026-05-01 12:00:00: %(value)s")
     raise Unreadable(wrong, value=repr(text[:40]))
+
+
+# How a value of each column is read.
+COLUMNS: dict[str, Callable[[str], Any]] = {
+    "number": _number,
+    "reference": payment_numbers.transaction_id,
+    "amount": _fen,
+    "refund": _fen,
+    "refunded_of": _fen_if_any,
+    "payer_paid": _fen_if_any,
+    "fee": _fee,
+    "status": str,
+    "time": _time,
+    "created": _time,
+    "currency": values.is_yuan,
+    "text": str,
+}

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import chain, islice
-from typing import TypeVar
 
 from services.channels.payment_numbers import transaction_id
 from services.errors import N_, OperatorError
@@ -15,8 +14,6 @@ from services.statements import layouts, tables, values
 from services.statements.layouts import HEADER_WITHIN, Columns, Layout, Role
 from services.statements.tables import Row
 from services.statements.values import Direction, Meaning, Unreadable
-
-T = TypeVar("T")
 
 MOST_ROWS = 20_000  # of one file
 LONGEST_NOTE = 300  # characters of a note that are read
@@ -149,12 +146,14 @@ def _movement(row: Row, columns: Columns) -> Movement:
         if takes_back:
             raise _Not(Kind.UNCLEAR, N_("The row mentions a refund or reversal."))
         if columns.places.get(Role.TIME):
-            since, until = read.readable(values.moment, read.time())
+            since, until = values.moment(read.time())
             facts = replace(facts, since=since, until=until)
         if not facts.reference:
             raise _Not(Kind.UNCLEAR, NO_ID)
     except _Not as refusal:
         return replace(facts, kind=refusal.kind, why=refusal.why)
+    except Unreadable as error:
+        return replace(facts, kind=Kind.UNCLEAR, why=OperatorError(error.text, **error.values))
     return facts
 
 
@@ -165,54 +164,44 @@ class _Cells:
         self._columns, self._cells = columns, cells
 
     def all(self, role: Role) -> list[str]:
-        return self._columns.all(role, self._cells)
+        """Return the cells in the columns of a role; "" for a row that ends before."""
+        cells = self._cells
+        return [cells[place] if place < len(cells) else "" for place in self._columns.places.get(role, ())]
 
     def one(self, role: Role) -> str:
-        return self._columns.one(role, self._cells)
+        """Return the cell in the column of a role; "" if there is none."""
+        return next(iter(self.all(role)), "")
 
     def texts(self) -> list[str]:
         """Return the type and the notes of the row."""
         return [*self.all(Role.KIND), *self.all(Role.NOTE)]
-
-    def has(self, role: Role) -> bool:
-        return role in self._columns.places
-
-    def readable(self, parse: Callable[[str], T], text: str) -> T:
-        """Return the parsed value of a cell."""
-        try:
-            return parse(text)
-        except Unreadable as error:
-            raise _Not(Kind.UNCLEAR, error.text, **error.values) from None
 
     def time(self) -> str:
         """Return the time, which some files divide into a day and the time of the day."""
         day, clock = self.one(Role.TIME), self.one(Role.CLOCK)
         return f"{day.removesuffix(' 00:00:00')} {clock}" if clock not in NOTHING else day
 
-    def _has_time(self) -> bool:
-        try:
-            return bool(values.moment(self.time()))
-        except Unreadable:
-            return False
-
     def refuse_other_rows(self) -> None:
         """Refuse remarks, totals, further headers, and rows whose values are not below their columns."""
-        cells, width = self._cells, len(self._columns.header)
-        if layouts.header_of(cells) == self._columns.header:
+        cells, header = self._cells, self._columns.header
+        if layouts.header_of(cells) == header:
             raise _Not(Kind.NOT_MONEY_IN, N_("The row is a header."))
-        amounts = (Role.SIGNED, Role.AMOUNT, Role.INCOME, Role.EXPENSE)
-        without_amount = all(self.one(role) in NOTHING for role in amounts)
-        is_told = self.one(Role.REFERENCE) not in NOTHING or self._has_time()
-        if not is_told and (without_amount or cells[0].startswith(SUMMARY)):
+        without_amount = all(self.one(role) in NOTHING for role in layouts.AMOUNTS)
+        if (
+            (without_amount or cells[0].startswith(SUMMARY))
+            and self.one(Role.REFERENCE) in NOTHING
+            and not values.is_moment(self.time())
+        ):
             raise _Not(Kind.NOT_MONEY_IN, N_("The row is a remark or a total."))
-        if any(cells[width:]):
+        if any(cells[len(header) :]):
             raise _Not(Kind.UNCLEAR, N_("The row has more values than the file has columns."))
-        if any(map(values.is_damaged, cells[:width])):
-            damaged = {name for name, cell in zip(self._columns.header, cells, strict=False) if values.is_damaged(cell)}
-            used = {self._columns.header[place] for role, places in self._columns.places.items() for place in places
-                    if role not in (Role.IGNORED, Role.NOTE, Role.PAYER, Role.ACCOUNT)}  # fmt: skip
-            if damaged & used:
-                raise _Not(Kind.UNCLEAR, N_("Damaged characters in column %(name)s."), name=min(damaged & used))
+        damaged = {name for name, cell in zip(header, cells, strict=False) if values.is_damaged(cell)}
+        used: set[str] = set()
+        for role, places in self._columns.places.items():
+            if role not in (Role.IGNORED, Role.NOTE, Role.PAYER, Role.ACCOUNT):
+                used.update(header[place] for place in places)
+        if damaged & used:
+            raise _Not(Kind.UNCLEAR, N_("Damaged characters in column %(name)s."), name=min(damaged & used))
 
     def refuse_other_currencies(self) -> None:
         for currency in self.all(Role.CURRENCY):
@@ -224,7 +213,7 @@ class _Cells:
     def amount(self) -> tuple[int, bool]:
         """Return the amount in fen with its sign, and whether its column is not one of sent money."""
         stated = [
-            (self.readable(values.amount, text), role is not Role.EXPENSE)
+            (values.amount(text), role is not Role.EXPENSE)
             for role in (Role.SIGNED, Role.AMOUNT, Role.INCOME, Role.EXPENSE)
             if (text := self.one(role)) not in NOTHING
         ]
@@ -234,7 +223,7 @@ class _Cells:
         if len(moved) != 1:
             raise _Not(Kind.UNCLEAR, N_("The row has no single amount."))
         [(fen, is_in)] = moved
-        return (-fen, False) if self.has(Role.SIGNED) and fen < 0 else (fen, is_in)
+        return (-fen, False) if Role.SIGNED in self._columns.places and fen < 0 else (fen, is_in)
 
     def speaks_of_return(self) -> bool:
         """Return whether the row's type, notes, status or marks say that money was returned."""
@@ -258,7 +247,7 @@ class _Cells:
         if not directions:
             return by_column
         is_in = directions == {Direction.IN}
-        if is_in != by_column and not self.has(Role.AMOUNT):
+        if is_in != by_column and Role.AMOUNT not in self._columns.places:
             raise _Not(Kind.UNCLEAR, N_("The direction does not match the column of the amount."))
         return is_in
 

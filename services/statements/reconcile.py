@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from itertools import chain
-from typing import Self
+from typing import NamedTuple, Self
 
 from models.tables.channel import Channel
 from models.tables.order import MONEY_IN, PAYOUT_CONFLICT, REVERSED
@@ -73,8 +73,7 @@ class Remark(StrEnum):
     COMPARED_WITH = "compared_with", N_("compared with what %(kind)s recorded")
 
 
-@dataclass(frozen=True)
-class Note:
+class Note(NamedTuple):
     """A remark with its arguments, which are texts."""
 
     code: Remark

@@ -125,6 +125,15 @@ def moment(text: str) -> tuple[int, int]:
     raise Unreadable(N_("not a time such as 2026-05-01 12:00:00: %(value)s"), value=repr(text[:40]))
 
 
+def is_moment(text: str) -> bool:
+    """Return whether the text is a time or a day."""
+    try:
+        moment(text)
+    except Unreadable:
+        return False
+    return True
+
+
 def _offset(zone: str) -> timedelta:
     if zone == "z":
         return timedelta(0)

@@ -18,14 +18,13 @@ from runtime import clock
 from services.errors import N_, ApiError, Code, OperatorError
 from services.ledger.postings import OPERATOR, Account
 
+REPEATED = 600  # seconds in which a repeated adjustment counts as a form that was sent twice
+
 
 def open_accounts(*accounts: Account) -> None:
     """Create the accounts that do not exist yet, with a balance of zero."""
     for kind, owner in accounts:
         LedgerAccount.insert(kind=kind, owner=owner).on_conflict_ignore().execute()
-
-
-REPEATED = 600  # seconds in which a repeated adjustment counts as a form that was sent twice
 
 
 @transaction
@@ -132,8 +131,12 @@ def adjust(
     if not fen or not reason.strip():
         raise OperatorError(N_("Enter an amount and a reason for the adjustment."))
     database.advisory_lock("adjustments", merchant.id)
-    if once:
-        _check_not_made(merchant, fen, reason, who)
+    mine = (Posting.who == who) & (Posting.memo == reason) & (Entry.amount == fen)
+    recent = Posting.createtime > clock.now() - REPEATED
+    if once and _adjustments(merchant).where(mine, recent).exists():
+        said = N_("The same adjustment was just made. To repeat it, say so in the reason.")
+        text = f"{merchant.key} was adjusted by this amount for this reason just now. Use --again to repeat it."
+        raise OperatorError(text, {"reason": [said]})
     if newest is not None:
         check_newest(merchant, newest)
     other = (CLEARING, channel.id) if channel else (FEES, OPERATOR)
@@ -174,14 +177,6 @@ def check_newest(merchant: Merchant, newest: int) -> None:
     """Raise OperatorError if there is a newer adjustment than `newest`."""
     if newest != newest_adjustment(merchant):
         raise OperatorError(N_("This balance was adjusted in the meantime. Check that it was not the same adjustment."))
-
-
-def _check_not_made(merchant: Merchant, fen: int, reason: str, who: str) -> None:
-    mine = (Posting.who == who) & (Posting.memo == reason) & (Entry.amount == fen)
-    if _adjustments(merchant).where(mine, Posting.createtime > clock.now() - REPEATED).exists():
-        said = N_("The same adjustment was just made. To repeat it, say so in the reason.")
-        text = f"{merchant.key} was adjusted by this amount for this reason just now. Use --again to repeat it."
-        raise OperatorError(text, {"reason": [said]})
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ reached.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 from peewee import EXCLUDED, JOIN, SQL, Case, fn
@@ -47,11 +47,6 @@ class DaySum:
 def kind_of(purpose: str) -> str:
     """Return the kind of a posting: its purpose without the number of the exception or the repetition."""
     return purpose.partition(" ")[0]
-
-
-def day_of(at: int) -> int:
-    """Return the number of the day in China, counted from 1970."""
-    return (at + AHEAD) // DAY
 
 
 def begin_of(day: int) -> int:
@@ -122,25 +117,31 @@ def _summed(account: LedgerAccount, above: int, until: int) -> Iterator[DaySum]:
         yield DaySum(account.id, int(at), kind, entries, int(amount), fees, first, last)
 
 
-def merged(sums: Iterator[DaySum] | list[DaySum]) -> list[DaySum]:
+def merged(sums: Iterable[DaySum]) -> list[DaySum]:
     """Return the sums with those of the same account, day and kind added up, by day."""
     found: dict[tuple[int, int, str], DaySum] = {}
     for each in sums:
         key = each.day, each.account, each.kind
-        have = found.get(key, DaySum(each.account, each.day, each.kind, 0, 0, 0, each.first, each.last))
-        found[key] = DaySum(
-            *(each.account, each.day, each.kind),
-            *(have.entries + each.entries, have.amount + each.amount, have.fees + each.fees),
-            *(min(have.first, each.first), max(have.last, each.last)),
+        have = found.get(key)
+        found[key] = (
+            each
+            if have is None
+            else replace(
+                have,
+                entries=have.entries + each.entries,
+                amount=have.amount + each.amount,
+                fees=have.fees + each.fees,
+                first=min(have.first, each.first),
+                last=max(have.last, each.last),
+            )
         )
     return [found[key] for key in sorted(found)]
 
 
 def reached(account: LedgerAccount) -> int:
     """Return the number of the last entry that the table of sums has."""
-    return int(
-        LedgerDay.select(fn.COALESCE(fn.SUM(LedgerDay.entries), 0)).where(LedgerDay.account == account.id).scalar()
-    )
+    sums = LedgerDay.select(fn.COALESCE(fn.SUM(LedgerDay.entries), 0))
+    return int(sums.where(LedgerDay.account == account.id).scalar())
 
 
 def rest(account: LedgerAccount) -> list[DaySum]:
@@ -161,8 +162,12 @@ def _add(account: LedgerAccount, done: int, sums: list[DaySum]) -> bool:
     database.advisory_lock("ledger days", account.id)
     if reached(account) != done:
         return False
-    added = {"entries": LedgerDay.entries + EXCLUDED.entries, "amount": LedgerDay.amount + EXCLUDED.amount}
-    added |= {"fees": LedgerDay.fees + EXCLUDED.fees, "last": EXCLUDED.last}
+    added = {
+        "entries": LedgerDay.entries + EXCLUDED.entries,
+        "amount": LedgerDay.amount + EXCLUDED.amount,
+        "fees": LedgerDay.fees + EXCLUDED.fees,
+        "last": EXCLUDED.last,
+    }
     rows = LedgerDay.insert_many([vars(each) for each in sums])
     rows.on_conflict(conflict_target=[LedgerDay.account, LedgerDay.day, LedgerDay.kind], update=added).execute()
     return True

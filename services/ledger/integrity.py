@@ -6,10 +6,11 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import reduce
+from itertools import islice
 from operator import or_
 from typing import IO, Any
 
-from peewee import JOIN, fn
+from peewee import JOIN, Case, fn
 
 from models.db.base import LARGEST_ID, Statement, database
 from models.db.hash_chain import Chain, Facts
@@ -25,12 +26,11 @@ Check = Callable[[], Found]
 ENTRIES_AT_ONCE = 5_000
 LINES = 100  # failures that a check lists; it counts the others
 
+_COLUMNS = (Entry.id, Entry.account, Entry.number, Entry.hash, Entry.amount)
+_FACTS = (Entry.posting, Order.order_no, Posting.purpose, Posting.who, Posting.memo, Posting.createtime)
 _next_entries = Statement(
     lambda v: (
-        Entry.select(
-            *(Entry.id, Entry.account, Entry.number, Entry.hash, Entry.amount),
-            *(Entry.posting, Order.order_no, Posting.purpose, Posting.who, Posting.memo, Posting.createtime),
-        )
+        Entry.select(*_COLUMNS, *_FACTS)
         .join(Posting, JOIN.LEFT_OUTER)
         .join(Order, JOIN.LEFT_OUTER)
         .where(Entry.id > v.last)
@@ -72,18 +72,13 @@ def _broken_chains() -> Found:
             yield f"account {chain.kind} {chain.owner} does not end with its newest entry, {chain.number}"
 
 
-def heads() -> Heads:
-    """Return the length and last hash of each account's chain. Store them out of reach of the database's users."""
-    rows = LedgerAccount.select().order_by(LedgerAccount.id)
-    return {(row.kind, row.owner): (row.entries, row.head) for row in rows}
-
-
 def head_rows() -> list[dict[str, Any]]:
-    """Return the heads in the form that `read_heads` reads from JSON."""
-    return [
-        {"kind": kind, "owner": owner, "entries": entries, "head": head}
-        for (kind, owner), (entries, head) in heads().items()
-    ]
+    """Return the length and last hash of each account's chain, in the form that `read_heads` reads from JSON.
+
+    Store them out of reach of the database's users.
+    """
+    rows = LedgerAccount.select().order_by(LedgerAccount.id)
+    return [{"kind": row.kind, "owner": row.owner, "entries": row.entries, "head": row.head} for row in rows]
 
 
 def read_heads(file: IO[str]) -> Heads:
@@ -110,71 +105,56 @@ def _changed_since(kept: Heads) -> Found:
                 yield f"account {kind} {owner}: entry {number} was replaced"
 
 
-_orphaned = Statement(
-    lambda v: (
+def _rows(text: str, query: Callable[[], Any]) -> Check:
+    """A check of which each row of the query is a failure; its values are filled into the text."""
+    statement = Statement(lambda v: query())
+
+    def check() -> Found:
+        for row in statement.run():
+            yield text.format(*row)
+
+    return check
+
+
+_orphans = _rows(
+    "entry {} has no posting or no account",
+    lambda: (
         Entry.select(Entry.id)
         .join(Posting, JOIN.LEFT_OUTER)
         .switch(Entry)
         .join(LedgerAccount, JOIN.LEFT_OUTER)
         .where(Posting.id.is_null() | LedgerAccount.id.is_null())
-    )
+    ),
 )
-
-
-def _orphans() -> Found:
-    for (entry,) in _orphaned.run():
-        yield f"entry {entry} has no posting or no account"
-
-
 _moved = fn.SUM(Entry.amount)
-_unbalanced = Statement(lambda v: Entry.select(Entry.posting, _moved).group_by(Entry.posting).having(_moved != 0))
-
-
-def _unbalanced_postings() -> Found:
-    for posting, amount in _unbalanced.run():
-        yield f"posting {posting} sums to {amount} fen, not 0"
-
-
-_total = fn.COALESCE(fn.SUM(Entry.amount), 0)
-_off_balance = Statement(
-    lambda v: (
+_unbalanced_postings = _rows(
+    "posting {} sums to {} fen, not 0",
+    lambda: Entry.select(Entry.posting, _moved).group_by(Entry.posting).having(_moved != 0),
+)
+_total = fn.COALESCE(_moved, 0)
+_off_balance = _rows(
+    "account {} {} has {} fen, but its entries sum to {}",
+    lambda: (
         LedgerAccount.select(LedgerAccount.kind, LedgerAccount.owner, LedgerAccount.balance, _total)
         .join(Entry, JOIN.LEFT_OUTER)
         .group_by(LedgerAccount.id)
         .having(LedgerAccount.balance != _total)
-    )
+    ),
 )
-_overdrawn = Statement(
-    lambda v: LedgerAccount.select(LedgerAccount.kind, LedgerAccount.owner, LedgerAccount.balance).where(
+_overdrawn = _rows(
+    "account {} {} is negative: {} fen",
+    lambda: LedgerAccount.select(LedgerAccount.kind, LedgerAccount.owner, LedgerAccount.balance).where(
         LedgerAccount.kind.in_([AVAILABLE, HELD]), LedgerAccount.balance < 0
-    )
+    ),
 )
 
 
-def _wrong_balances() -> Found:
-    for kind, owner, balance, total in _off_balance.run():
-        yield f"account {kind} {owner} has {balance} fen, but its entries sum to {total}"
-    for kind, owner, balance in _overdrawn.run():
-        yield f"account {kind} {owner} is negative: {balance} fen"
-
-
-# The effect of each posting of an order on its own merchant's account: purpose, kind, fen.
-_everything = Order.merchant_actual_amount + Order.deposit_amount
-MOVES = (
-    ("credit", AVAILABLE, Order.merchant_actual_amount),
-    ("hold", AVAILABLE, 0 - _everything),
-    ("hold", HELD, _everything),
-    ("spend", HELD, 0 - _everything),
-    ("release", HELD, 0 - _everything),
-    ("release", AVAILABLE, _everything),
-    ("return", AVAILABLE, Order.merchant_actual_amount),
-)
-
-
-def _moved_otherwise(purpose: str, kind: str, expected: Any) -> Statement:
+def _moved_otherwise(purpose: str, kind: str, expected: Any) -> Check:
+    """A check that each posting with this purpose moves what is expected on its merchant's account of this kind."""
     own = (LedgerAccount.kind == kind) & (LedgerAccount.owner == Order.merchant)
-    return Statement(
-        lambda v: (
+    return _rows(
+        f"order {{}}: its {purpose} moved {{}} fen of its merchant's {kind} balance",
+        lambda: (
             Posting.select(Order.order_no, _total)
             .join(Order)
             .join(LedgerAccount, JOIN.LEFT_OUTER, on=own)
@@ -183,45 +163,30 @@ def _moved_otherwise(purpose: str, kind: str, expected: Any) -> Statement:
             .where(Posting.purpose.startswith(purpose))
             .group_by(Posting.id, Order.id)
             .having(_total != expected)
-        )
+        ),
     )
 
 
-_moves = [(purpose, kind, _moved_otherwise(purpose, kind, expected)) for purpose, kind, expected in MOVES]
-
-
-def _wrong_moves() -> Found:
-    for purpose, kind, statement in _moves:
-        for order_no, fen in statement.run():
-            yield f"order {order_no}: its {purpose} moved {fen} fen of its merchant's {kind} balance"
+_everything = Order.merchant_actual_amount + Order.deposit_amount
 
 
 def _orders_off(ending: str, order_type: int, purpose: str, status: str) -> Check:
-    """Return a check for orders of which exactly one is true: they have this status, or they have this posting."""
+    """A check for orders of which exactly one is true: they have this status, or they have this posting."""
     has = Posting.id.is_null(False)
-    statement = Statement(
-        lambda v: (
-            Order.select(Order.order_no, Posting.id)
+    return _rows(
+        f"order {{}} {{}} {ending}, against its status",
+        lambda: (
+            Order.select(Order.order_no, Case(None, [(has, "was")], "was not"))
             .join(Posting, JOIN.LEFT_OUTER, on=((Posting.order == Order.id) & (Posting.purpose == purpose)))
             .where(Order.order_type == order_type, ((Order.status == status) & ~has) | ((Order.status != status) & has))
-        )
+        ),
     )
-
-    def check() -> Found:
-        for order_no, posting in statement.run():
-            yield f"order {order_no} {'was' if posting else 'was not'} {ending}, against its status"
-
-    return check
 
 
 def _by_merchant(*conditions: Any) -> Statement:
     """A query for the reserved amounts of withdrawals that match the conditions, by merchant."""
-    held = fn.SUM(Order.merchant_actual_amount + Order.deposit_amount)
-    return Statement(
-        lambda v: (
-            Order.select(Order.merchant, held).where(Order.order_type == SELL, *conditions).group_by(Order.merchant)
-        )
-    )
+    withdrawals = Order.select(Order.merchant, fn.SUM(_everything)).where(Order.order_type == SELL, *conditions)
+    return Statement(lambda v: withdrawals.group_by(Order.merchant))
 
 
 def _posted(*purposes: str) -> Any:
@@ -255,53 +220,50 @@ def _sum_of(value: Any, *conditions: Any) -> Any:
 
 _by_day, _days_entries = _sum_of(LedgerDay.amount), _sum_of(LedgerDay.entries)
 _of_entries = _sum_of(Entry.amount, Entry.number <= _days_entries)
-_wrong_days = Statement(
-    lambda v: (
+_wrong_day_sums = _rows(
+    "account {} {}: its sums by day are {} fen, but its first {} entries sum to {}",
+    lambda: (
         LedgerAccount.select(LedgerAccount.kind, LedgerAccount.owner, _by_day, _days_entries, _of_entries)
         .where(LedgerAccount.kind.in_([AVAILABLE, HELD]), _by_day != _of_entries)
         .order_by(LedgerAccount.id)
-    )
+    ),
 )
 
 
-def _wrong_day_sums() -> Found:
-    for kind, owner, fen, entries, total in _wrong_days.run():
-        there = f"account {kind} {owner}: its sums by day are {fen} fen"
-        yield f"{there}, but its first {entries} entries sum to {total}"
-
-
-CHECKS: dict[str, Check] = {
-    N_("every entry has a posting and an account"): _orphans,
-    N_("entries are chained without gaps up to the account's checkpoint"): _broken_chains,
-    N_("postings sum to zero"): _unbalanced_postings,
-    N_("balances equal their entries"): _wrong_balances,
-    N_("postings match their orders"): _wrong_moves,
-    N_("reserved balances equal the open withdrawals"): _wrong_holds,
-    N_("sums by day equal their entries"): _wrong_day_sums,
-    N_("completed deposits are credited, no others"): _orders_off("credited", BUY, "credit", COMPLETED),
-    N_("completed withdrawals are spent, no others"): _orders_off("spent", SELL, "spend", COMPLETED),
-    N_("cancelled withdrawals are released, no others"): _orders_off("released", SELL, "release", CANCELLED),
+CHECKS: dict[str, tuple[Check, ...]] = {
+    N_("every entry has a posting and an account"): (_orphans,),
+    N_("entries are chained without gaps up to the account's checkpoint"): (_broken_chains,),
+    N_("postings sum to zero"): (_unbalanced_postings,),
+    N_("balances equal their entries"): (_off_balance, _overdrawn),
+    N_("postings match their orders"): (
+        _moved_otherwise("credit", AVAILABLE, Order.merchant_actual_amount),
+        _moved_otherwise("hold", AVAILABLE, 0 - _everything),
+        _moved_otherwise("hold", HELD, _everything),
+        _moved_otherwise("spend", HELD, 0 - _everything),
+        _moved_otherwise("release", HELD, 0 - _everything),
+        _moved_otherwise("release", AVAILABLE, _everything),
+        _moved_otherwise("return", AVAILABLE, Order.merchant_actual_amount),
+    ),
+    N_("reserved balances equal the open withdrawals"): (_wrong_holds,),
+    N_("sums by day equal their entries"): (_wrong_day_sums,),
+    N_("completed deposits are credited, no others"): (_orders_off("credited", BUY, "credit", COMPLETED),),
+    N_("completed withdrawals are spent, no others"): (_orders_off("spent", SELL, "spend", COMPLETED),),
+    N_("cancelled withdrawals are released, no others"): (_orders_off("released", SELL, "release", CANCELLED),),
 }
 
 
-def checks(kept: Heads | None = None) -> dict[str, Check]:
+def checks(kept: Heads | None = None) -> dict[str, tuple[Check, ...]]:
     """Return all checks by name, and one more if stored heads are given."""
-    return CHECKS | ({"entries go back to the heads that were kept": lambda: _changed_since(kept)} if kept else {})
+    if not kept:
+        return CHECKS
+    return CHECKS | {"entries go back to the heads that were kept": (lambda: _changed_since(kept),)}
 
 
 def verify(kept: Heads | None = None) -> Iterator[tuple[str, list[str]]]:
     """Recompute everything from the entries; yield each check's name and its failures."""
     with database.snapshot():
-        for name, check in checks(kept).items():
-            yield name, _lines_of(check)
-
-
-def _lines_of(check: Check) -> list[str]:
-    lines: list[str] = []
-    more = 0
-    for line in check():
-        if len(lines) < LINES:
-            lines.append(line)
-        else:
-            more += 1
-    return [*lines, f"and {more} more"] if more else lines
+        for name, parts in checks(kept).items():
+            found = (line for check in parts for line in check())
+            lines = list(islice(found, LINES))
+            more = sum(1 for _ in found)
+            yield name, [*lines, f"and {more} more"] if more else lines

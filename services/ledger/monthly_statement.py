@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import heapq
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from datetime import date, datetime
-from itertools import accumulate
+from datetime import date, datetime, timedelta
+from itertools import groupby
 from typing import Any
 
 from peewee import fn
@@ -29,8 +29,14 @@ from services.ledger.day_sums import DaySum, Fee, Sibling, begin_of, fees_in, ki
 DEPOSITS, WITHDRAWALS, EXCEPTIONS, ADJUSTMENTS = GROUPS = ("deposits", "withdrawals", "exceptions", "adjustments")
 GROUP_OF = {
     "credit": DEPOSITS,
-    **dict.fromkeys(("hold", "release", "spend", "hold_again", "release_again", "spend_again"), WITHDRAWALS),
-    **dict.fromkeys(("exception", "return"), EXCEPTIONS),
+    "hold": WITHDRAWALS,
+    "release": WITHDRAWALS,
+    "spend": WITHDRAWALS,
+    "hold_again": WITHDRAWALS,
+    "release_again": WITHDRAWALS,
+    "spend_again": WITHDRAWALS,
+    "exception": EXCEPTIONS,
+    "return": EXCEPTIONS,
 }
 EPOCH = date(1970, 1, 1).toordinal()
 AT_ONCE = 500  # entries that one query of the lines reads
@@ -57,7 +63,7 @@ class Sums:
         return not any(vars(self).values())
 
 
-def _summed(sums: list[DaySum]) -> Sums:
+def _summed(sums: Iterable[DaySum]) -> Sums:
     found = dict.fromkeys((*GROUPS, "fees"), 0)
     for each in sums:
         found[GROUP_OF.get(each.kind, ADJUSTMENTS)] += each.amount - each.fees
@@ -170,71 +176,70 @@ def of(merchant: Merchant, month: date) -> Statement:
     Raises:
         OperatorError: the sums by day are not complete yet; the text says when to try again.
     """
-    since, until = _number(month), _number(next_month(month))
     with database.snapshot():
         accounts = _accounts(merchant)
-        earlier = {account.id: _before(account, since) for account in accounts}
-        sums = list(_within(accounts, since, until))
-        for account in accounts:
-            rest = day_sums.rest(account)
-            earlier[account.id] += sum(each.amount for each in rest if each.day < since)
-            sums += [each for each in rest if since <= each.day < until]
-    sums = day_sums.merged(sums)
-    held = next((account.id for account in accounts if account.kind == HELD), 0)
-    opening, opening_held = sum(earlier.values()), earlier.get(held, 0)
+        earlier, sums = _sums(accounts, month, next_month(month))
+    opening, held = sum(earlier.values()), {account.id for account in accounts if account.kind == HELD}
+    opening_held = sum(earlier[account] for account in held)
+    days, balance = [], opening
+    for number, of_day in groupby(sums, key=lambda each: each.day):
+        moved = _summed(of_day)
+        balance += moved.change
+        if not moved.is_empty:
+            days.append(Day(date.fromordinal(EPOCH + number), moved, balance))
     return Statement(
         merchant,
         month,
         opening,
         opening_held,
-        _summed(sums),
-        opening_held + sum(each.amount for each in sums if each.account == held),
-        _by_day(sums, opening),
-        next_month(month) <= this_month(),
-        list(_ranges(accounts, sums)),
+        sums=_summed(sums),
+        held=opening_held + sum(each.amount for each in sums if each.account in held),
+        days=days,
+        is_over=next_month(month) <= this_month(),
+        ranges=_ranges(accounts, sums),
     )
 
 
-def _before(account: LedgerAccount, day: int) -> int:
-    """Return the stored sum of an account's entries before a day."""
-    sums = LedgerDay.select(fn.COALESCE(fn.SUM(LedgerDay.amount), 0))
-    return int(sums.where(LedgerDay.account == account.id, LedgerDay.day < day).scalar())
+def _sums(accounts: list[LedgerAccount], first: date, end: date) -> tuple[dict[int, int], list[DaySum]]:
+    """Return the sum of each account's entries before the first day, and the sums from then until before `end`.
 
-
-def _within(accounts: list[LedgerAccount], since: int, until: int) -> Iterator[DaySum]:
+    Call it in a snapshot with the accounts.
+    """
+    since, until = _number(first), _number(end)
+    earlier: dict[int, int] = {}
+    sums: list[DaySum] = []
     for account in accounts:
-        mine = (LedgerDay.account == account.id, LedgerDay.day >= since, LedgerDay.day < until)
-        for row in LedgerDay.select().where(*mine).tuples():
-            yield DaySum(*row)
+        own = LedgerDay.account == account.id
+        before = LedgerDay.select(fn.COALESCE(fn.SUM(LedgerDay.amount), 0)).where(own, LedgerDay.day < since)
+        within = LedgerDay.select().where(own, LedgerDay.day >= since, LedgerDay.day < until)
+        rest = day_sums.rest(account)
+        earlier[account.id] = int(before.scalar()) + sum(each.amount for each in rest if each.day < since)
+        sums += [DaySum(*row) for row in within.tuples()]
+        sums += [each for each in rest if since <= each.day < until]
+    return earlier, day_sums.merged(sums)
 
 
-def _by_day(sums: list[DaySum], opening: int) -> list[Day]:
-    by_day: dict[int, list[DaySum]] = {}
-    for each in sums:
-        by_day.setdefault(each.day, []).append(each)
-    found = [(day, _summed(by_day[day])) for day in sorted(by_day)]
-    moved = [(day, summed) for day, summed in found if not summed.is_empty]
-    balances = accumulate((summed.change for _, summed in moved), initial=opening)
-    next(balances)
-    return [
-        Day(date.fromordinal(EPOCH + day), summed, balance)
-        for (day, summed), balance in zip(moved, balances, strict=True)
-    ]
-
-
-def _ranges(accounts: list[LedgerAccount], sums: list[DaySum]) -> Iterator[tuple[LedgerAccount, int, int]]:
+def _ranges(accounts: list[LedgerAccount], sums: list[DaySum]) -> list[tuple[LedgerAccount, int, int]]:
+    """Return the numbers of the first and last entry in these sums of each account that has any."""
+    found = []
     for account in accounts:
         mine = [each for each in sums if each.account == account.id]
         if mine:
-            yield account, min(each.first for each in mine), max(each.last for each in mine)
+            found.append((account, min(each.first for each in mine), max(each.last for each in mine)))
+    return found
 
 
 def lines(statement: Statement, day: date | None = None) -> Iterator[Line]:
     """Yield the lines of a statement, or of one day, in the order of the ledger; no query stays open between them."""
-    first, last = day or statement.month, day or date.fromordinal(next_month(statement.month).toordinal() - 1)
-    since, until = begin_of(_number(first)), begin_of(_number(last) + 1)
-    balance = statement.opening if day is None else _opening_of(statement, day)
-    ranges = statement.ranges if day is None else _narrowed(statement, day)
+    first, end = statement.month, next_month(statement.month)
+    balance, ranges = statement.opening, statement.ranges
+    if day is not None:
+        first, end = day, day + timedelta(days=1)
+        balance = next((each.balance for each in reversed(statement.days) if each.day < day), balance)
+        with database.snapshot():
+            accounts = [account for account, _, _ in ranges]
+            ranges = _ranges(accounts, _sums(accounts, first, end)[1])
+    since, until = begin_of(_number(first)), begin_of(_number(end))
     for row in heapq.merge(*(_entries(*each, since, until) for each in ranges), key=lambda row: int(row[0])):
         _, _, at, purpose, memo, order_type, order_no, merchant_order_no, passage, own, posted, sibling = row
         amount = own + (sibling or 0)
@@ -244,30 +249,13 @@ def lines(statement: Statement, day: date | None = None) -> Iterator[Line]:
             yield Line(at, purpose, memo, order_no or "", merchant_order_no or "", amount, fees, balance)
 
 
-def _opening_of(statement: Statement, day: date) -> int:
-    """Return the balance at the beginning of a day."""
-    earlier = [each.balance for each in statement.days if each.day < day]
-    return earlier[-1] if earlier else statement.opening
-
-
-def _narrowed(statement: Statement, day: date) -> list[tuple[LedgerAccount, int, int]]:
-    """Return the numbers of the entries of one day."""
-    number = _number(day)
-    with database.snapshot():
-        accounts = [account for account, _, _ in statement.ranges]
-        sums = list(_within(accounts, number, number + 1))
-        for account in accounts:
-            sums += [each for each in day_sums.rest(account) if each.day == number]
-    return list(_ranges(accounts, sums))
-
-
 def _entries(account: LedgerAccount, first: int, last: int, since: int, until: int) -> Iterator[Any]:
     """Yield the main entries of postings in a range of numbers and time, by number."""
-    columns = (
-        *(Entry.id, Entry.number, Posting.createtime, Posting.purpose, Posting.memo, Order.order_type),
-        *(Order.order_no, Order.merchant_order_no, Order.passage_amount, Entry.amount, Fee.amount, Sibling.amount),
-    )
-    found = day_sums.entries_of(account, *columns).where(Posting.createtime >= since, Posting.createtime < until)
+    posting = (Posting.createtime, Posting.purpose, Posting.memo)
+    order = (Order.order_type, Order.order_no, Order.merchant_order_no, Order.passage_amount)
+    amounts = (Entry.amount, Fee.amount, Sibling.amount)
+    found = day_sums.entries_of(account, Entry.id, Entry.number, *posting, *order, *amounts)
+    found = found.where(Posting.createtime >= since, Posting.createtime < until)
     if account.kind != AVAILABLE:
         found = found.where(Sibling.id.is_null())
     for start in range(first, last + 1, AT_ONCE):

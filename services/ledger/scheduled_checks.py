@@ -124,17 +124,16 @@ class _Runs:
 
     def start(self, run: Verification) -> None:
         """Start a recorded run in a thread of its own."""
-        with self._lock:
-            self._thread = threading.Thread(
-                target=current().bound(self._run), args=[run], name="verification", daemon=True
-            )
-            self._thread.start()
 
-    def _run(self, run: Verification) -> None:
-        try:
-            storage_health.surviving(self.wait_for)(run)
-        finally:
-            database.close()
+        def wait() -> None:
+            try:
+                storage_health.surviving(self.wait_for)(run)
+            finally:
+                database.close()
+
+        with self._lock:
+            self._thread = threading.Thread(target=current().bound(wait), name="verification", daemon=True)
+            self._thread.start()
 
     def wait_for(self, run: Verification) -> None:
         """Wait for the end of a run, and record it."""
@@ -146,13 +145,30 @@ class _Runs:
             _end(run, FAILED, {"the check did not finish": [str(error)]}, time.monotonic() - began)
 
     def _result_of(self, run: Verification) -> dict[str, list[str]]:
-        child = self._child_of(current().settings)
+        """Run the check in a process; return its failures, by check. Raises CheckAborted, OSError."""
+        chosen = current().settings
+        given: str | None = json.dumps({"url": chosen.database_url, "file": str(chosen.database)}) + "\n"
+        with self._lock:
+            if self._stopping:
+                raise CheckAborted(STOPPED)
+            child = self._child = cpu_affinity.do(
+                lambda: subprocess.Popen(
+                    [sys.executable, "-m", "services.ledger.integrity_process"],
+                    cwd=settings.ROOT,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    encoding="utf-8",
+                    start_new_session=True,  # Ctrl-C reaches the service only, which ends the check
+                )
+            )
         try:
             while True:
                 try:
-                    output, errors = child.communicate(timeout=BEAT)
+                    output, errors = child.communicate(given, timeout=BEAT)
                     break
                 except subprocess.TimeoutExpired:
+                    given = None  # it has been sent
                     _beat(run)
         finally:
             child.kill()
@@ -161,29 +177,6 @@ class _Runs:
             lines = errors.strip().splitlines() or [f"it ended with status {child.returncode}"]
             raise CheckAborted(STOPPED if self._stopping else lines[-1])
         return dict(json.loads(line) for line in output.splitlines())
-
-    def _child_of(self, chosen: Settings) -> subprocess.Popen[str]:
-        command = [sys.executable, "-m", "services.ledger.integrity_process"]
-        pipe = subprocess.PIPE
-        with self._lock:
-            if self._stopping:
-                raise CheckAborted(STOPPED)
-            child = cpu_affinity.do(
-                lambda: subprocess.Popen(
-                    command,
-                    cwd=settings.ROOT,
-                    stdin=pipe,
-                    stdout=pipe,
-                    stderr=pipe,
-                    encoding="utf-8",
-                    start_new_session=True,  # Ctrl-C reaches the service only, which ends the check
-                )
-            )
-            self._child = child
-        assert child.stdin
-        child.stdin.write(json.dumps({"url": chosen.database_url, "file": str(chosen.database)}) + "\n")
-        child.stdin.flush()
-        return child
 
     def stop(self) -> None:
         """Stop the running check, and wait until that is recorded."""

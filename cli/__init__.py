@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from importlib import import_module
 from itertools import pairwise
+from typing import Any
 
 import click
-
-from cli.lazy import LazyGroup
+from flask.cli import AppGroup
 
 COMMANDS = {
     "to-do": "cli.to_do:to_do",
@@ -29,6 +30,35 @@ COMMANDS = {
     "demo-curl": "cli.database:demo_curl",
 }
 SERVING = {"serve": "serving.serve:serve", "demo": "serving.serve:serve_demo"}
+
+
+class LazyGroup(AppGroup):
+    """A group that imports the commands of `lazy`: by name, each as `module:attribute`.
+
+    `aliases` are earlier names, which scripts may still use, and the present ones. The help does not list them.
+    """
+
+    def __init__(
+        self,
+        *arguments: Any,
+        lazy: Mapping[str, str] | None = None,
+        aliases: Mapping[str, str] | None = None,
+        **named: Any,
+    ):
+        super().__init__(*arguments, **named)
+        self.lazy, self.aliases = lazy or {}, aliases or {}
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return all names, sorted, and import nothing."""
+        return sorted({*super().list_commands(ctx), *self.lazy})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return the command, and import it at first use."""
+        cmd_name = self.aliases.get(cmd_name, cmd_name)
+        if cmd_name in self.lazy and cmd_name not in self.commands:
+            module, _, attribute = self.lazy[cmd_name].partition(":")
+            self.add_command(getattr(import_module(module), attribute), cmd_name)
+        return super().get_command(ctx, cmd_name)
 
 
 def commands() -> LazyGroup:

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from cli.output import Commands, facts, given_of, json_option, picked, show, table
+from cli.output import Commands, facts, given_of, json_option, limit_option, picked, show, table
 from models.tables.outbox import CALLBACK_STATES, Callback
 from services.callbacks import delivery
 from services.console import lists, record_lists, timeline
@@ -29,7 +29,7 @@ def _view(row: Callback, merchant: str) -> dict[str, Any]:
 @callback.command("list")
 @click.option("--merchant", "key", help="Only callbacks to this merchant.")
 @click.option("--state", type=click.Choice(CALLBACK_STATES), help="Only callbacks in this state.")
-@click.option("--limit", default=50, show_default=True, type=click.IntRange(1, 10_000), help="Show at most this many.")
+@limit_option
 @json_option
 def every(key: str | None, state: str | None, limit: int, as_json: bool) -> None:
     """List callbacks, newest first."""

@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 import click
 
 from cli import output, sensitive
-from cli.output import PERCENT, ROW_ID, YUAN, Commands, PercentType, YuanType, facts, given_of, json_option, show, table
+from cli.output import ROW_ID, Commands, facts, given_of, json_option, percent, show, table, yuan
 from gateways import registry
 from models.tables.channel import CATEGORIES, Channel, ChannelLink
 from models.tables.merchant import Merchant
@@ -25,15 +25,15 @@ channel = Commands("channel", help="Payment channels: add, change, test, link to
 # The options that `add` and `set` share.
 _settable = output.options(
     click.option("--pay-method", help="Payment methods, separated by commas: wxpay, alipay, bank."),
-    click.option("--min", "min_amount", type=YUAN, help="Minimum amount of an order, in yuan."),
-    click.option("--max", "max_amount", type=YUAN, help="Maximum amount of an order, in yuan."),
+    click.option("--min", "min_amount", type=yuan(), help="Minimum amount of an order, in yuan."),
+    click.option("--max", "max_amount", type=yuan(), help="Maximum amount of an order, in yuan."),
     click.option(
         "--passage-rate",
-        type=PercentType(low=-100),
+        type=percent(low=-100),
         help="Channel fee that the merchant pays on withdrawals, in percent. A negative rate is a rebate.",
     ),
-    click.option("--commission-rate", type=PERCENT, help="Channel cost that you pay on withdrawals, in percent."),
-    click.option("--deposit-rate", type=PERCENT, help="Deposit reserved while a withdrawal is open, in percent."),
+    click.option("--commission-rate", type=percent(), help="Channel cost that you pay on withdrawals, in percent."),
+    click.option("--deposit-rate", type=percent(), help="Deposit reserved while a withdrawal is open, in percent."),
     click.option(
         "--settlement-days",
         type=click.IntRange(0, 365),
@@ -43,7 +43,7 @@ _settable = output.options(
         "--auto-approve-max",
         "--auto-accept-max",
         "auto_accept_max",
-        type=YuanType(zero=True),
+        type=yuan(zero=True),
         help="Auto-approve withdrawals up to this amount, in yuan. 0 turns it off.",
     ),
     click.option("--enabled/--disabled", default=None, help="Accept new orders on this channel, or refuse them."),
@@ -103,8 +103,8 @@ def add(
     **settings: Any,
 ) -> None:
     """Add a channel. Then link merchants to it with `tillbook channel link`."""
-    config, given = _config(pairs, config_file), given_of(settings)
-    made = channel_setup.add_channel(category, driver, name, config=config, **given)
+    config = _config(pairs, config_file)
+    made = channel_setup.add_channel(category, driver, name, config=config, **given_of(settings))
     show(_view(made), as_json, facts)
 
 
@@ -128,9 +128,6 @@ def change(
     click.echo(f"channel {channel_id} changed")
 
 
-RESULTS = {True: "ok", False: "problem", None: "-"}
-
-
 @channel.command("check")
 @click.argument("channel_id", type=ROW_ID)
 @json_option
@@ -141,7 +138,8 @@ def check(channel_id: int, as_json: bool) -> None:
     channel's minimum amount for each payment method. Customers do not see these orders.
     """
     found = channel_setup.check(channel_setup.find_channel(channel_id))
-    rows = [{"check": each.about, "result": RESULTS[each.good], "detail": each.text % each.args} for each in found]
+    results = {True: "ok", False: "problem", None: "-"}
+    rows = [{"check": each.about, "result": results[each.good], "detail": each.text % each.args} for each in found]
     show(rows, as_json, table)
     sys.exit(1 if any(each.good is False for each in found) else 0)
 
@@ -171,20 +169,22 @@ def _view(row: Channel) -> dict[str, Any]:
         "enabled": bool(row.enabled),
         "min": hundredths(row.min_amount),
         "max": hundredths(row.max_amount),
-        **{name: hundredths(getattr(row, name)) for name in ("passage_rate", "commission_rate", "deposit_rate")},
+        "passage_rate": hundredths(row.passage_rate),
+        "commission_rate": hundredths(row.commission_rate),
+        "deposit_rate": hundredths(row.deposit_rate),
         "settlement_days": row.settlement_days,
         "auto_accept_max": hundredths(row.auto_accept_max),
         "merchants": ",".join(key for (key,) in linked),
     }
 
 
-def _tell(views: list[dict[str, Any]]) -> None:
-    names = ("id", "name", "category", "driver", "pay_method", "enabled", "min", "max", "merchants")
-    table([{name: view[name] for name in names} for view in views])
-
-
 @channel.command("list")
 @json_option
 def every(as_json: bool) -> None:
     """List the channels. --json adds their rates. The drivers' config is never shown."""
-    show([_view(row) for row in Channel.select().order_by(Channel.id)], as_json, _tell)
+    names = ("id", "name", "category", "driver", "pay_method", "enabled", "min", "max", "merchants")
+
+    def tell(views: list[dict[str, Any]]) -> None:
+        table([{name: view[name] for name in names} for view in views])
+
+    show([_view(row) for row in Channel.select().order_by(Channel.id)], as_json, tell)

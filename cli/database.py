@@ -71,10 +71,6 @@ def restore(backup: Path, yes: bool, unverified: bool) -> None:
     click.echo(f"restored {chosen.database}: {done.orders} orders{newest}")
     if done.missing:
         click.echo("the backup is from an older version: run `tillbook db migrate`, then `tillbook ledger verify`")
-    _say_next_steps()
-
-
-def _say_next_steps() -> None:
     click.echo(after_restore.PAUSED)
     click.echo(after_restore.NEXT_STEPS)
 
@@ -90,7 +86,8 @@ def mark_restored() -> None:
     folder = current().settings.database.resolve().parent
     with nullcontext() if database.is_shared else instance_lock.locked(folder):
         after_restore.mark()
-    _say_next_steps()
+    click.echo(after_restore.PAUSED)
+    click.echo(after_restore.NEXT_STEPS)
 
 
 @db.command("resume")

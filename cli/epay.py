@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from cli.output import Commands, facts, given_of, json_option, options, show, table
+from cli.output import Commands, facts, given_of, json_option, options, picked, show, table, wanted_of
 from models.tables.epay import EpayAccount
 from services.merchants import epay_accounts
 from services.merchants.merchant_setup import find_merchant
@@ -78,9 +78,7 @@ def disable(key: str) -> None:
 @_settable
 def change(key: str, **given: Any) -> None:
     """Change the gateway's settings for merchant KEY. --host and --type replace all earlier ones."""
-    wanted = _wanted(**given)
-    if not wanted:
-        raise click.UsageError("Specify at least one option.")
+    wanted = wanted_of(_wanted(**given))
     epay_accounts.change(epay_accounts.find(find_merchant(key)), **wanted)
     click.echo(f"epay gateway changed for {key}")
 
@@ -125,8 +123,7 @@ def _view(account: EpayAccount) -> dict[str, Any]:
 def one(key: str, as_json: bool) -> None:
     """Show the settings for the shop of merchant KEY. The secret keys are never shown again."""
     account = epay_accounts.find(find_merchant(key))
-    times = {"createtime": account.createtime, "updatetime": account.updatetime}
-    show(_view(account) | times, as_json, facts)
+    show(_view(account) | picked(account, "createtime", "updatetime"), as_json, facts)
 
 
 @epay.command("list")

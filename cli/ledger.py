@@ -9,7 +9,7 @@ from typing import IO, Any
 import click
 from peewee import DatabaseError
 
-from cli.output import ROW_ID, Commands, YuanType, json_option, show, table
+from cli.output import ROW_ID, Commands, json_option, show, table, yuan
 from models.tables.ledger import AVAILABLE, HELD
 from models.tables.merchant import Merchant
 from runtime.money import hundredths
@@ -90,7 +90,7 @@ def verify(against: IO[str] | None, as_json: bool) -> None:
 
 @ledger.command("adjust", context_settings={"ignore_unknown_options": True})
 @click.argument("key")
-@click.argument("amount", type=YuanType(negative=True))
+@click.argument("amount", type=yuan(negative=True))
 @click.option("--reason", required=True, help="Reason. It is recorded in the ledger.")
 @click.option(
     "--channel", "channel_id", type=ROW_ID, help="Channel that the money went through. Default: your own money."

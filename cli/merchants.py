@@ -6,7 +6,7 @@ from typing import Any, BinaryIO
 
 import click
 
-from cli.output import PERCENT, Commands, facts, given_of, json_option, options, picked, show, table
+from cli.output import Commands, facts, given_of, json_option, options, percent, picked, show, table, wanted_of
 from cli.sensitive import SENSITIVE
 from models.tables.merchant import Merchant
 from runtime.money import hundredths
@@ -32,8 +32,8 @@ _settable = options(
     click.option(
         "--events", help="Additional callback events, separated by commas: paid, confirmed, credited, refunded."
     ),
-    click.option("--buy-rate", type=PERCENT, help="Service fee on deposits, in percent, such as 0.60."),
-    click.option("--sell-rate", type=PERCENT, help="Service fee on withdrawals, in percent."),
+    click.option("--buy-rate", type=percent(), help="Service fee on deposits, in percent, such as 0.60."),
+    click.option("--sell-rate", type=percent(), help="Service fee on withdrawals, in percent."),
     click.option(
         "--allow", "allowed_addresses", help='Allowed IP addresses or networks, separated by commas; "" for all.'
     ),
@@ -57,23 +57,18 @@ def add(key: str, as_json: bool, **given: Any) -> None:
 @_settable
 def change(key: str, **given: Any) -> None:
     """Change merchant KEY. Existing orders keep their rates."""
-    wanted = given_of(given)
-    if not wanted:
-        raise click.UsageError("Specify at least one option.")
+    wanted = wanted_of(given)
     merchant_setup.set_merchant(merchant_setup.find_merchant(key), **wanted)
     click.echo(f"merchant {key} changed")
 
 
 def _view(row: Merchant) -> dict[str, Any]:
     return {
-        "key": row.key,
-        "name": row.name,
+        **picked(row, "key", "name"),
         "enabled": bool(row.enabled),
         "buy_rate": hundredths(row.buy_rate),
         "sell_rate": hundredths(row.sell_rate),
-        "callback_url": row.callback_url,
-        "events": row.events,
-        "allowed_addresses": row.allowed_addresses,
+        **picked(row, "callback_url", "events", "allowed_addresses"),
     }
 
 
@@ -86,14 +81,9 @@ def one(key: str, as_json: bool) -> None:
     view = _view(row) | {
         "callback_secret": vault.decrypt(row.callback_secret),
         "channels": links.channels_of(row),
-        "createtime": row.createtime,
-        "updatetime": row.updatetime,
+        **picked(row, "createtime", "updatetime"),
     }
-    show(view, as_json, _tell)
-
-
-def _tell(view: dict[str, Any]) -> None:
-    facts(view | {"channels": ", ".join(map(str, view["channels"]))})
+    show(view, as_json, lambda view: facts(view | {"channels": ", ".join(map(str, view["channels"]))}))
 
 
 @merchant.command("list")

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from cli.output import Commands, json_option, show, table
+from cli.output import Commands, json_option, picked, show, table, wanted_of
 from models.tables.operator import ADMINISTRATOR, ROLES
 from services.security import audit, operators, second_factor
 from services.security.audit import HERE
@@ -53,11 +53,12 @@ def password(name: str) -> None:
 @click.option("--enabled/--disabled", default=None, help="Allow this account to sign in, or not.")
 def change(name: str, role: str | None, enabled: bool | None) -> None:
     """Change account NAME. All its sessions end."""
-    if role is None and enabled is None:
-        raise click.UsageError("Specify at least one option.")
+    wanted = wanted_of({"role": role, "enabled": enabled})
     found = operators.find(name)
-    said = ", ".join([*([role] if role else []), *([["disabled", "enabled"][enabled]] if enabled is not None else [])])
-    audit.act(HERE, "set operator", "operator", name, lambda: operators.change(found, role=role, enabled=enabled), said)
+    said = [role] if role else []
+    if enabled is not None:
+        said.append("enabled" if enabled else "disabled")
+    audit.act(HERE, "set operator", "operator", name, lambda: operators.change(found, **wanted), ", ".join(said))
     click.echo(f"account {name} changed; all sessions ended")
 
 
@@ -77,12 +78,10 @@ def every(as_json: bool) -> None:
     with_factor = second_factor.of_all()
     views: list[dict[str, Any]] = [
         {
-            "name": row.name,
-            "role": row.role,
+            **picked(row, "name", "role"),
             "enabled": bool(row.enabled),
             "second_factor": row.id in with_factor,
-            "createtime": row.createtime,
-            "seentime": row.seentime,
+            **picked(row, "createtime", "seentime"),
         }
         for row in operators.every()
     ]

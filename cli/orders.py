@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
-from cli.output import ROW_ID, Commands, YuanType, facts, given_of, json_option, picked, show, table
+from cli.output import ROW_ID, Commands, facts, given_of, json_option, limit_option, picked, show, table, yuan
 from gateways.base import State
-from models.tables.order import BUY, SELL, STATUSES, History, Order, PaymentException
+from models.tables.order import BUY, SELL, STATUSES, Order
 from runtime.money import hundredths
 from schemas.views import order_view
 from services import kinds
@@ -45,48 +45,45 @@ WITHOUT_ID = (
 )
 
 
-def _row(found: Any, merchant: str, exceptions: list[str]) -> dict[str, Any]:
-    return {
-        "order_no": found.order_no,
-        "merchant": merchant,
-        "channel": found.channel_id,
-        "type": "buy" if found.order_type == BUY else "sell",
-        "status": found.status,
-        "cny_amount": hundredths(found.amount),
-        "merchant_order_no": found.merchant_order_no,
-        "createtime": found.createtime,
-        "exceptions": ",".join(exceptions),
-    }
-
-
 @order.command("list")
 @click.option("--merchant", "key", help="Only orders of this merchant.")
 @click.option("--status", type=click.Choice(STATUSES), help="Only orders with this status.")
 @click.option("--type", "kind", type=click.Choice(list(TYPES)), help="Only deposits (buy) or withdrawals (sell).")
 @click.option("--exceptions", is_flag=True, help="Only orders with an open exception.")
-@click.option("--limit", default=50, show_default=True, type=click.IntRange(1, 10_000), help="Show at most this many.")
+@limit_option
 @json_option
 def every(key: str | None, status: str | None, kind: str | None, exceptions: bool, limit: int, as_json: bool) -> None:
     """List orders, newest first."""
     merchants = merchant_setup.merchants(key)
     filters = {"merchant": merchants[0].id if key else None, "status": status, "type": TYPES.get(kind or "")}
-    kinds = order_list.open_exceptions()
+    opened = order_list.open_exceptions()
     listed = order_list.WithExceptions if exceptions else order_list.Orders
     rows = lists.find(listed(given_of(filters)), limit=limit).rows
-    views = [_row(row, row.merchant.key, kinds.get(row.id, [])) for row in rows]
+    views = [
+        {
+            "order_no": row.order_no,
+            "merchant": row.merchant.key,
+            "channel": row.channel_id,
+            "type": "buy" if row.is_buy else "sell",
+            "status": row.status,
+            "cny_amount": hundredths(row.amount),
+            **picked(row, "merchant_order_no", "createtime"),
+            "exceptions": ",".join(opened.get(row.id, [])),
+        }
+        for row in rows
+    ]
     show(views, as_json, table)
-
-
-def _line(line: History, opened: PaymentException | None) -> dict[str, Any]:
-    why = reason_of(line).text()
-    why = f"Exception {opened.kind}: {why}" if opened else why
-    told = {"at": line.at, "from": line.before, "to": line.after, "who": line.who, "why": why}
-    return told | {"code": line.code}
 
 
 def everything(found: Order) -> dict[str, Any]:
     """Return everything about one order except secrets."""
     whole = timeline.order_timeline(found)
+    history = []
+    for step in whole.history:
+        why, opened = reason_of(step).text(), whole.opened.get(step.id)
+        why = f"Exception {opened.kind}: {why}" if opened else why
+        told = {"at": step.at, "from": step.before, "to": step.after, "who": step.who, "why": why, "code": step.code}
+        history.append(told)
     return order_view.dump(found) | {
         "id": found.id,
         "merchant": found.merchant.key,
@@ -94,7 +91,7 @@ def everything(found: Order) -> dict[str, Any]:
         **picked(
             found, "payment_method", "channel_reference", "expires_at", "shown_from", "due_at", "left_alone_until"
         ),
-        "history": [_line(line, whole.opened.get(line.id)) for line in whole.history],
+        "history": history,
         "ledger": [
             {
                 "purpose": e.posting.purpose,
@@ -121,11 +118,11 @@ def everything(found: Order) -> dict[str, Any]:
 
 
 def _tell(told: dict[str, Any]) -> None:
-    amounts = ("merchant_actual_amount", "service_amount")
     for_people = {
         "order_type": "buy (deposit)" if told["order_type"] == BUY else "sell (withdrawal)",
         "service_rate": f"{told['service_rate']} %",
-        **{name: hundredths(told[name]) for name in amounts},
+        "merchant_actual_amount": hundredths(told["merchant_actual_amount"]),
+        "service_amount": hundredths(told["service_amount"]),
     }
     facts({name: value for name, value in (told | for_people).items() if not isinstance(value, (list, dict))})
     for part, rows in told.items():
@@ -138,7 +135,7 @@ def _tell(told: dict[str, Any]) -> None:
 
 
 @order.command("unknown")
-@click.option("--limit", default=50, show_default=True, type=click.IntRange(1, 10_000), help="Show at most this many.")
+@limit_option
 @json_option
 def unknown(limit: int, as_json: bool) -> None:
     """List verified notices for unknown orders. After a restore, these are payments missing in the backup."""
@@ -146,8 +143,7 @@ def unknown(limit: int, as_json: bool) -> None:
         {
             "at": row.at,
             "channel": row.channel_id,
-            "order_no": row.order_no,
-            "state": row.state,
+            **picked(row, "order_no", "state"),
             "amount": hundredths(row.amount),
             "reference": row.reference,
         }
@@ -222,7 +218,7 @@ def reject(order_no: str, reason: str, in_file: bool) -> None:
 @click.argument("order_no")
 @click.option(
     "--amount",
-    type=YuanType(zero=True),
+    type=yuan(zero=True),
     help="Amount received or sent, in yuan. Default: the order's amount. 0: the bank took back all of a deposit.",
 )
 @click.option(
@@ -280,13 +276,6 @@ def not_received(order_no: str, reason: str) -> None:
     _say(order_no)
 
 
-def _one_action(found: Order, resolution: str, exception_id: int | None) -> actions.Action | None:
-    """Return the action with this resolution, if there is exactly one."""
-    possible = [each for each in actions.possible(found) if each.resolution == resolution]
-    named = [each for each in possible if each.exception and exception_id in (None, each.exception.id)]
-    return named[0] if len(named) == 1 else None
-
-
 @order.command("resolve")
 @click.argument("order_no")
 @click.option(
@@ -310,7 +299,12 @@ def resolve(order_no: str, exception_id: int | None, yes: bool, **ways: bool) ->
     if len(chosen) != 1:
         raise click.UsageError("Choose one of --credit, --refund, --complete, --cancel.")
     found = timeline.find(order_no)
-    action = _one_action(found, chosen[0], exception_id)
+    possible = [
+        each
+        for each in actions.possible(found)
+        if each.resolution == chosen[0] and each.exception and exception_id in (None, each.exception.id)
+    ]
+    action = possible[0] if len(possible) == 1 else None
     if action and action.effect is Case.COMPLETE_ORDER and not yes:
         click.echo(f"received: {hundredths(action.received)}, to be credited: {hundredths(action.available)}")
         click.echo(f"callback to the merchant:\n{action.sends[-1].body}")

@@ -16,7 +16,7 @@ import click
 from marshmallow import ValidationError, fields
 from peewee import DatabaseError, OperationalError
 
-from cli.lazy import LazyGroup
+from cli import LazyGroup
 from models import schema
 from models.db.base import LARGEST_ID
 from models.db.errors import fault_of
@@ -45,7 +45,12 @@ CHECK_ANY = "whether the change was made"
 # Unix times with these names are shown to people in the machine's time zone.
 TIMES = {"at", "createtime", "updatetime", "due_at", "expires_at", "shown_from", "left_alone_until"}
 
+ROW_ID = click.IntRange(1, LARGEST_ID)
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
+limit_option = click.option(
+    "--limit", default=50, show_default=True, type=click.IntRange(1, 10_000), help="Show at most this many."
+)
 
 
 class _WrongSchema(click.ClickException):
@@ -134,10 +139,11 @@ class AnySchema(Commands):
     any_schema = True
 
 
-class Typed(click.ParamType[Any]):
-    """A text that a schema field converts."""
+class Hundredths(click.ParamType[Any]):
+    """A decimal number that a schema field converts to integer hundredths."""
 
-    field: fields.Field[Any]
+    def __init__(self, name: str, field: fields.Field[Any]):
+        self.name, self.field = name, field
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return hundredths."""
@@ -149,22 +155,14 @@ class Typed(click.ParamType[Any]):
             self.fail(" ".join(error.messages), param, ctx)
 
 
-class YuanType(Typed):
-    """An amount in yuan, such as 12.50, converted to integer fen. `zero` and `negative` allow such amounts."""
-
-    name = "yuan"
-
-    def __init__(self, zero: bool = False, negative: bool = False):
-        self.field = Sum(zero=zero, negative=negative)
+def yuan(zero: bool = False, negative: bool = False) -> Hundredths:
+    """Return the type of an amount in yuan, such as 12.50, which is converted to fen."""
+    return Hundredths("yuan", Sum(zero=zero, negative=negative))
 
 
-class PercentType(Typed):
-    """A rate in percent with at most two decimals, such as 0.60, converted to integer basis points."""
-
-    name = "percent"
-
-    def __init__(self, low: int = 0):
-        self.field = Percent(low)
+def percent(low: int = 0) -> Hundredths:
+    """Return the type of a rate in percent with at most two decimals, such as 0.60, converted to basis points."""
+    return Hundredths("percent", Percent(low))
 
 
 def options(*each: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -172,13 +170,16 @@ def options(*each: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda command: reduce(lambda decorated, option: option(decorated), reversed(each), command)
 
 
-YUAN, PERCENT = YuanType(), PercentType()
-ROW_ID = click.IntRange(1, LARGEST_ID)
-
-
 def given_of(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options that were given."""
     return {name: value for name, value in options.items() if value is not None}
+
+
+def wanted_of(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that were given. Raises UsageError if there are none."""
+    if not (given := given_of(options)):
+        raise click.UsageError("Specify at least one option.")
+    return given
 
 
 def picked(row: Any, *names: str) -> dict[str, Any]:

@@ -34,18 +34,18 @@ def export(numbers: tuple[str, ...], name: str, card: str) -> None:
 
     It includes the orders ORDER_NOS, and the orders and payout accounts with this name or card number.
     """
-    found = map(_whole, privacy.find(numbers, name, card))
+
+    def whole(order_no: str) -> dict[str, Any]:
+        order = privacy.export(order_no)
+        tried = [{"browser": each.browser, "at": each.triedtime} for each in attempts.all_of(order)]
+        return everything(order) | {"attempts": tried, "personal_data": timeline.personal_values(order)}
+
+    orders = map(whole, privacy.find(numbers, name, card))
     between = "["
-    for each in chain(found, map(privacy.export_account, privacy.accounts(name, card))):
+    for each in chain(orders, map(privacy.export_account, privacy.accounts(name, card))):
         click.echo(f"{between}\n{json.dumps(each, ensure_ascii=False, indent=2)}", nl=False)
         between = ","
     click.echo("[]" if between == "[" else "\n]")
-
-
-def _whole(order_no: str) -> dict[str, Any]:
-    order = privacy.export(order_no)
-    tried = [{"browser": each.browser, "at": each.triedtime} for each in attempts.all_of(order)]
-    return everything(order) | {"attempts": tried, "personal_data": timeline.personal_values(order)}
 
 
 @privacy_commands.command("erase")

@@ -9,12 +9,11 @@ from typing import Any, BinaryIO
 import click
 
 from cli.orders import TYPES
-from cli.output import PERCENT, ROW_ID, Command, facts, json_option, show, table
+from cli.output import ROW_ID, Command, facts, json_option, percent, picked, show, table
 from runtime.money import hundredths
 from services.channels import channel_setup
 from services.statements import compare_file, tables
 from services.statements.compare_file import Choices, Result
-from services.statements.reconcile import Difference
 
 DAY = click.DateTime(["%Y-%m-%d"])
 DIFFERENT = 3  # exit status; 1 and 2 mean that nothing was compared
@@ -43,24 +42,18 @@ def _tell(view: dict[str, Any]) -> None:
     )
     if view["differences"]:
         click.echo()
-        table([_row(difference) for difference in view["differences"]])
-
-
-def _row(difference: dict[str, Any]) -> dict[str, Any]:
-    here, there = (" ".join(difference[side].values()) for side in ("here", "there"))
-    return {
-        "kind": difference["kind"],
-        "line": difference["line"],
-        "order_no": difference["order_no"] or difference["reference"],
-        "here": here,
-        "there": there,
-        "detail": difference["detail"],
-    }
-
-
-def _shown(difference: Difference) -> dict[str, Any]:
-    facts = {name: fact for name, fact in vars(difference).items() if name not in ("notes", "exceptions")}
-    return facts | {"detail": difference.detail}
+        rows = [
+            {
+                "kind": each["kind"],
+                "line": each["line"],
+                "order_no": each["order_no"] or each["reference"],
+                "here": " ".join(each["here"].values()),
+                "there": " ".join(each["there"].values()),
+                "detail": each["detail"],
+            }
+            for each in view["differences"]
+        ]
+        table(rows)
 
 
 def _view(channel_id: int, result: Result) -> dict[str, Any]:
@@ -72,7 +65,10 @@ def _view(channel_id: int, result: Result) -> dict[str, Any]:
         "lines": found.lines,
         "matched": found.matched,
         "sums": {side: {name: hundredths(fen) for name, fen in sums.items()} for side, sums in found.sums.items()},
-        "differences": [_shown(difference) for difference in found.differences],
+        "differences": [
+            picked(each, "kind", "order_no", "reference", "line", "here", "there", "detail")
+            for each in found.differences
+        ],
     }
 
 
@@ -96,7 +92,7 @@ def _view(channel_id: int, result: Result) -> dict[str, Any]:
 )
 @click.option(
     "--fee-rate",
-    type=PERCENT,
+    type=percent(),
     help="Rate that the channel charges on deposits by contract, in percent. It is compared with the fees.",
 )
 @click.option(

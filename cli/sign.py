@@ -18,13 +18,6 @@ from services.sandbox.signature_help.merchant_api import ENDPOINTS
 FILE = click.File("rb")
 
 
-def _secret(file: Any) -> str:
-    secret = _decoded(file, "the secret").strip()
-    if not secret:
-        raise OperatorError("the secret file is empty")
-    return secret
-
-
 def _decoded(file: Any, what: str) -> str:
     try:
         return file.read().decode()
@@ -113,7 +106,9 @@ def sign(
         "theirs": _decoded(theirs, "their text") if theirs else None,
         "signature": signature and signature.encode(errors="replace").decode(),
     }
-    secret = _secret(secret_file) if secret_file else ""
+    secret = _decoded(secret_file, "the secret").strip() if secret_file else ""
+    if secret_file and not secret:
+        raise OperatorError("the secret file is empty")
     of_merchant = merchant_setup.find_merchant(merchant) if merchant else None
     if name == epay.NAME:  # a file may have the address of the request instead of its form body
         account = epay_accounts.find(of_merchant) if of_merchant else None

@@ -30,14 +30,6 @@ def _view(found: Statement) -> dict[str, Any]:
     }
 
 
-def _write(found: Statement, file: TextIO) -> None:
-    file.write(cells([COLUMNS]))
-    for line in monthly_statement.lines(found):
-        time = datetime.fromtimestamp(line.at, CHINA).isoformat()
-        amounts = map(hundredths, (line.gross, line.fees, line.amount, line.balance))
-        file.write(cells([[time, line.purpose, line.order_no, line.merchant_order_no, *amounts, line.memo]]))
-
-
 @click.command("statement", cls=Command)
 @click.argument("key")
 @click.argument("month", metavar="YYYY-MM")
@@ -53,7 +45,11 @@ def statement(key: str, month: str, file: TextIO | None, as_json: bool) -> None:
     """
     day_sums.catch_up(longest=float("inf"))
     found = monthly_statement.of(merchant_setup.find_merchant(key), monthly_statement.month_of(month))
-    if file is not None:
-        _write(found, file)
-    else:
+    if file is None:
         show(_view(found), as_json, facts)
+        return
+    file.write(cells([COLUMNS]))
+    for line in monthly_statement.lines(found):
+        time = datetime.fromtimestamp(line.at, CHINA).isoformat()
+        amounts = map(hundredths, (line.gross, line.fees, line.amount, line.balance))
+        file.write(cells([[time, line.purpose, line.order_no, line.merchant_order_no, *amounts, line.memo]]))

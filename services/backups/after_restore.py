@@ -23,7 +23,6 @@ from services.security import audit, sessions
 log = logging.getLogger(__name__)
 
 AHEAD = 1_000_003  # how far ids continue above the highest known: more rows than can have been lost
-HERE = audit.HERE
 PAUSED = "payouts and the expiry of manual deposits are paused until `tillbook db resume`"
 NEXT_STEPS = """\
 next steps:
@@ -67,7 +66,7 @@ def mark(replaced: Ids | None = None) -> None:
     forget_constants()
     schema.continue_ids()
     if AuditEntry.table_exists():  # missing in backups of releases up to 0.3.0
-        audit.record(HERE, "restore", "database")
+        audit.record(audit.HERE, "restore", "database")
     sessions.forget()
 
 
@@ -77,7 +76,7 @@ def resume() -> None:
     paused = Restoration.resumed.is_null()
     if not Restoration.update(resumed=clock.now()).where(paused).execute():
         raise OperatorError("nothing is paused: payouts and the expiry of manual deposits are running")
-    audit.record(HERE, "resume", "database")
+    audit.record(audit.HERE, "resume", "database")
 
 
 def is_paused() -> bool:

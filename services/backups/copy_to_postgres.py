@@ -44,12 +44,6 @@ def _frozen(file: Path) -> Iterator[sqlite3.Connection]:
         source.execute("ROLLBACK")
 
 
-def _copy(source: sqlite3.Connection, table: Any) -> None:
-    name, columns = table._meta.table_name, [field.column_name for field in table._meta.sorted_fields]
-    names = ", ".join(f'"{column}"' for column in columns)
-    database.copy_in(name, columns, source.execute(f'SELECT {names} FROM "{name}"'))
-
-
 def _compare(source: sqlite3.Connection, table: Any) -> int:
     """Return the number of rows. Raises OperatorError if the two databases differ."""
     # SQLite's own LENGTH stops at a NUL, which has become U+FFFD in Postgres.
@@ -101,8 +95,10 @@ def _fill(source: sqlite3.Connection, progress: Callable[[str, int], None]) -> N
 
     def rows() -> None:
         for table in schema.TABLES:
-            _copy(source, table)
-            progress(table._meta.table_name, _compare(source, table))
+            name, columns = table._meta.table_name, [field.column_name for field in table._meta.sorted_fields]
+            names = ", ".join(f'"{column}"' for column in columns)
+            database.copy_in(name, columns, source.execute(f'SELECT {names} FROM "{name}"'))
+            progress(name, _compare(source, table))
 
     schema.create(fill=rows)
     schema.continue_ids()

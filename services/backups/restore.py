@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -58,27 +58,28 @@ def restore(backup: Path, chosen: Settings, *, verified: bool = True, step: Step
         chosen.instance.mkdir(mode=0o700, parents=True, exist_ok=True)
         with instance_lock.locked(target.parent):
             files.sweep(target.parent, target.name)
-            return _replace(backup, target, chosen, verified, step)
+            leave_room(backup, target.parent)
+            with files.unfinished(target) as copy:
+                step("copying")
+                copy_database(_opened(backup), copy)
+                step("checking the file")
+                check(copy)
+                open_database(copy)
+                try:
+                    missing = _check_content(chosen, verified, step)
+                    orders, newest = Order.select(fn.COUNT(Order.id), fn.MAX(Order.createtime)).tuples().get()
+                    with database.atomic():
+                        # An older version lacks this table; the migration that creates it skips an existing one.
+                        database.create_tables([Restoration], safe=True)
+                        after_restore.mark(_highest_ids(target))
+                finally:
+                    database.close()
+                    open_database(chosen.database)
+                files.fsync(copy)  # before the swap, because it is slow: no command may open the database during it
+                kept = _keep(target)
+                files.replace(copy, target)
     except (OSError, DatabaseError, sqlite3.Error) as error:
         raise OperatorError(f"{backup} cannot be restored: {error}") from None
-
-
-def _replace(backup: Path, target: Path, chosen: Settings, verified: bool, step: Step) -> Restored:
-    leave_room(backup, target.parent)
-    with files.unfinished(target) as copy:
-        step("copying")
-        copy_database(_opened(backup), copy)
-        step("checking the file")
-        check(copy)
-        with _open(copy, chosen):
-            orders, newest, missing = _checked(chosen, verified, step)
-            with database.atomic():
-                # A backup of an older version lacks this table; the migration that creates it skips an existing one.
-                database.create_tables([Restoration], safe=True)
-                after_restore.mark(_highest_ids(target))
-        files.fsync(copy)  # before the swap, because it is slow: commands must not open the database during the swap
-        kept = _keep(target)
-        files.replace(copy, target)
     return Restored(orders, newest, missing, kept)
 
 
@@ -88,8 +89,8 @@ def _opened(backup: Path) -> sqlite3.Connection:
     return sqlite3.connect(f"{backup.resolve().as_uri()}?{'immutable=1' if alone else 'mode=ro'}", uri=True)
 
 
-def _checked(chosen: Settings, verified: bool, step: Step) -> tuple[int, int | None, list[str]]:
-    """Check the open database; return its number of orders, the newest one's time, and its missing migrations."""
+def _check_content(chosen: Settings, verified: bool, step: Step) -> list[str]:
+    """Check the open database; return its missing migrations."""
     if not schema.has_tables():
         raise OperatorError("the file is not a database of this service")
     missing = schema.missing()
@@ -103,8 +104,7 @@ def _checked(chosen: Settings, verified: bool, step: Step) -> tuple[int, int | N
             raise OperatorError(
                 f"its ledger check failed: {name}: {off[0]} (--unverified restores it without the check)"
             )
-    orders, newest = Order.select(fn.COUNT(Order.id), fn.MAX(Order.createtime)).tuples().get()
-    return orders, newest, missing
+    return missing
 
 
 def _highest_ids(present: Path) -> after_restore.Ids:
@@ -116,17 +116,6 @@ def _highest_ids(present: Path) -> after_restore.Ids:
             return after_restore.highest_ids(lambda query: opened.execute(query).fetchone())
     except sqlite3.Error:
         return {}
-
-
-@contextmanager
-def _open(copy: Path, chosen: Settings) -> Iterator[None]:
-    """Make the copy the open database for the duration of the block."""
-    open_database(copy)
-    try:
-        yield
-    finally:
-        database.close()
-        open_database(chosen.database)
 
 
 def _keep(present: Path) -> Path | None:

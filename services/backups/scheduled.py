@@ -24,7 +24,6 @@ PREFIX = "scheduled-"  # only files with this name and a time are counted or del
 TIME = "%Y%m%dT%H%M%SZ"
 NAME = re.compile(PREFIX + r"(\d{8}T\d{6}Z)\.sqlite", re.ASCII)
 
-
 _failed = Part(threading.Event)
 
 
@@ -35,12 +34,24 @@ class Stopping(Exception):
 def run(chosen: Settings, stopping: threading.Event) -> None:
     """Make a backup if one is due, then delete the oldest ones. Failures are logged and tried again."""
     folder, now = chosen.backups, datetime.now(UTC)
+
+    def go_on(done: int, total: int) -> None:
+        if stopping.is_set():
+            raise Stopping
+
     try:
         if folder.parent == chosen.instance:
             folder.mkdir(mode=0o700, exist_ok=True)  # any other missing folder may be on a disk that is not mounted
-        if _due(chosen, now) and Merchant.select().exists():
-            _make(folder / f"{PREFIX}{now.strftime(TIME)}.sqlite", stopping)
-            _retain(chosen, now)
+        made = _made(folder, now)
+        is_due = not made or now - made[-1][0] >= timedelta(hours=chosen.backup_every)
+        if is_due and Merchant.select().exists():
+            target = folder / f"{PREFIX}{now.strftime(TIME)}.sqlite"
+            files.sweep(folder, f"{PREFIX}*")
+            backup(target, go_on)
+            log.info("Scheduled backup saved: %s", target)
+            for _, path in _made(folder, now)[: -chosen.backup_keep]:
+                path.unlink()
+                log.info("Deleted the backup %s: %s newer ones are kept", path, chosen.backup_keep)
         _failed().clear()
     except Stopping:
         log.info("Scheduled backup interrupted: the service is stopping")
@@ -52,16 +63,6 @@ def run(chosen: Settings, stopping: threading.Event) -> None:
 def has_failed() -> bool:
     """Return whether the last scheduled backup, or the check whether one is due, failed."""
     return _failed().is_set()
-
-
-def _make(target: Path, stopping: threading.Event) -> None:
-    def go_on(done: int, total: int) -> None:
-        if stopping.is_set():
-            raise Stopping
-
-    files.sweep(target.parent, f"{PREFIX}*")
-    backup(target, go_on)
-    log.info("Scheduled backup saved: %s", target)
 
 
 def _made(folder: Path, now: datetime) -> list[tuple[datetime, Path]]:
@@ -81,14 +82,3 @@ def newest(chosen: Settings) -> float | None:
     except OSError:
         return None
     return made[-1][0].timestamp() if made else None
-
-
-def _due(chosen: Settings, now: datetime) -> bool:
-    made = _made(chosen.backups, now)
-    return not made or now - made[-1][0] >= timedelta(hours=chosen.backup_every)
-
-
-def _retain(chosen: Settings, now: datetime) -> None:
-    for _, path in _made(chosen.backups, now)[: -chosen.backup_keep]:
-        path.unlink()
-        log.info("Deleted the backup %s: %s newer ones are kept", path, chosen.backup_keep)

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from bench import peers, plot, report, scaling
-from bench.comparing import Bench, Failed, Row, Run, compare, measure
+from bench.comparing import Bench, Failed, Row, Run, compare
 from bench.loading import wrk_program
 from bench.rows import GROUPS, GROWTH, ROWS
 from bench.starting import ROOT, Prepared
 
-FULL = {"small": 1_000, "large": 1_000_000, "huge": 5_000_000}
-QUICK = {"small": 1_000, "large": 20_000, "huge": 50_000}
+FULL = {"small": 1_000, "large": 1_000_000, "huge": 5_000_000, "created": 1_000_000}
+QUICK = {"small": 1_000, "large": 20_000, "huge": 50_000, "created": 10_000}
 GROWING, GROWING_QUICK = (1_000, 10_000, 100_000, 1_000_000, 5_000_000), (1_000, 20_000, 50_000)
 INSTEAD = {
     "--growth": "latency of each endpoint by orders in the file; draws docs/performance.svg",
@@ -45,7 +45,6 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--folder", type=Path, default=ROOT / "instance" / "bench", help=folder)
     parser.add_argument("--rounds", type=int, help="rounds of each measurement (3, or 1 with --quick)")
     parser.add_argument("--seconds", type=float, default=5, help="seconds of load in each (%(default)s)")
-    parser.add_argument("--created", type=int, default=1_000_000, help="orders created for `memory` (%(default)s)")
     given = parser.parse_args()
     given.rounds = given.rounds or (1 if given.quick else 3)
     if unknown := set((given.only or ROWS[0].name).split(",")) - {row.name for row in ROWS}:
@@ -78,15 +77,17 @@ def _table(bench: Bench, rows: Iterable[Row]) -> list[dict[str, Any]]:
 
 def _growth(bench: Bench) -> dict[str, dict[str, list[float]]]:
     """Each endpoint's median latency in ms, each round, by the number of orders in the file. Raises Failed."""
-    latencies: dict[str, dict[str, list[float]]] = {}
+    latencies = {}
     for name, load in GROWTH.items():
-        bench.say(f"growth: {name}")
-        sizes = {Run(Prepared(orders=size), load): size for size in (GROWING_QUICK if bench.quick else GROWING)}
+        rows = [
+            Row(f"{name}, {size:,}", "latency in ms", Run(Prepared(orders=size), load), 1, "p50")
+            for size in (GROWING_QUICK if bench.quick else GROWING)
+        ]
         latencies[name] = {}
-        for run, found in measure(bench, sizes).items():
-            if isinstance(found, Failed):
-                raise found
-            latencies[name][str(sizes[run])] = [one["p50"] for one in found]
+        for row, found in zip(rows, _table(bench, rows), strict=True):
+            if "error" in found:
+                raise Failed(found["error"])
+            latencies[name][str(row.ours.server.orders)] = found["rounds"]["service"]
     return latencies
 
 
@@ -94,16 +95,16 @@ def main() -> int:
     """Run the command. Returns 1 if a measurement failed, otherwise 0; a missed target is not a failure."""
     given, began = _arguments(), time.monotonic()
     wrk_program()
-    seconds, created = (1, min(given.created, 10_000)) if given.quick else (given.seconds, given.created)
-    sizes = QUICK if given.quick else FULL
-    bench = Bench(given.quick, seconds, given.rounds, created, sizes, given.folder.resolve(), _say)
+    seconds, sizes = (1, QUICK) if given.quick else (given.seconds, FULL)
+    bench = Bench(given.quick, seconds, given.rounds, sizes, given.folder.resolve(), _say)
     shutil.rmtree(bench.work, ignore_errors=True)
     bench.work.mkdir(parents=True)
     entries: list[dict[str, Any]] = []
     if given.growth:
         _keep(bench, growth=_growth(bench))
     elif given.scaling:
-        _keep(bench, scaling=scaling.compare(bench))
+        entries = _table(bench, scaling.rows())
+        _keep(bench, scaling=entries)
     elif given.peers:
         keeps = peers.rows()
         entries = [one | {"keeps": kept} for one, kept in zip(_table(bench, keeps), keeps.values(), strict=True)]

@@ -26,14 +26,13 @@ class Failed(Exception):
 class Bench:
     """One run of the command.
 
-    `quick` only tries the harness. `sizes` has numbers of orders in files. `created` is the number of orders for the
-    row `memory`. `folder` keeps files between runs, `work` is its part that is removed afterwards.
+    `quick` only tries the harness. `sizes` has numbers of orders in files, and of those that the row `memory` creates.
+    `folder` keeps files between runs, `work` is its part that is removed afterwards.
     """
 
     quick: bool
     seconds: float
     rounds: int
-    created: int
     sizes: dict[str, int]
     folder: Path
     say: Callable[[str], None]
@@ -96,9 +95,15 @@ class Row:
         return f">= {self.at_least:.3g}" if self.at_least else f"<= {self.at_most:.3g}" if self.at_most else ""
 
 
-def measure(bench: Bench, runs: Iterable[Run]) -> dict[Run, list[Figures] | Failed]:
-    """Take each measurement once a round, in reverse order every other round. One that failed is not repeated."""
-    found: dict[Run, Any] = {run: [] for run in runs}
+def compare(bench: Bench, rows: Iterable[Row]) -> Iterator[dict[str, Any]]:
+    """Measure rows together; those that need the same measurement share it. A failure stops no other row.
+
+    Each measurement is taken once a round, in reverse order every other round. One that failed is not repeated.
+
+    Returns: the entry of each row for the file of results, which has an `error` or the figures (`entry`).
+    """
+    rows = list(rows)
+    found: dict[Any, Any] = {run: [] for row in rows for run in (row.ours, row.yardstick) if isinstance(run, Run)}
     for number in range(bench.rounds):
         for run in list(found)[:: -1 if number % 2 else 1]:
             if isinstance(found[run], Failed) or (run.once and number):
@@ -110,19 +115,7 @@ def measure(bench: Bench, runs: Iterable[Run]) -> dict[Run, list[Figures] | Fail
             except Exception as error:
                 traceback.print_exc()
                 found[run] = Failed(f"{type(error).__name__}: {error}")
-    return found
-
-
-def compare(bench: Bench, rows: Iterable[Row]) -> Iterator[dict[str, Any]]:
-    """Measure rows together; those that need the same measurement share it. A failure stops no other row.
-
-    Returns: the entry of each row for the file of results, which has an `error` or the figures (`entry`).
-    """
-    rows = list(rows)
-    found = measure(
-        bench, dict.fromkeys(run for row in rows for run in (row.ours, row.yardstick) if isinstance(run, Run))
-    )
-    numbers = {name: f"{count:,}" for name, count in {**bench.sizes, "created": bench.created}.items()}
+    numbers = {name: f"{count:,}" for name, count in bench.sizes.items()}
     for row in rows:
         ours, yardstick = found[row.ours], found.get(row.yardstick, [{row.figure: row.yardstick}])
         failed = next((str(side) for side in (ours, yardstick) if isinstance(side, Failed)), "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import sqlite3
 import time
 from collections.abc import Callable
@@ -20,20 +21,13 @@ def contents(database: Path) -> Rows:
     """All rows of all ordinary tables, without generated columns."""
     with closing(sqlite3.connect(database)) as file:
         file.row_factory = sqlite3.Row
-        tables = [
-            each for each in file.execute("PRAGMA table_list") if (each["schema"], each["type"]) == ("main", "table")
-        ]
         rows: Rows = {}
-        for name in [each["name"] for each in tables if not each["name"].startswith("sqlite_")]:
-            own = ", ".join(f'"{column["name"]}"' for column in file.execute(f'PRAGMA table_info("{name}")'))
-            rows[name] = [dict(row) for row in file.execute(f'SELECT {own} FROM "{name}"')]
+        for table in file.execute("PRAGMA table_list").fetchall():
+            name = table["name"]
+            if (table["schema"], table["type"]) == ("main", "table") and not name.startswith("sqlite_"):
+                own = ", ".join(f'"{column["name"]}"' for column in file.execute(f'PRAGMA table_info("{name}")'))
+                rows[name] = [dict(row) for row in file.execute(f'SELECT {own} FROM "{name}"')]
         return rows
-
-
-def _added(before: Rows, after: Rows) -> Rows:
-    """The new rows by table. Changed rows are left out, which can only make the yardstick faster."""
-    new = {name: [row for row in rows if row not in before[name]] for name, rows in after.items()}
-    return {name: rows for name, rows in new.items() if len(rows) == len(after[name]) - len(before[name]) > 0}
 
 
 def learn(database: Path, before: Rows, between: Rows, after: Rows) -> list[tuple[str, list[Make]]]:
@@ -45,17 +39,28 @@ def learn(database: Path, before: Rows, between: Rows, after: Rows) -> list[tupl
     first, second = _added(before, between), _added(between, after)
     inserts = []
     with closing(sqlite3.connect(database)) as file:
-        added = first.keys() & second.keys() - _written_by_triggers(file, second)
+        # The yardstick's inserts run the same triggers.
+        triggers = file.execute("SELECT tbl_name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()
+        by_trigger = {
+            name
+            for table, sql in triggers
+            if table in second and re.search(r"(AFTER|BEFORE) INSERT", sql)
+            for name in re.findall(r'(?:INTO|UPDATE) "?(\w+)', sql)
+        }
+        added = first.keys() & second.keys() - by_trigger
         parents = {name: {row[2] for row in file.execute(f'PRAGMA foreign_key_list("{name}")')} for name in added}
-        for name in TopologicalSorter({name: parents[name] & added - {name} for name in added}).static_order():
-            for old, new in zip(first[name], second[name], strict=True):
-                inserts.append((_insert(name, new), [_maker(old[column], value) for column, value in new.items()]))
+    for name in TopologicalSorter({name: parents[name] & added - {name} for name in added}).static_order():
+        for old, new in zip(first[name], second[name], strict=True):
+            columns = ", ".join(f'"{column}"' for column in new)
+            statement = f'INSERT INTO "{name}" ({columns}) VALUES ({", ".join("?" * len(new))})'
+            inserts.append((statement, [_maker(old[column], value) for column, value in new.items()]))
     return inserts
 
 
-def _insert(table: str, row: dict[str, Any]) -> str:
-    columns = ", ".join(f'"{column}"' for column in row)
-    return f'INSERT INTO "{table}" ({columns}) VALUES ({", ".join("?" * len(row))})'
+def _added(before: Rows, after: Rows) -> Rows:
+    """The new rows by table. Changed rows are left out, which can only make the yardstick faster."""
+    new = {name: [row for row in rows if row not in before[name]] for name, rows in after.items()}
+    return {name: rows for name, rows in new.items() if len(rows) == len(after[name]) - len(before[name]) > 0}
 
 
 def _maker(old: Any, new: Any) -> Make:
@@ -76,22 +81,6 @@ def _maker(old: Any, new: Any) -> Make:
         return f"{new[:8]}{int(digest, 16) % 10 ** (size - 8):0{size - 8}d}" if new.isdigit() else digest[:size]
 
     return unique
-
-
-def _written_by_triggers(file: sqlite3.Connection, rows: Rows) -> set[str]:
-    """The tables that triggers write when these rows are inserted; the yardstick's inserts run the same triggers."""
-    found: set[str] = set()
-
-    def watch(action: int, table: str | None, _: Any, __: Any, trigger: str | None) -> int:
-        if trigger and table and action in (sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE):
-            found.add(table)
-        return sqlite3.SQLITE_OK
-
-    file.set_authorizer(watch)
-    for name, (row, *_) in rows.items():
-        file.execute(f"EXPLAIN {_insert(name, row)}", list(row.values()))
-    file.set_authorizer(None)
-    return found
 
 
 def write(inserts: list[tuple[str, list[Make]]], database: Path, seconds: float) -> float:

@@ -114,8 +114,9 @@ def _scaling(results: Results) -> str:
     """Orders a second against one service on SQLite, and processor time per order."""
     lines = []
     for row in results["scaling"]:
-        database = f"{row['database_ms']:.2f}" if row["database_ms"] else "-"
-        lines.append((row["title"], _number(row["ratio"]), f"{row['service_ms']:.2f}", database))
+        cost = row.get("figures", {}).get("service", {"service": 0, "database": 0})
+        service, database = (f"{cost[name]:.2f}" if cost[name] else "-" for name in ("service", "database"))
+        lines.append((row["title"], _ratio(row), service, database))
     rate = "orders a second, relative to the first line"
     return _table(("setup", rate, "service, ms of a core", "Postgres, ms of a core"), "lrrr", lines)
 

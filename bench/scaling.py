@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import statistics
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -13,10 +12,9 @@ from functools import partial
 from itertools import cycle
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from bench import traffic
-from bench.comparing import Bench, Failed, Figures, Run, measure
+from bench.comparing import Bench, Figures, Row, Run
 from bench.loading import wrk
 from bench.starting import Service, cpu_seconds
 from tests.postgres import Cluster
@@ -26,8 +24,6 @@ from tests.postgres import Cluster
 class Setup:
     """Starts services on one database, each with its own merchant or all with the same."""
 
-    name: str
-    title: str
     services: int
     postgres: bool = True
     merchants: tuple[str, ...] = ("demo",)
@@ -68,27 +64,21 @@ def _orders(services: list[Service], bench: Bench) -> Figures:
     return {"rate": sum(one["rate"] for one in found), "service": service, "database": 1000 * used / orders}
 
 
-SETUPS = (
-    Setup("sqlite-1", "SQLite, one service", 1, postgres=False),
-    Setup("postgres-1", "Postgres, one service", 1),
-    Setup("postgres-2", "Postgres, two services, one merchant", 2),
-    Setup("postgres-2-apart", "Postgres, two services, a merchant each", 2, merchants=("demo", "other")),
-    Setup("postgres-4-apart", "Postgres, four services, two merchants", 4, merchants=("demo", "other")),
-)
+SQLITE = Setup(1, postgres=False)
+SETUPS = {
+    "sqlite-1": ("SQLite, one service", SQLITE),
+    "postgres-1": ("Postgres, one service", Setup(1)),
+    "postgres-2": ("Postgres, two services, one merchant", Setup(2)),
+    "postgres-2-apart": ("Postgres, two services, a merchant each", Setup(2, merchants=("demo", "other"))),
+    "postgres-4-apart": ("Postgres, four services, two merchants", Setup(4, merchants=("demo", "other"))),
+}
 
 
-def compare(bench: Bench) -> list[dict[str, Any]]:
-    """Medians of each setup that this machine has enough cores for, the rate relative to SQLite. Raises Failed."""
-    runs = {Run(setup, _orders): setup for setup in SETUPS if setup.services <= max(2, (os.cpu_count() or 1) // 2)}
-    rows: list[dict[str, Any]] = []
-    for run, found in measure(bench, runs).items():
-        if isinstance(found, Failed):
-            raise found
-        rate, service, database = (
-            statistics.median(one[name] for one in found) for name in ("rate", "service", "database")
-        )
-        first = rows[0]["rate"] if rows else rate
-        row = {"name": runs[run].name, "title": runs[run].title, "ratio": round(rate / first, 4)}
-        row |= {"service_ms": round(service, 4), "database_ms": round(database, 4)}
-        rows.append(row | {"rate": round(rate), "rates": [round(one["rate"]) for one in found]})
-    return rows
+def rows() -> list[Row]:
+    """The comparisons with SQLite for which this machine has enough cores."""
+    most = max(2, (os.cpu_count() or 1) // 2)
+    return [
+        Row(name, title, Run(setup, _orders), Run(SQLITE, _orders))
+        for name, (title, setup) in SETUPS.items()
+        if setup.services <= most
+    ]

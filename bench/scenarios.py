@@ -55,7 +55,8 @@ def starts(service: Service, bench: Bench) -> Figures:
     """Median time of five starts until the first response, in ms."""
     times = [service.started_in * 1000]
     for _ in range(0 if bench.quick else 4):
-        service.restart()
+        service.stop()
+        service.start()
         times.append(service.started_in * 1000)
     return {"start": statistics.median(times)}
 
@@ -79,8 +80,8 @@ def other_cores_busy(service: Service, bench: Bench) -> Figures:
 def many_orders(service: Service, bench: Bench) -> Figures:
     """Resident memory after very many orders (`memory`) and after the first thousand (`before`), in MiB."""
     done, before = 0.0, 0.0
-    while done < bench.created:
-        count = round(min(50_000, bench.created - done)) if done else 1_000
+    while done < bench.sizes["created"]:
+        count = round(min(50_000, bench.sizes["created"] - done)) if done else 1_000
         done += wrk(service, bench, traffic.orders, 8, LONGEST, count)["responses"]
         time.sleep(5)
         before = before or service.memory()

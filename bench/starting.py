@@ -93,10 +93,6 @@ class Process:
                 self.child.kill()
                 self.child.wait()
 
-    def restart(self) -> None:
-        self.stop()
-        self.start()
-
     def __enter__(self) -> Any:
         self.start()
         return self

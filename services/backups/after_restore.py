@@ -79,12 +79,7 @@ def resume() -> None:
     audit.record(audit.HERE, "resume", "database")
 
 
-def is_paused() -> bool:
-    """Return whether payouts and the expiry of manual deposits are paused until an operator resumes them."""
-    return paused_since() is not None
-
-
 def warn() -> None:
     """Log a warning if something is paused."""
-    if is_paused():
+    if paused_since() is not None:
         log.warning("The database was restored from a backup: %s", PAUSED)

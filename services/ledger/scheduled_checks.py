@@ -8,7 +8,6 @@ import subprocess
 import sys
 import threading
 import time
-from typing import Any
 
 from peewee import fn
 
@@ -37,14 +36,11 @@ class CheckAborted(Exception):
     """The integrity check did not finish; the text gives the reason."""
 
 
-def _alive() -> Any:
-    now = int(time.time())
-    return Verification.outcome.is_null() & Verification.beat.between(now - SILENCE, now + SILENCE)
-
-
 def running() -> Verification | None:
     """Return the running check of any process, or None; a killed one does not count."""
-    return Verification.select().where(_alive()).order_by(Verification.id.desc()).first()
+    now = int(time.time())
+    alive = Verification.outcome.is_null() & Verification.beat.between(now - SILENCE, now + SILENCE)
+    return Verification.select().where(alive).order_by(Verification.id.desc()).first()
 
 
 def state(run: Verification) -> str:
@@ -74,10 +70,10 @@ def overdue(every: int) -> bool:
     return oldest is not None and oldest < limit
 
 
-def _add(who: str, **facts: Any) -> Verification:
+def _add(who: str) -> Verification:
     now = int(time.time())
     entries = LedgerAccount.select(fn.COALESCE(fn.SUM(LedgerAccount.entries), 0)).scalar()
-    return Verification.create(**{"who": who, "started": now, "beat": now, "entries": entries} | facts)
+    return Verification.create(who=who, started=now, beat=now, entries=entries)
 
 
 @transaction
@@ -202,17 +198,15 @@ def start(who: str) -> None:
     _runs().start(_begin(who))
 
 
-def _is_due(every: int) -> bool:
-    newest = Verification.select().order_by(Verification.id.desc()).first()
-    if newest is None:
-        return Posting.select().exists()
-    pause = every * HOUR if newest.outcome in (HOLDS, OFF) else AGAIN if newest.outcome else 0
-    return not 0 <= int(time.time()) - newest.started < pause
-
-
 def run_if_due(chosen: Settings) -> None:
     """Run the check if the last one is `verify_every` hours ago, and wait for its end."""
-    if not _is_due(chosen.verify_every):
+    newest = Verification.select().order_by(Verification.id.desc()).first()
+    if newest is None:
+        is_due = Posting.select().exists()
+    else:
+        pause = chosen.verify_every * HOUR if newest.outcome in (HOLDS, OFF) else AGAIN if newest.outcome else 0
+        is_due = not 0 <= int(time.time()) - newest.started < pause
+    if not is_due:
         return
     try:
         run = _begin("service")

@@ -1,4 +1,4 @@
-"""Reconciliation of a channel's downloaded statement with the orders and the ledger.
+"""Files of banks, wallets and channels: read, compared with the orders and the ledger, matched with claims.
 
-The command line calls `parse` and `reconcile`; nothing here changes an order.
+Others call `compare_file` and `kept_results`, `received` and `claims`. Nothing here changes an order.
 """

@@ -108,8 +108,11 @@ class Difference:
     @property
     def detail(self) -> str:
         """The notes and the exceptions in English."""
-        exceptions = ", ".join(f"{kind} ({resolution})" for kind, resolution in self.exceptions)
-        return "; ".join([*map(str, self.notes), *([f"exceptions: {exceptions}"] if exceptions else [])])
+        told = [str(each) for each in self.notes]
+        if self.exceptions:
+            exceptions = ", ".join(f"{kind} ({resolution})" for kind, resolution in self.exceptions)
+            told.append(f"exceptions: {exceptions}")
+        return "; ".join(told)
 
     @property
     def fen(self) -> int:

@@ -38,7 +38,7 @@ IN_RESERVE = (WithdrawalMoney.IN_FLIGHT, WithdrawalMoney.HELD_AGAIN)
 
 
 class Remark(StrEnum):
-    """What is to be said about a difference: a code, as results are stored, and its text in English."""
+    """A remark on a difference: its code, as results store it, and its text in English."""
 
     template: str
 

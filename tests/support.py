@@ -230,6 +230,11 @@ def completed(api: Api) -> str:
     return order_no
 
 
+def finished(command: Any, **more: Any) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end, in the project's folder unless `cwd` is given; return its status and its output."""
+    return subprocess.run(command, **{"cwd": ROOT, "capture_output": True, "text": True} | more)
+
+
 def through_flask(client: Any) -> Any:
     """The transport of Flask's test client."""
 

@@ -1,6 +1,7 @@
 """A user with a real browser: headless Chromium, in two sizes."""
 
 import shutil
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -15,14 +16,8 @@ NEEDS_CHROMIUM = pytest.mark.skipif(
     not (CHROMIUM and CHROMEDRIVER), reason="needs chromium and chromedriver (Debian: chromium chromium-driver)"
 )
 FLAGS = (
-    "--headless=new",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
+    *("--headless=new", "--no-sandbox", "--no-first-run", "--disable-gpu", "--disable-quic", "--disable-sync"),
+    *("--disable-background-networking", "--disable-component-update"),
 )
 PHONE, DESKTOP = (390, 844, True), (1280, 800, False)
 
@@ -85,6 +80,16 @@ class Person:
     def complaints(self):
         """Return the messages in the browser's console: errors, refused loads, policy violations."""
         return [entry["message"] for entry in self.chrome.get_log("browser") if entry["level"] in ("WARNING", "SEVERE")]
+
+
+@contextmanager
+def scripts_disabled(person, disabled=True):
+    """Let the person's browser run no scripts of pages meanwhile."""
+    person.chrome.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": disabled})
+    try:
+        yield
+    finally:
+        person.chrome.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
 
 
 def watched(one):

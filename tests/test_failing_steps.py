@@ -43,19 +43,24 @@ def outline(order_no):
     def rows(table, *columns):
         return list(table.select(*columns).where(table.order == order).order_by(table.id).tuples())
 
+    history = rows(History, History.who, History.before, History.after, History.code)
     return {
         "status": order.status,
-        # Without lines that the channel has a payout: a crash before the commit leaves such a line to the next
-        # response.
-        "history": [
-            line
-            for *line, code in rows(History, History.who, History.before, History.after, History.code)
-            if code != "payout_shown"
-        ],
+        # A crash before the commit leaves the line that the channel has a payout to the next response.
+        "history": [line for *line, code in history if code != "payout_shown"],
         "postings": [purpose.rstrip("0123456789") for (purpose,) in rows(Posting, Posting.purpose)],
         "callbacks": rows(Callback, Callback.type),
         "exceptions": rows(PaymentException, PaymentException.kind, PaymentException.resolution),
     }
+
+
+@pytest.fixture
+def effect(balances):
+    """`effect(order_no, since)`: the order's facts, and how much more the balances are than `since`."""
+    return lambda order_no, since: (
+        outline(order_no),
+        [now - then for now, then in zip(balances(), since, strict=True)],
+    )
 
 
 def _count(table):
@@ -92,10 +97,7 @@ ONE_STEP = {
     "a deposit is marked as paid": (walks.buy_claimed, lambda w, no: _command(w, "order", "paid", no)),
     "a deposit with another amount": (walks.buy_pending, lambda w, no: w.api.notice(no, 9_000).status == 200),
     "a deposit fails": (walks.buy_pending, lambda w, no: w.api.notice(no, 10_000, state="failed").status == 200),
-    "an exception is credited": (
-        walks.deposit_too_small,
-        lambda w, no: _command(w, "order", "settle", no, "--credit"),
-    ),
+    "an exception is credited": (walks.deposit_too_small, lambda w, no: _command(w, "order", "settle", no, "--credit")),
     "an epay payment is settled": (
         lambda w: w.epay_shop.mapi(out_trade_no=secrets.token_hex(8))["trade_no"],
         lambda w, no: w.api.notice(no, 1_250, reference=f"R-{no}").status == 200,
@@ -116,31 +118,29 @@ ONE_STEP = {
 @pytest.mark.parametrize("how", HOW)
 @pytest.mark.parametrize("step", ONE_STEP)
 def test_a_step_that_fails_at_any_statement_stores_nothing_and_its_repetition_completes_it_once(
-    app, world, balances, epay_shop, step, how
+    app, world, balances, effect, epay_shop, step, how
 ):
     world.app, world.epay_shop = app, epay_shop
     get_there, take = ONE_STEP[step]
-    undisturbed = get_there(world)
-    before = balances()
+    undisturbed, before = get_there(world), balances()
     assert take(world, undisturbed)
-    done, moved = outline(undisturbed), [now - then for now, then in zip(balances(), before, strict=True)]
+    done = effect(undisturbed, before)
     for statement in count(1):
-        order_no = get_there(world)
-        there, before = outline(order_no), balances()
+        order_no, before = get_there(world), balances()
+        there = effect(order_no, before)
         with failing(statement, how) as fault:
             said = take(world, order_no)
         if not fault.happened:
             break
         assert not said
-        in_doubt = how is done_but_not_told and outline(order_no) == done
-        assert in_doubt or (outline(order_no), balances()) == (there, before)
+        in_doubt = how is done_but_not_told and effect(order_no, before) == done
+        assert in_doubt or effect(order_no, before) == there
         _books_hold()
         again = take(world, order_no)
         assert again or in_doubt  # the operator gets the message that it is done already
-        assert outline(order_no) == done
-        assert [now - then for now, then in zip(balances(), before, strict=True)] == moved
+        assert effect(order_no, before) == done
     assert statement > LEAST[how]
-    assert outline(order_no) == done
+    assert effect(order_no, before) == done
 
 
 @pytest.mark.parametrize("how", HOW)
@@ -240,34 +240,35 @@ def _get_there(w, by_itself):
     return order_no
 
 
-def _until_done(order_no, by_itself, ahead, sweep=_sweep):
-    """Let time pass until the order has its final status."""
-    _, _, end, seconds = BY_ITSELF[by_itself]
-    for _ in range(60):
-        if Order.get(Order.order_no == order_no).status == end:
-            return
-        ahead(seconds)
-        sweep()
-    raise AssertionError(f"not {end}: {outline(order_no)}")
+@pytest.fixture
+def until_done(ahead, balances, effect):
+    """`until_done(order_no, by_itself)`: let time pass until the order has its final status; return the effect."""
+
+    def pass_time(order_no, by_itself, sweep=_sweep):
+        *_, end, seconds = BY_ITSELF[by_itself]
+        before = balances()
+        for _ in range(60):
+            if Order.get(Order.order_no == order_no).status == end:
+                return effect(order_no, before)
+            ahead(seconds)
+            sweep()
+        raise AssertionError(f"not {end}: {outline(order_no)}")
+
+    return pass_time
 
 
 @pytest.mark.parametrize("how", [rolled_back, done_but_not_told])
 @pytest.mark.parametrize("by_itself", BY_ITSELF)
-def test_automatic_steps_are_done_once_whichever_statement_failed(world, ahead, balances, by_itself, how):
-    undisturbed = _get_there(world, by_itself)
-    before = balances()
-    _until_done(undisturbed, by_itself, ahead)
-    done, moved = outline(undisturbed), [now - then for now, then in zip(balances(), before, strict=True)]
+def test_automatic_steps_are_done_once_whichever_statement_failed(world, until_done, by_itself, how):
+    done = until_done(_get_there(world, by_itself), by_itself)
     for statement in count(1):
         order_no = _get_there(world, by_itself)
-        before = balances()
         with failing(statement, how) as fault:
-            _until_done(order_no, by_itself, ahead)
+            disturbed = until_done(order_no, by_itself)
         if not fault.happened:
             break
         _books_hold()
-        assert outline(order_no) == done
-        assert [now - then for now, then in zip(balances(), before, strict=True)] == moved
+        assert disturbed == done
     assert statement > LEAST[how]
 
 
@@ -285,14 +286,10 @@ def test_automatic_steps_are_done_once_whichever_statement_failed(world, ahead, 
     ],
 )
 def test_a_crash_around_a_call_of_the_channel_leaves_one_order_that_is_done_once(
-    world, ahead, balances, monkeypatch, by_itself, call, when
+    world, until_done, monkeypatch, by_itself, call, when
 ):
-    undisturbed = _get_there(world, by_itself)
-    before = balances()
-    _until_done(undisturbed, by_itself, ahead)
-    done, moved = outline(undisturbed), [now - then for now, then in zip(balances(), before, strict=True)]
-    order_no = _get_there(world, by_itself)
-    before, died = balances(), []
+    done = until_done(_get_there(world, by_itself), by_itself)
+    order_no, died = _get_there(world, by_itself), []
     dying(monkeypatch, SandboxDriver, call, when)
 
     def sweep():
@@ -301,10 +298,8 @@ def test_a_crash_around_a_call_of_the_channel_leaves_one_order_that_is_done_once
         except Killed:
             died.append(call)
 
-    _until_done(order_no, by_itself, ahead, sweep)
+    assert until_done(order_no, by_itself, sweep) == done
     assert died == [call]
-    assert outline(order_no) == done
-    assert [now - then for now, then in zip(balances(), before, strict=True)] == moved
 
 
 @pytest.mark.parametrize("when", ["before", "after"])

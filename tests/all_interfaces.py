@@ -84,13 +84,9 @@ def be_an_epay_shop(api, http, web_server, flask_json):
     number = shop.mapi(type=None)["trade_no"]
     api.detail(order_no=number)
     assert http("GET", "/MP_verify_0123456789abcdef.txt").status == 404
+    chosen = f"order_no={number}&choice=2-alipay".encode()
     for path in (CASHIER, CHOOSE, SIGNED_IN, BACK):
-        http(
-            "POST" if path == CHOOSE else "GET",
-            f"{path}?order_no={number}",
-            f"order_no={number}&choice=2-alipay".encode(),
-            FORM,
-        )
+        http("POST" if path == CHOOSE else "GET", f"{path}?order_no={number}", chosen, FORM)
     shop.submit(type=None)
     assert http("GET", f"/qrcode.php?trade_no={number}").status == 303
     api.play(number, "success")
@@ -113,14 +109,9 @@ def use_the_simulator(api, http):
     number = http("GET", "/sandbox/inbox.json").data["list"][0]["number"]
     for path in ("", "/clock", f"/orders/{order_no}", "/balances", f"/inbox/{number}", "/return"):
         assert http("GET", f"/sandbox{path}").status == 200
-    for path, form in (
-        ("accept", f"order_no={order_no}"),
-        ("channel", "channel=2&payout=success"),
-        ("merchant", "key=demo"),
-        ("clock", "seconds=0"),
-        ("inbox/answers", "answer=200"),
-        ("inbox/clear", ""),
-    ):
+    forms = {"accept": f"order_no={order_no}", "channel": "channel=2&payout=success", "merchant": "key=demo"}
+    forms |= {"clock": "seconds=0", "inbox/answers": "answer=200", "inbox/clear": ""}
+    for path, form in forms.items():
         assert http("POST", f"/sandbox/{path}", form.encode(), FORM).code == 1, path
     assert http("POST", "/sandbox/inbox/again", b"webhook_id=none", FORM).code == 42200
 
@@ -218,10 +209,7 @@ LISTS = {
     "claims": ("flt_merchant=demo", "flt_channel=3", "flt_amount=100", "search=0000042"),
     "callbacks": ("flt_state=dead", "flt_merchant=demo", "flt_event=order.paid", f"flt_order={'1' * 24}"),
     "entries": (
-        "flt_account=held",
-        "flt_merchant=demo",
-        "flt_channel=2",
-        "flt_purpose=credit",
+        *("flt_account=held", "flt_merchant=demo", "flt_channel=2", "flt_purpose=credit"),
         f"flt_order={'1' * 24}",
     ),
     "merchants": ("flt_enabled=yes", "search=de"),

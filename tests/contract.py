@@ -21,14 +21,8 @@ from blueprints.openapi.responses import HEADERS
 from serving.application import register
 
 OPERATION = {(each.route, each.method): each.name for each in OPERATIONS}
-FRAMING = {  # the headers of HTTP itself
-    "content-type",
-    "content-length",
-    "date",
-    "server",
-    "connection",
-    "transfer-encoding",
-}
+# The headers of HTTP itself.
+FRAMING = {"content-type", "content-length", "date", "server", "connection", "transfer-encoding"}
 
 drift: list[str] = []  # the differences since the test began
 
@@ -93,27 +87,6 @@ def _number(text: str) -> Any:
     return int(text) if text.isascii() and text.isdigit() else text
 
 
-def _header_faults(known: dict[str, Any], headers: dict[str, str]) -> list[str]:
-    named = {name.lower(): name for name in known}
-    faults = [f"the header {name} is not in the document" for name in headers if name not in named.keys() | FRAMING]
-    faults += [f"no {name}" for low, name in named.items() if HEADERS[name].get("required") and low not in headers]
-    for low in named.keys() & headers.keys():
-        kind = HEADERS[named[low]]["schema"]["type"]
-        value = _number(headers[low]) if kind == "integer" else headers[low]
-        faults += _faults(_header_of(named[low]), value, f"{low} ")
-    return faults
-
-
-def _body_faults(name: str, status: str, media: str, body: bytes) -> list[str]:
-    content = _answers()[name][status].get("content", {})
-    if not content or not body:
-        return [f"a body of {media}, without one in the document"] if body else []
-    if media not in content:
-        return [f"{media} is not in the document, but {', '.join(content)}"]
-    value = json.loads(body) if media == JSON else body.decode()
-    return _faults(_body_of(name, status, media), value, "")
-
-
 def _operation(method: str, path: str, routes: Map) -> str | None:
     """The operation's name; "" if there is none; None if the document leaves it out."""
     adapter = routes.bind("localhost")
@@ -137,10 +110,22 @@ def faults_of_answer(
     known = _answers()[name].get(str(status))
     if known is None:
         return [f"the document has no {status} for it, but {', '.join(_answers()[name])}"]
-    lower = {header.lower(): value for header, value in headers.items()}
-    faults = _header_faults(known["headers"], lower)
-    media = lower.get("content-type", "").partition(";")[0]
-    return faults if method == "HEAD" else faults + _body_faults(name, str(status), media, body)
+    given = {header.lower(): value for header, value in headers.items()}
+    named = {header.lower(): header for header in known["headers"]}
+    faults = [f"the header {low} is not in the document" for low in given if low not in named.keys() | FRAMING]
+    faults += [f"no {header}" for low, header in named.items() if HEADERS[header].get("required") and low not in given]
+    for low in named.keys() & given.keys():
+        is_number = HEADERS[named[low]]["schema"]["type"] == "integer"
+        faults += _faults(_header_of(named[low]), _number(given[low]) if is_number else given[low], f"{low} ")
+    media, content = given.get("content-type", "").partition(";")[0], known.get("content", {})
+    if method == "HEAD" or not body:
+        return faults
+    if not content:
+        return [*faults, f"a body of {media}, without one in the document"]
+    if media not in content:
+        return [*faults, f"{media} is not in the document, but {', '.join(content)}"]
+    value = json.loads(body) if media == JSON else body.decode()
+    return faults + _faults(_body_of(name, str(status), media), value, "")
 
 
 @cache

@@ -39,15 +39,10 @@ def _check_lines(each: Statement) -> None:
         of_day = list(statement.lines(each, day.day))
         assert (sum(line.amount for line in of_day), of_day[-1].balance) == (day.sums.change, day.balance)
     for line in lines:
-        _check_fees(line)
-
-
-def _check_fees(line: statement.Line) -> None:
-    """A line's amount before fees is what the payer paid or the payee received."""
-    if line.purpose in ("credit", "spend"):
-        order = Order.get(Order.order_no == line.order_no)
-        fees = order.service_amount + order.passage_amount
-        assert (line.gross, line.fees) == (order.received if order.is_buy else -order.amount, -fees)
+        if line.purpose in ("credit", "spend"):  # its amount before fees is what the payer paid or the payee received
+            order = Order.get(Order.order_no == line.order_no)
+            fees = order.service_amount + order.passage_amount
+            assert (line.gross, line.fees) == (order.received if order.is_buy else -order.amount, -fees)
 
 
 def _movements(merchant: Merchant) -> int:

@@ -98,17 +98,8 @@ class System:
         variables = {"HOME": home, "USER": user, "PATH": path, "LANG": "C.UTF-8"} | environ
         variables |= {name: value for name, value in os.environ.items() if PASSED_ON.fullmatch(name)}
         settings = [f"{name}={value}" for name, value in variables.items()]
-        return [
-            "chroot",
-            f"--userspec={user}",
-            str(self.folder),
-            "env",
-            "-i",
-            *settings,
-            "bash",
-            "-ec",
-            f"cd\n{script}",
-        ]
+        inside = ["chroot", f"--userspec={user}", str(self.folder), "env", "-i", *settings]
+        return [*inside, "bash", "-ec", f"cd\n{script}"]
 
     def run(self, user: str, script: str, **environ: str) -> str:
         """Run a script as a user; return what it prints."""
@@ -124,9 +115,8 @@ class Demo:
     """`make run` in a terminal of its own."""
 
     def __init__(self, command: list[str]):
-        self.process = subprocess.Popen(
-            command, stdin=DEVNULL, stdout=PIPE, stderr=STDOUT, text=True, start_new_session=True
-        )
+        pipes = {"stdin": DEVNULL, "stdout": PIPE, "stderr": STDOUT, "text": True}
+        self.process = subprocess.Popen(command, start_new_session=True, **pipes)
         self.printed = ""
         self._reader = threading.Thread(target=self._read)
         self._reader.start()
@@ -203,13 +193,11 @@ class Browser:
 
     def press(self, url: str, button: str, **filled_in: str) -> None:
         """Open a page, fill in the form that has this button, and press it."""
-        forms = Forms(self.open(url)).found
-        form = next(
-            (form for form in forms if button in form["buttons"] and filled_in.keys() <= form["fields"].keys()), None
-        )
-        if form is None:
-            raise Failed(f"{url} has no form with the button '{button}' and the fields {sorted(filled_in)}")
-        self.open(urljoin(self.url, form["action"]), form["fields"] | form["buttons"][button] | filled_in)
+        for form in Forms(self.open(url)).found:
+            if button in form["buttons"] and filled_in.keys() <= form["fields"].keys():
+                self.open(urljoin(self.url, form["action"]), form["fields"] | form["buttons"][button] | filled_in)
+                return
+        raise Failed(f"{url} has no form with the button '{button}' and the fields {sorted(filled_in)}")
 
 
 class Record:

@@ -11,21 +11,8 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 LIST = Path(__file__).with_suffix(".txt")
 SUFFIXES = {
-    ".css",
-    ".go",
-    ".html",
-    ".java",
-    ".js",
-    ".json",
-    ".md",
-    ".mjs",
-    ".php",
-    ".po",
-    ".py",
-    ".sh",
-    ".toml",
-    ".yml",
-    "",
+    *(".go", ".java", ".js", ".mjs", ".php", ".py", ".sh", ""),
+    *(".css", ".html", ".json", ".md", ".po", ".toml", ".yml"),
 }
 
 

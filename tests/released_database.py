@@ -7,11 +7,11 @@ program `sqlite3` (Debian: sqlite3), and `VERSION.key`, which opens the encrypte
 from __future__ import annotations
 
 import shutil
-import subprocess
 import tempfile
 from pathlib import Path
 
 from runtime.settings import VERSION
+from tests import support
 from tests.support import DemoApi, DemoService, until
 
 DATA = Path(__file__).parent / "data"
@@ -19,21 +19,8 @@ HEAD = f"""\
 -- A database of release {VERSION}, made by `python -m tests.released_database` with that release's code.
 -- All of it is made up. {VERSION}.key opens its encrypted columns; the key guards nothing else.
 """
-PERSON = {
-    "name": "王五",
-    "cert_type": "00",
-    "cert_no": "110101199003077758",
-    "cert_validity_type": "1",
-    "cert_begin_date": "20200101",
-    "mobile_no": "13800138000",
-}
-CARD = {
-    "card_type": "2",
-    "card_name": "王五",
-    "card_no": "6222020000000000017",
-    "prov_id": "440000",
-    "area_id": "440100",
-}
+PERSON = support.PERSON | {"name": "王五"}
+CARD = support.CARD | {"card_name": "王五", "prov_id": "440000", "area_id": "440100"}
 GATEWAY_A = {"gatewaya_personal_data": PERSON, "gatewaya_card_info": CARD}
 
 
@@ -74,9 +61,8 @@ def _withdrawals(service: DemoService, api: DemoApi) -> None:
 
 def _set_up(service: DemoService) -> None:
     """Make an operator's changes: a third merchant, secrets, an account, a balance, and accounts of the console."""
-    service.flask(
-        "merchant", "add", "third", "--name", "Third Shop 第三商户", "--buy-rate", "0.5", "--sell-rate", "0.2"
-    )
+    rates = ("--buy-rate", "0.5", "--sell-rate", "0.2")
+    service.flask("merchant", "add", "third", "--name", "Third Shop 第三商户", *rates)
     for key in ("third", "other"):
         service.flask("channel", "link", "3", key)
     service.flask("merchant", "rotate", "third")
@@ -106,8 +92,6 @@ if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
         made = Path(folder) / "instance"
         make(made)
-        dump = subprocess.run(
-            ["sqlite3", made / "orders.sqlite", ".dump"], capture_output=True, text=True, check=True
-        ).stdout
+        dump = support.finished(["sqlite3", made / "orders.sqlite", ".dump"], check=True).stdout
         (DATA / f"{VERSION}.sql").write_text(HEAD + dump, "utf-8")
         shutil.copy(made / "vault.key", DATA / f"{VERSION}.key")

@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-import subprocess
 import sys
 
 import pytest
@@ -11,26 +10,21 @@ import pytest
 from bench import plot, report
 from bench.comparing import entry
 from bench.rows import ROWS
-from tests.support import ROOT
+from tests.support import ROOT, finished
 
-needs_wrk = pytest.mark.skipif(shutil.which("wrk") is None, reason="needs wrk (Debian: wrk)")
 QUIET = {"load_average": 0.1, "others": 0.0}
 
 
 def bench(*arguments, **environ):
     """Run the command to its end."""
-    command = [sys.executable, "-m", "bench", *map(str, arguments)]
-    return subprocess.run(command, cwd=ROOT, env=os.environ | environ, capture_output=True, text=True, timeout=300)
-
-
-def row(name):
-    return next(row for row in ROWS if row.name == name)
+    return finished([sys.executable, "-m", "bench", *arguments], env=os.environ | environ, timeout=300)
 
 
 def compared(name, ours, yardstick):
     """The entry of a row with these figures by round."""
-    figure, against = row(name).figure, row(name).against or row(name).figure
-    return entry(row(name), [{figure: one} | QUIET for one in ours], [{against: one} | QUIET for one in yardstick])
+    row = next(row for row in ROWS if row.name == name)
+    figure, against = row.figure, row.against or row.figure
+    return entry(row, [{figure: one} | QUIET for one in ours], [{against: one} | QUIET for one in yardstick])
 
 
 @pytest.fixture(scope="module")
@@ -79,18 +73,14 @@ def test_a_ratio_of_medians_meets_its_target_or_misses_it(name, ours, yardstick,
     assert (found["ratio"], found["verdict"]) == (ratio, verdict)
 
 
-def test_the_page_shows_the_measured_values(results):
+def test_the_pages_and_the_picture_show_the_measured_values(results):
     texts = [(ROOT / "docs" / name).read_text("utf-8") for name in ("performance.md", "scaling.md")]
     assert all(f"<!-- bench: {part} -->" in "".join(texts) for part in report.PARTS)
     assert [report.written(text, results) for text in texts] == texts
+    assert plot.drawn(results["growth"]["endpoints"]) == (ROOT / "docs/performance.svg").read_text("utf-8")
 
 
-def test_the_picture_shows_the_measured_values(results):
-    picture = (ROOT / "docs/performance.svg").read_text("utf-8")
-    assert plot.drawn(results["growth"]["endpoints"]) == picture
-
-
-@needs_wrk
+@pytest.mark.skipif(shutil.which("wrk") is None, reason="needs wrk (Debian: wrk)")
 @pytest.mark.usefixtures("slow")
 def test_a_quick_run_measures_and_writes_to_its_folder_only(tmp_path):
     published = (ROOT / "bench/results.json").read_bytes()
@@ -106,15 +96,9 @@ def test_a_quick_run_measures_and_writes_to_its_folder_only(tmp_path):
 
 
 @pytest.mark.usefixtures("slow")
-def test_an_unknown_row_is_named(tmp_path):
-    done = bench("--folder", tmp_path, "--only", "tail,speed")
-    assert done.returncode == 2
-    assert "no row speed" in done.stderr
-
-
-@pytest.mark.usefixtures("slow")
-def test_without_wrk_the_run_names_the_package_to_install(tmp_path):
-    done = bench("--quick", "--folder", tmp_path, PATH=str(tmp_path))
-    assert done.returncode == 1
-    assert "apt-get install wrk" in done.stderr
+def test_an_unknown_row_is_named_and_without_wrk_the_package_to_install(tmp_path):
+    unknown = bench("--folder", tmp_path, "--only", "tail,speed")
+    assert (unknown.returncode, "no row speed" in unknown.stderr) == (2, True)
+    without_wrk = bench("--quick", "--folder", tmp_path, PATH=str(tmp_path))
+    assert (without_wrk.returncode, "apt-get install wrk" in without_wrk.stderr) == (1, True)
     assert not list(tmp_path.iterdir())

@@ -7,26 +7,13 @@ import pytest
 from app import create_app
 from tests import contract, databases
 
-GOOD = {
-    "X-Service-Version": "1",
-    "X-Request-Id": "1-1",
-    "X-Content-Type-Options": "nosniff",
-    "Cache-Control": "no-store",
-}
+GOOD = {"X-Service-Version": "1", "X-Request-Id": "1-1", "Cache-Control": "no-store"}
+GOOD |= {"X-Content-Type-Options": "nosniff"}
 KIND = {"Content-Type": "application/json"}
 REGION = {"name": "广东省", "code": "440000"}
-ORDER = {
-    "order_no": "0" * 24,
-    "merchant_order_no": "",
-    "order_type": 1,
-    "cny_amount": "1.00",
-    "merchant_actual_amount": 100,
-    "service_rate": "0.00",
-    "service_amount": 0,
-    "status": "completed",
-    "createtime": 1,
-    "updatetime": 1,
-}
+ORDER = {"order_no": "0" * 24, "merchant_order_no": "", "order_type": 1, "status": "completed"}
+ORDER |= {"cny_amount": "1.00", "merchant_actual_amount": 100, "service_rate": "0.00", "service_amount": 0}
+ORDER |= {"createtime": 1, "updatetime": 1}
 CALLBACK = {"webhook-id": f"msg_{'0' * 32}", "webhook-timestamp": "1", "webhook-signature": f"v1,{'A' * 43}="}
 
 
@@ -63,10 +50,7 @@ def test_a_documented_response_is_not_a_fault():
         ({"body": success([REGION | {"code": "44"}])}, "data.0.code"),
         ({"body": b"<p>", "headers": GOOD | {"Content-Type": "text/html"}}, "text/html"),
         ({"status": 304, "headers": GOOD}, "a body"),
-        (
-            {"headers": {name: value for name, value in (GOOD | KIND).items() if name != "X-Content-Type-Options"}},
-            "X-Content-Type-Options",
-        ),
+        ({"headers": KIND | {name: GOOD[name] for name in [*GOOD][:-1]}}, "X-Content-Type-Options"),
         ({"headers": GOOD | KIND | {"X-New": "1"}}, "x-new"),
         ({"status": 429, "body": failure(42900), "headers": GOOD | KIND | {"Retry-After": "soon"}}, "retry-after"),
         ({"operation": "nothing", "body": success(None)}, "no 200"),

@@ -24,11 +24,9 @@ def locked(file):
     """Each requirement's name and hashes."""
     text = (ROOT / file).read_text("utf-8").replace("\\\n", " ")
     lines = [line for line in text.splitlines() if line.strip() and not line.strip().startswith("#")]
-    pinned = [
-        (re.match(r"([\w.-]+)(\[[\w,]+\])?==[\w.+!]+ ", line), re.findall(r"--hash=(\S+)", line)) for line in lines
-    ]
-    assert all(match for match, _ in pinned), f"{file}: something is not pinned"
-    return {match[1].lower(): hashes for match, hashes in pinned}
+    pinned = {line: re.match(r"([\w.-]+)(\[[\w,]+\])?==[\w.+!]+ ", line) for line in lines}
+    assert all(pinned.values()), f"{file}: something is not pinned"
+    return {match[1].lower(): re.findall(r"--hash=(\S+)", line) for line, match in pinned.items()}
 
 
 @pytest.mark.parametrize("file", WANTED)

@@ -43,7 +43,7 @@ def walk(seeded: Path, web_server: HTTPServer):
     return live
 
 
-@pytest.mark.parametrize(("name", "lives"), [("claims", 3), ("payouts", 3), ("SandboxMoves", 8)])
+@pytest.mark.parametrize(("name", "lives"), [("claims", 2), ("payouts", 3), ("SandboxMoves", 5)])
 def test_whatever_happens_the_money_adds_up(walk, name, lives):
     walk(name, lives)
 

@@ -32,15 +32,14 @@ def upstreams(running):
     with HTTPServer(threaded=True) as server:
         server.expect_request("/favicon.ico").respond_with_data(status=204)
         wechat, sign_in, alipay = WechatPay(server), WechatSignIn(server), Alipay(server)
-        for driver, config in (
-            ("wechatpay", wechat.config(**sign_in.config(), h5="true")),
-            ("alipay", alipay.config("key", wap="true")),
+        for upstream, driver, config in (
+            (wechat, "wechatpay", wechat.config(**sign_in.config(), h5="true")),
+            (alipay, "alipay", alipay.config("key", wap="true")),
         ):
             pairs = [part for name, value in config.items() for part in ("--config", f"{name}={value}")]
             new = ("channel", "add", "--category", "gateway_b", "--driver", driver, "--name", driver, *pairs, "--json")
-            number = json.loads(running.flask(*new).stdout)["id"]
-            running.flask("channel", "link", str(number), "demo")
-            (wechat if driver == "wechatpay" else alipay).channel = number
+            upstream.channel = json.loads(running.flask(*new).stdout)["id"]
+            running.flask("channel", "link", str(upstream.channel), "demo")
         server.expect_request("/checkmweb").respond_with_data("<b>WeChat</b>", content_type="text/html")
         wechat.h5_url = server.url_for("/checkmweb?prepay_id={}")
         yield wechat, alipay
@@ -139,9 +138,8 @@ def test_an_ipad_that_calls_itself_a_mac_can_pay_on_itself(has_touch, way, phone
     phone.opens(placed["pay_url"])
     wanted = ".pay a.primary" if has_touch else ".pay .qr"
     phone.waits_for(lambda: phone.chrome.find_elements("css selector", wanted) and phone.find(wanted).is_displayed())
-    assert {number: made["way"] for number, made in wechat.orders.items() if number.startswith(placed["order_no"])} == {
-        placed["order_no"]: way
-    }
+    ways = {number: made["way"] for number, made in wechat.orders.items() if number.startswith(placed["order_no"])}
+    assert ways == {placed["order_no"]: way}
 
 
 def test_on_a_phone_alipays_page_opens_by_one_button(phone, running, upstreams):

@@ -1,12 +1,10 @@
 """The check of wording finds the phrases of its list, and only those."""
 
+import pytest
+
 from tests.plain_words import hits, read
 
 phrases, allowed = read("# comment\n\nby hand => manually\nis told => is notified\nallow docs/a.md: by hand\n")
-
-
-def found(text):
-    return [*hits(text, phrases)]
 
 
 def test_the_list_has_phrases_and_exceptions():
@@ -14,14 +12,15 @@ def test_the_list_has_phrases_and_exceptions():
     assert allowed == {("docs/a.md", "by hand")}
 
 
-def test_a_phrase_is_found_with_its_line_in_either_case():
-    assert found("one\nDone By hand.\n") == [(2, "by hand")]
-
-
-def test_a_phrase_is_found_across_lines_comment_signs_and_quotes():
-    assert found("# done by\n# hand") == [(1, "by hand")]
-    assert found("'the merchant is '\n'told'") == [(1, "is told")]
-
-
-def test_whole_words_only():
-    assert found("by handler, nearby hand, by-hand") == []
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("one\nDone By hand.\n", [(2, "by hand")]),
+        ("# done by\n# hand", [(1, "by hand")]),
+        ("'the merchant is '\n'told'", [(1, "is told")]),
+        ("by handler, nearby hand, by-hand", []),
+    ],
+    ids=["with its line, in either case", "across comment signs", "across quotes", "whole words only"],
+)
+def test_a_phrase_is_found(text, found):
+    assert [*hits(text, phrases)] == found

@@ -1,12 +1,11 @@
 """The quickstart's commands work as they are, from the first merchant to the first paid order."""
 
 import re
-import subprocess
 import textwrap
 
 import pytest
 
-from tests.support import ROOT, Service
+from tests.support import ROOT, Service, finished
 
 PAGE = (ROOT / "docs" / "quickstart.md").read_text("utf-8")
 SUDO = 'sudo() { shift; .venv/bin/tillbook "$@"; }\n'  # sudo tillbook COMMAND
@@ -23,13 +22,7 @@ def test_the_commands_lead_to_a_paid_order(tmp_path):
         script = textwrap.dedent(block)
         for placeholder, value in filled.items():
             script = script.replace(placeholder, value)
-        done = subprocess.run(
-            ["bash", "-euc", SUDO + script],
-            cwd=ROOT,
-            env=service.environ,
-            capture_output=True,
-            text=True,
-        )
+        done = finished(["bash", "-euc", SUDO + script], env=service.environ)
         assert done.returncode == 0, f"{script}\n{done.stdout}{done.stderr}"
         printed += done.stdout
         if secret := re.search(r"^api_secret +(\S+)$", done.stdout, re.MULTILINE):

@@ -36,16 +36,11 @@ def test_a_service_killed_repeatedly_loses_nothing_and_does_nothing_twice(tmp_pa
     assert evidence.seen.counts["replays"]
 
 
-def _order(number, wish, kind, status, amount, actual):
-    return {
-        "order_no": number,
-        "merchant": "demo",
-        "merchant_order_no": wish,
-        "order_type": kind,
-        "cny_amount": amount,
-        "merchant_actual_amount": actual,
-        "status": status,
-    }
+FIELDS = ("order_no", "merchant_order_no", "order_type", "status", "cny_amount", "merchant_actual_amount")
+
+
+def _order(*values):
+    return {"merchant": "demo"} | dict(zip(FIELDS, values, strict=True))
 
 
 @pytest.fixture

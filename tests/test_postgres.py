@@ -81,15 +81,19 @@ def at_once(calls):
         return [future.result() for future in [pool.submit(call) for call in calls]]
 
 
+def by_turns(both, times, call):
+    """The results of simultaneous `call(service, number)`, half of them through each service."""
+    return at_once([partial(call, both[number % 2], number) for number in range(times)])
+
+
 def sound(service):
     """Check the ledger's integrity."""
     return service.flask("ledger", "verify").returncode == 0
 
 
 def test_orders_created_through_both_simultaneously_are_numbered_without_a_gap_or_a_duplicate(both, ask):
-    answers = at_once(
-        [lambda at=at: client(both[at % 2], ("demo", "demo", "other")[at % 3]).buy() for at in range(MANY)]
-    )
+    merchants = ("demo", "demo", "other")
+    answers = by_turns(both, MANY, lambda service, number: client(service, merchants[number % 3]).buy())
     assert {answer.code for answer in answers} == {1}
     for (merchant,) in ask("SELECT id FROM merchant"):
         numbers = [seq for (seq,) in ask(f'SELECT seq FROM "order" WHERE merchant_id = {merchant} ORDER BY seq')]
@@ -98,21 +102,17 @@ def test_orders_created_through_both_simultaneously_are_numbered_without_a_gap_o
 
 
 def test_simultaneous_withdrawals_through_both_never_overdraw(both):
-    answers = at_once([lambda at=at: client(both[at % 2]).sell("1000.00") for at in range(16)])
+    answers = by_turns(both, 16, lambda service, _: client(service).sell("1000.00"))
     assert sorted({answer.code for answer in answers}) == [1, 40901]
     assert [answer.code for answer in answers].count(1) == 9  # of 10000.00, each with its fee
     assert sound(both[0])
 
 
-@pytest.mark.parametrize(("endpoint", "fields"), [("createOrder", BUY), ("orderQueryList", {})])
-def test_a_nonce_counts_once_for_both(both, endpoint, fields):
-    for _ in range(5):
-        body = json.dumps(signed(endpoint, fields)).encode()
-        answers = at_once([lambda at=at, body=body: client(both[at % 2]).post(endpoint, body) for at in range(6)])
+def test_a_nonce_counts_once_for_both_also_that_of_a_refused_order(both):
+    for endpoint, fields in [("createOrder", BUY), ("orderQueryList", {})] * 5:
+        sent = endpoint, json.dumps(signed(endpoint, fields)).encode()
+        answers = by_turns(both, 6, lambda service, _, sent=sent: client(service).post(*sent))
         assert sorted(answer.code for answer in answers) == [1] + [40104] * 5
-
-
-def test_a_nonce_of_a_refused_order_is_used_for_both(both):
     body = json.dumps(signed("createOrder", BUY | {"cny_amount": "0.001"})).encode()
     assert [client(service).post("createOrder", body).code for service in (*both, *both)] == [42200] + [40104] * 3
 
@@ -120,7 +120,7 @@ def test_a_nonce_of_a_refused_order_is_used_for_both(both):
 def test_an_idempotency_key_gives_one_order_for_both(both):
     for number in range(5):
         key = {"Idempotency-Key": f"key-{number}"}
-        answers = at_once([lambda at=at, key=key: client(both[at % 2]).buy(headers=key) for at in range(6)])
+        answers = by_turns(both, 6, lambda service, _, key=key: client(service).buy(headers=key))
         assert {answer.code for answer in answers} <= {1, 40902}
         again = [client(service).buy(headers=key) for service in both]
         placed = {answer.data["order_no"] for answer in (*answers, *again) if answer.code == 1}
@@ -130,12 +130,7 @@ def test_an_idempotency_key_gives_one_order_for_both(both):
 
 
 def test_each_callback_is_delivered_once_while_both_run(both, shop, ask):
-    at_once(
-        [
-            lambda at=at: both[at % 2].api.play(client(both[at % 2]).buy().data["order_no"], "success")
-            for at in range(40)
-        ]
-    )
+    by_turns(both, 40, lambda service, _: service.api.play(client(service).buy().data["order_no"], "success"))
     until(lambda: len(shop.got) >= 40)
     time.sleep(2)
     assert len({got.webhook_id for got in shop.got}) == len(shop.got) == 40
@@ -231,7 +226,7 @@ def test_while_postgres_is_down_each_is_50300_and_afterwards_all_continues(both,
 
 
 def test_a_part_of_a_number_is_found_whichever_host_created_and_indexed_the_order(both, ask):
-    at_once([lambda at=at: client(both[at % 2]).buy(merchant_order_no=f"单号-{at:04d}-x") for at in range(MANY)])
+    by_turns(both, MANY, lambda service, number: client(service).buy(merchant_order_no=f"单号-{number:04d}-x"))
     until(lambda: ask('SELECT order_id - (SELECT MAX(id) FROM "order") FROM search_progress') == [(0,)])
     assert ask("SELECT COUNT(*) FROM order_search") == [(MANY,)]
     assert client(both[0]).listed(merchant_order_no="单号-0042").data["total"] == 1

@@ -43,29 +43,23 @@ def _exchange(*pairs):
     return change
 
 
-def _order(*paths):
-    """The lines after the first, in this order."""
+def _sorted(key):
+    """The lines after the first, sorted by `key`."""
 
     def change(text):
         first, *lines = text.split("\n")
-        return "\n".join([first, *sorted(lines, key=lambda line: paths.index(line.partition("=")[0]))])
+        return "\n".join([first, *sorted(lines, key=key)])
 
     return change
 
 
-def _sort_whole(text):
-    first, *lines = text.split("\n")
-    return "\n".join([first, *sorted(lines)])
-
-
-def _sort_without_case(text):
-    first, *lines = text.split("\n")
-    return "\n".join([first, *sorted(lines, key=lambda line: line.partition("=")[0].lower())])
+def _name(line):
+    return line.partition("=")[0]
 
 
 def _without(*names):
     """The text without the lines of these names."""
-    return lambda text: "\n".join(line for line in text.split("\n") if line.partition("=")[0] not in names)
+    return lambda text: "\n".join(line for line in text.split("\n") if _name(line) not in names)
 
 
 CARD = "gatewaya_card_info"
@@ -89,9 +83,9 @@ TEXTS = (
     ("blank_signed", _exchange((EMPTY, BLANK))),
     ("blank_signed", _exchange((EMPTY, BLANK), (".ok=true", f".ok=true\n{CARD}.prov_id="))),
     ("blank_signed", _exchange((EMPTY, BLANK), (".ok=true", f".ok=true\n{CARD}.prov_id=null"))),
-    ("unsorted", _order(*AS_SENT)),
-    ("unsorted", _sort_whole),
-    ("unsorted", _sort_without_case),
+    ("unsorted", _sorted(lambda line: AS_SENT.index(_name(line)))),
+    ("unsorted", _sorted(str)),
+    ("unsorted", _sorted(lambda line: _name(line).lower())),
     ("left_out", _without("api_key", "timestamp", "nonce")),
     ("left_out", _without("nonce")),
     ("left_out", _without("e_int")),

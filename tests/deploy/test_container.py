@@ -5,7 +5,6 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
 import sys
 import zipfile
 from itertools import pairwise
@@ -16,7 +15,7 @@ import yaml
 
 from runtime.settings import Settings
 from services.sandbox import demo
-from tests.support import ROOT, free_port, until
+from tests.support import ROOT, finished, free_port, until
 
 DOCKER = ROOT / "deploy" / "docker"
 # The file's instructions, with continued lines joined.
@@ -37,7 +36,7 @@ OURS = [
     for name, service in read["services"].items()
     if service["image"].startswith("tillbook")
 ]
-BASE_IMAGE = f"python:{LINES[0][1].partition('=')[2]}"
+BASE_IMAGE = LINES[0][1].split()[0]
 GUIDE = (ROOT / "docs" / "guides" / "containers.md").read_text("utf-8").replace("\\\n", " ")
 
 
@@ -49,26 +48,22 @@ def last(word):
 def _wheel_of(folder, target):
     """The wheel built from a folder: its files by name."""
     build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", target]
-    subprocess.run(build, cwd=folder, check=True, capture_output=True)
+    finished(build, cwd=folder, check=True)
     with zipfile.ZipFile(next(target.glob("*.whl"))) as wheel:
         return {name: wheel.read(name) for name in wheel.namelist() if not name.endswith("RECORD")}
 
 
 @pytest.mark.usefixtures("slow")
 def test_the_build_sees_all_files_of_the_wheel(tmp_path):
+    assert FIRST == "*"
     folder = tmp_path / "build"
     for name in SEEN:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         if (ROOT / name).is_dir():
             shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "*.mo"))
         else:
-            shutil.copy(ROOT / name, folder / name)
+            shutil.copy(ROOT / name, folder / name)  # fails if it does not exist
     assert _wheel_of(folder, tmp_path / "image") == _wheel_of(ROOT, tmp_path / "here")
-
-
-def test_the_build_sees_only_files_that_exist():
-    assert FIRST == "*"
-    assert [name for name in SEEN if not (ROOT / name).exists()] == []
 
 
 def test_it_runs_as_an_ordinary_user_and_receives_sigterm_itself():
@@ -84,16 +79,14 @@ def test_it_runs_as_an_ordinary_user_and_receives_sigterm_itself():
 
 def test_the_health_check_reports_the_health_of_the_service(service):
     def checked(port):
-        command = [sys.executable, DOCKER / "healthy.py"]
-        return subprocess.run(command, env={"ORDERS_PORT": str(port)}, capture_output=True).returncode
+        return finished([sys.executable, DOCKER / "healthy.py"], env={"ORDERS_PORT": str(port)}).returncode
 
-    assert checked(service.port) == 0
-    assert checked(free_port()) == 1
+    assert (checked(service.port), checked(free_port())) == (0, 1)
     assert '"/opt/tillbook/healthy.py"' in last("HEALTHCHECK")
 
 
 @pytest.mark.parametrize("service", OURS)
-def test_a_container_has_few_rights_and_enough_room_and_time(service):
+def test_a_container_has_few_rights_enough_room_and_time_and_no_unknown_setting(service):
     assert service["read_only"] is True
     assert service["cap_drop"] == ["ALL"]
     assert service["security_opt"] == ["no-new-privileges:true"]
@@ -101,6 +94,8 @@ def test_a_container_has_few_rights_and_enough_room_and_time(service):
     assert int(service["stop_grace_period"].removesuffix("s")) > 35
     threads = Settings.threads + Settings.callback_workers + Settings.channel_workers + 32  # and its own
     assert service["pids_limit"] >= threads * 3 // 2
+    names = {name.removeprefix("ORDERS_").lower() for name in service["environment"]} - {"pgpassword"}
+    assert names <= Settings.__dataclass_fields__.keys()
 
 
 def test_the_documented_docker_run_has_the_same_limits_as_the_demo():
@@ -117,16 +112,19 @@ def test_the_documented_docker_run_has_the_same_limits_as_the_demo():
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_ports_are_published_on_loopback_only(form):
-    published = [port for service in FORMS[form]["services"].values() for port in service.get("ports", [])]
+def test_a_form_publishes_on_loopback_only_and_builds_the_image_once_by_the_environments_package_index(form):
+    """Docker fails if it builds one image for several services at once. Only a build keeps it from pulling the name."""
+    services = FORMS[form]["services"].values()
+    published = [port for service in services for port in service.get("ports", [])]
     assert published
     assert all(port.startswith("127.0.0.1:") for port in published)
-
-
-@pytest.mark.parametrize("service", OURS)
-def test_every_variable_is_a_setting(service):
-    names = {name.removeprefix("ORDERS_").lower() for name in service["environment"] if name != "PGPASSWORD"}
-    assert {name for name in names if name not in Settings.__dataclass_fields__} == set()
+    ours = [service for service in services if service["image"].startswith("tillbook")]
+    assert sorted(service["pull_policy"] for service in ours) == ["build"] + ["never"] * (len(ours) - 1)
+    (built,) = [service for service in services if "build" in service]
+    assert built["pull_policy"] == "build"
+    assert built["build"]["args"]["PIP_INDEX_URL"] is None  # compose then takes it from the environment
+    words = [word if word != "ARG" else f"ARG {arguments}" for word, arguments in LINES]
+    assert words.index("ARG PIP_INDEX_URL") < words.index("RUN")
 
 
 def test_the_demo_is_the_same_address_inside_and_outside():
@@ -140,22 +138,6 @@ def test_the_demo_is_the_same_address_inside_and_outside():
     }
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_one_service_builds_the_image_of_all(form):
-    """Docker fails if it builds one image for several services at once. Only a build keeps it from pulling the name."""
-    ours = [service for service in FORMS[form]["services"].values() if service["image"].startswith("tillbook")]
-    assert sorted(service["pull_policy"] for service in ours) == ["build"] + ["never"] * (len(ours) - 1)
-    assert all(("build" in service) == (service["pull_policy"] == "build") for service in ours)
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_a_build_uses_the_package_index_of_the_environment(form):
-    (build,) = [service["build"] for service in FORMS[form]["services"].values() if "build" in service]
-    assert build["args"]["PIP_INDEX_URL"] is None  # compose then takes it from the environment
-    words = [word if word != "ARG" else f"ARG {arguments}" for word, arguments in LINES]
-    assert words.index("ARG PIP_INDEX_URL") < words.index("RUN")
-
-
 def test_the_demo_names_its_command_as_it_is_run_in_the_project_folder_in_docker_and_installed(tmp_path):
     (tmp_path / "project" / ".venv").mkdir(parents=True)
     (tmp_path / "image").mkdir()
@@ -166,15 +148,14 @@ def test_the_demo_names_its_command_as_it_is_run_in_the_project_folder_in_docker
 
 
 def _docker(*arguments, **more):
-    return subprocess.run(["docker", *arguments], capture_output=True, text=True, check=True, **more).stdout
+    return finished(["docker", *arguments], check=True, **more).stdout
 
 
 @pytest.fixture
 def compose(slow, tmp_path):
     """Run `docker compose` on the demo's file, with an image, a project and a port that are the test's own."""
     if shutil.which("docker") is None or any(
-        subprocess.run(["docker", *tried], capture_output=True).returncode
-        for tried in (["compose", "version"], ["image", "inspect", BASE_IMAGE])
+        finished(["docker", *tried]).returncode for tried in (["compose", "version"], ["image", "inspect", BASE_IMAGE])
     ):
         pytest.skip(f"needs Docker with its compose plugin, and the image: docker pull {BASE_IMAGE}")
     named = tmp_path / "named.yaml"

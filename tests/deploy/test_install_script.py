@@ -3,13 +3,12 @@
 import json
 import re
 import shutil
-import subprocess
 
 import pytest
 
 from runtime.settings import VERSION
 from tests.deploy.private_machine import Machine, missing
-from tests.support import ROOT, https_certificate
+from tests.support import ROOT, finished, https_certificate
 
 SCRIPT = ROOT / "deploy" / "install.sh"
 INSTALL = "deploy/install.sh pay.example.com --yes"
@@ -70,7 +69,7 @@ def version(machine):
     ],
 )
 def test_wrong_arguments_are_refused_with_the_usage(arguments, said):
-    done = subprocess.run([SCRIPT, *arguments], capture_output=True, text=True)
+    done = finished([SCRIPT, *arguments])
     assert (done.returncode, done.stdout) == (2, "")
     assert said in done.stderr
     assert "usage: sudo deploy/install.sh DOMAIN" in done.stderr
@@ -78,12 +77,11 @@ def test_wrong_arguments_are_refused_with_the_usage(arguments, said):
 
 @pytest.mark.skipif(shutil.which("shellcheck") is None, reason="shellcheck is not installed")
 def test_shellcheck_finds_nothing():
-    done = subprocess.run(["shellcheck", SCRIPT, ROOT / "deploy" / "tillbook.sh"], capture_output=True, text=True)
-    assert done.stdout == ""
+    assert finished(["shellcheck", SCRIPT, ROOT / "deploy" / "tillbook.sh"]).stdout == ""
 
 
 @private
-def test_the_plan_is_shown_and_nothing_is_changed_without_consent(machine):
+def test_an_installation_is_planned_serves_orders_and_is_repeated_upgraded_and_removed(machine):
     before = machine.written()
     plan = machine.run("deploy/install.sh pay.example.com --dry-run")
     assert f"Install Tillbook {VERSION} for pay.example.com:\n  1. " in plan
@@ -92,9 +90,6 @@ def test_the_plan_is_shown_and_nothing_is_changed_without_consent(machine):
     assert "add --yes to continue without a question" in refused.stderr
     assert machine.written() == before
 
-
-@private
-def test_an_installation_serves_orders_and_is_repeated_upgraded_and_removed(machine):
     printed = machine.run(OWN)
     assert f"Tillbook {VERSION} is running." in printed
     assert "sudo tillbook operator add NAME" in printed
@@ -111,9 +106,7 @@ def test_an_installation_serves_orders_and_is_repeated_upgraded_and_removed(mach
     assert "the statement has no line" in machine.tried("tillbook reconcile 1 /root/statement.csv").stderr
     assert machine.run("find /var/lib/tillbook -not -user tillbook") == ""
 
-    state = (
-        "stat -c '%n %i %Y' /opt/tillbook /var/lib/tillbook/config.toml /var/lib/tillbook/vault.key /run/tillbook.pid"
-    )
+    state = "cd /var/lib/tillbook; stat -c '%n %i %Y' /opt/tillbook config.toml vault.key /run/tillbook.pid"
     before = machine.run(state)
     assert f"Tillbook {VERSION} is installed." in machine.run(OWN)
     assert machine.run(state) == before
@@ -131,9 +124,8 @@ def test_an_installation_serves_orders_and_is_repeated_upgraded_and_removed(mach
     assert machine.run("ls -d /opt/tillbook* /usr/local/bin/tillbook /etc/nginx/conf.d/tillbook.conf || true") == ""
     machine.run("test -s /var/lib/tillbook/orders.sqlite && test -s /var/lib/tillbook/vault.key && id tillbook")
     machine.run("deploy/install.sh --uninstall --delete-data --yes")
-    assert (
-        machine.run("ls -d /var/lib/tillbook /var/backups/tillbook 2>/dev/null; id tillbook 2>/dev/null || true") == ""
-    )
+    left = machine.run("ls -d /var/lib/tillbook /var/backups/tillbook 2>/dev/null; id tillbook 2>/dev/null || true")
+    assert left == ""
 
 
 @private
@@ -229,17 +221,18 @@ def test_without_systemd_everything_else_is_done_and_a_service_started_manually_
 
 
 @private
-@pytest.mark.parametrize(
-    ("there", "said"),
-    [
-        ("python3 -m http.server 8000 >/dev/null 2>&1 & sleep 1", "another program uses port 8000 of 127.0.0.1"),
-        ("mkdir -p /srv/orders/service", "docs/guides/upgrade.md"),
-        ("echo other > /usr/local/bin/tillbook", "/usr/local/bin/tillbook is another program's command"),
-    ],
-    ids=["port", "old-layout", "command"],
-)
-def test_what_is_in_the_way_is_named_before_anything_is_changed(machine, there, said):
-    done = machine.tried(f"{there}; {OWN}")
-    assert done.returncode == 1
-    assert said in done.stderr
-    assert machine.run("ls -d /opt/tillbook* || id tillbook || true") == ""
+def test_what_is_in_the_way_is_named_before_anything_is_changed(machine):
+    for there, gone, said in (
+        (
+            "python3 -m http.server 8000 >/dev/null 2>&1 & echo $! > /root/other; sleep 1",
+            "kill $(cat /root/other)",
+            "another program uses port 8000 of 127.0.0.1",
+        ),
+        ("mkdir -p /srv/orders/service", "rm -r /srv/orders", "docs/guides/upgrade.md"),
+        ("echo other > /usr/local/bin/tillbook", ":", "/usr/local/bin/tillbook is another program's command"),
+    ):
+        done = machine.tried(f"{there}; {OWN}")
+        assert done.returncode == 1
+        assert said in done.stderr
+        assert machine.run("ls -d /opt/tillbook* || id tillbook || true") == ""
+        machine.run(gone)

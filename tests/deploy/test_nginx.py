@@ -56,54 +56,50 @@ def _for_this_machine(folder, certificate, ports):
 
 @pytest.fixture
 def site(instance, tmp_path):
-    """The addresses of a service behind nginx, `https` and `http`, and the folder for domain validation."""
+    """A service behind nginx: the addresses `https` and `http`, and the merchant `demo` through them."""
     folder, certificate = tmp_path / "nginx", https_certificate(tmp_path, "127.0.0.1")
     folder.mkdir()
     ports = SimpleNamespace(http=free_port(), https=free_port(), service=free_port())
     (folder / "tillbook.conf").write_text(_for_this_machine(folder, certificate, ports))
     as_root = "user root;\n" if os.geteuid() == 0 else ""  # otherwise its worker could not read the test's folder
     (folder / "nginx.conf").write_text(as_root + MAIN.format(folder=folder))
-    https = f"https://127.0.0.1:{ports.https}"
+    https, client = f"https://127.0.0.1:{ports.https}", requests.Session()
+    client.trust_env, client.verify = False, str(certificate)
     service = DemoService(instance, port=ports.service, ORDERS_TRUSTED_PROXIES="1", ORDERS_SITE_URL=https).start()
     nginx = subprocess.Popen([NGINX, "-p", str(folder), "-c", str(folder / "nginx.conf")], stderr=subprocess.PIPE)
-    client = requests.Session()
-    client.trust_env, client.verify = False, str(certificate)
-    yield SimpleNamespace(
-        https=https, http=f"http://127.0.0.1:{ports.http}", folder=folder, client=client, service=service, nginx=nginx
-    )
-    if nginx.poll() is None:
-        nginx.terminate()
-        nginx.communicate(timeout=20)
-    if service.process.poll() is None:
-        service.stop()
 
-
-def _up(site):
-    """Wait until nginx answers."""
+    def send(method, path, body=b"", headers=None):
+        answer = client.request(method, https + path, data=body, headers=headers, timeout=20)
+        return Answer(answer.status_code, answer.headers, answer.text)
 
     def answers():
-        assert site.nginx.poll() is None, site.nginx.stderr.read()
+        assert nginx.poll() is None, nginx.stderr.read()
         try:
-            return site.client.get(f"{site.https}/openapi.json", timeout=5).status_code == 200
+            return client.get(f"{https}/openapi.json", timeout=5).status_code == 200
         except requests.ConnectionError:
             return False
 
-    until(answers)
-    return site
+    try:
+        until(answers)
+        yield SimpleNamespace(
+            https=https,
+            http=f"http://127.0.0.1:{ports.http}",
+            folder=folder,
+            client=client,
+            api=DemoApi(send),
+            service=service,
+            nginx=nginx,
+        )
+    finally:
+        if nginx.poll() is None:
+            nginx.terminate()
+            nginx.communicate(timeout=20)
+        if service.process.poll() is None:
+            service.stop()
 
 
-def _api(site):
-    """The merchant `demo`, through nginx."""
-
-    def send(method, path, body=b"", headers=None):
-        answer = site.client.request(method, site.https + path, data=body, headers=headers, timeout=20)
-        return Answer(answer.status_code, answer.headers, answer.text)
-
-    return DemoApi(send)
-
-
-def test_an_order_is_created_paid_and_queried_over_tls(site):
-    api, client = _api(_up(site)), site.client
+def test_an_order_is_created_paid_and_queried_over_tls_by_callers_with_their_own_address(site):
+    api, client = site.api, site.client
     placed = api.buy().data
     assert placed["pay_url"].startswith(f"{site.https}/addons/paychannel/pay/index?order_no=")
     assert placed["order_no"] in client.get(placed["pay_url"], timeout=20).text
@@ -119,25 +115,19 @@ def test_an_order_is_created_paid_and_queried_over_tls(site):
     assert all(cookie.secure for cookie in client.cookies)
     assert home.headers["Strict-Transport-Security"] == "max-age=63072000"
 
-
-@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics", "/%68ealthz"])
-def test_addresses_for_this_machine_only_are_refused_to_others(site, path):
-    assert _up(site).client.get(site.https + path, timeout=20).status_code == 403
-    assert requests.get(f"{site.service.url}/healthz", timeout=20).status_code == 200
-
-
-def test_the_callers_address_is_nginxs_and_not_a_claimed_one(site):
-    _up(site).service.flask("merchant", "set", "demo", "--allow", "203.0.113.7")
-    api = _api(site)
+    site.service.flask("merchant", "set", "demo", "--allow", "203.0.113.7")
     until(lambda: api.listed().code == 40300)
     assert api.call("orderQueryList", headers={"X-Forwarded-For": "203.0.113.7"}).code == 40300
     site.service.flask("merchant", "set", "demo", "--allow", "127.0.0.1")
     until(lambda: api.listed().code == 1)
 
 
-def test_each_request_has_an_id_from_nginx_and_not_from_its_caller(site):
-    answer = _up(site).client.get(f"{site.https}/openapi.json", headers={"X-Request-Id": "mine"}, timeout=20)
+def test_nginx_names_requests_and_refuses_to_others_what_is_for_this_machine(site):
+    answer = site.client.get(f"{site.https}/openapi.json", headers={"X-Request-Id": "mine"}, timeout=20)
     assert re.fullmatch(r"[0-9a-f]{32}", answer.headers["X-Request-Id"])
+    for path in ("/healthz", "/readyz", "/metrics", "/%68ealthz"):
+        assert site.client.get(site.https + path, timeout=20).status_code == 403, path
+    assert requests.get(f"{site.service.url}/healthz", timeout=20).status_code == 200
 
 
 KEY = "act=query&pid=1001&key=secret-key"
@@ -156,7 +146,6 @@ def _raw(site, head, address=""):
 
 def test_no_log_has_a_query_because_epay_puts_the_key_there(site):
     """Neither that of requests nor that of errors, whatever goes wrong."""
-    _up(site)
 
     def status(address, path=f"/api.php?{KEY}", **headers):
         return site.client.get(address + path, headers=headers, timeout=20, allow_redirects=False).status_code
@@ -194,16 +183,14 @@ def test_no_log_has_a_query_because_epay_puts_the_key_there(site):
 
 def test_a_stranger_who_uploads_is_sent_to_the_sign_in(site):
     """The service responds before it has read the body."""
-    _up(site)
+    upload = f"{site.https}/console/claims/upload"
     for _ in range(3):
-        answer = site.client.post(
-            f"{site.https}/console/claims/upload", data=bytes(5_000_000), timeout=20, allow_redirects=False
-        )
+        answer = site.client.post(upload, data=bytes(5_000_000), timeout=20, allow_redirects=False)
         assert (answer.status_code, answer.headers["Location"]) == (302, "/console/login")
 
 
 def test_plain_http_only_redirects_to_https_and_validates_the_domain(site):
-    proof = _up(site).folder / ".well-known" / "acme-challenge" / "token"
+    proof = site.folder / ".well-known" / "acme-challenge" / "token"
     proof.parent.mkdir(parents=True)
     proof.write_text("proof")
     assert requests.get(f"{site.http}/.well-known/acme-challenge/token", timeout=20).text == "proof"

@@ -9,7 +9,7 @@ import zipfile
 import pytest
 import requests
 
-from tests.support import ROOT, DemoService, completed, free_port, until
+from tests.support import DemoService, completed, finished, free_port, until
 
 pytestmark = pytest.mark.usefixtures("slow")
 
@@ -27,37 +27,33 @@ class Installed(DemoService):
         self.log = folder / "demo.log"
 
     def launch(self):
+        command = [*self.command, "demo"]
         with self.log.open("ab") as log:
-            self.process = subprocess.Popen(
-                [*self.command, "demo"], cwd=self.folder, env=self.environ, stdout=log, stderr=log
-            )
+            self.process = subprocess.Popen(command, cwd=self.folder, env=self.environ, stdout=log, stderr=log)
 
     def run(self, *arguments):
-        command = [*self.command, *arguments]
-        return subprocess.run(
-            command, cwd=self.folder, env=self.environ, capture_output=True, text=True, check=True
-        ).stdout
+        return finished([*self.command, *arguments], cwd=self.folder, env=self.environ, check=True).stdout
 
 
 @pytest.fixture
 def wheel(tmp_path):
     build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", tmp_path / "dist"]
-    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
+    finished(build, check=True)
     return next((tmp_path / "dist").glob("tillbook-*-py3-none-any.whl"))
 
 
 def _by_pip(wheel, folder):
     """The command of the wheel, installed with its dependencies in an environment of its own."""
-    subprocess.run([sys.executable, "-m", "venv", folder / "venv"], check=True)
+    finished([sys.executable, "-m", "venv", folder / "venv"], check=True)
     pip = [folder / "venv" / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    subprocess.run([*pip, "--require-hashes", "-r", ROOT / "requirements/base.txt"], check=True, capture_output=True)
-    subprocess.run([*pip, "--no-index", wheel], check=True)
+    finished([*pip, "--require-hashes", "-r", "requirements/base.txt"], check=True)
+    finished([*pip, "--no-index", wheel], check=True)
     return [folder / "venv" / "bin" / "tillbook"]
 
 
 def _in_one_file(wheel, folder):
     """The command of the one file, which is built from the wheel."""
-    subprocess.run([sys.executable, "deploy/wheel/one_file.py", wheel], cwd=ROOT, check=True, capture_output=True)
+    finished([sys.executable, "deploy/wheel/one_file.py", wheel], check=True)
     return [sys.executable, next(wheel.parent.glob("tillbook-*.pyz"))]
 
 
@@ -67,25 +63,24 @@ def test_the_demo_runs_in_an_empty_folder_with_everything_it_serves(tmp_path, wh
     service = Installed(command_of(wheel, tmp_path), tmp_path)
     assert "Common tasks" in service.run("--help"), "the one file has unpacked itself now"
     service.start()
+
+    def page(path, **headers):
+        return requests.get(service.url + path, headers=headers, timeout=5)
+
     try:
-        url = service.url
         order = completed(service.api)
-        until(lambda: "order.completed" in requests.get(f"{url}/sandbox/inbox", timeout=5).text)
+        until(lambda: "order.completed" in page("/sandbox/inbox").text)
         assert order in service.run("order", "list")
-        chinese = {"Accept-Language": "zh"}
-        assert "收付台" in requests.get(f"{url}/docs/zh/integrating", timeout=5).text
-        assert re.search(r"[\u4e00-\u9fff]", requests.get(f"{url}/nowhere", headers=chinese, timeout=5).json()["msg"])
-        assert requests.get(f"{url}/docs/images/console-en.webp", timeout=5).status_code == 200
-        assert "北京" in requests.get(f"{url}/addons/paychannel/channel.gatewaya/provinceList", timeout=5).text
-        page = requests.get(f"{url}/console/login", timeout=5)
-        for path in re.findall(r'(?:href|src)="(/[^"]+\.(?:css|js|svg)[^"]*)"', page.text):
-            assert requests.get(url + path, timeout=5).status_code == 200, path
+        assert "收付台" in page("/docs/zh/integrating").text
+        assert re.search(r"[\u4e00-\u9fff]", page("/nowhere", **{"Accept-Language": "zh"}).json()["msg"])
+        assert "北京" in page("/addons/paychannel/channel.gatewaya/provinceList").text
+        files = re.findall(r'(?:href|src)="(/[^"]+\.(?:css|js|svg)[^"]*)"', page("/console/login").text)
+        for path in ("/docs/images/console-en.webp", *files):
+            assert page(path).status_code == 200, path
         again = re.search(r"`(.+) demo-curl` prints a new one", service.log.read_text("utf-8"))[1]
-        path = f"{tmp_path / 'venv' / 'bin'}:{os.environ['PATH']}"
-        printed = subprocess.run(
-            f"{again} demo-curl", shell=True, env=service.environ | {"PATH": path}, capture_output=True, text=True
-        )
-        assert f"{url}/merchant/createOrder" in printed.stdout
+        environ = service.environ | {"PATH": f"{tmp_path / 'venv' / 'bin'}:{os.environ['PATH']}"}
+        printed = finished(f"{again} demo-curl", shell=True, env=environ).stdout
+        assert f"{service.url}/merchant/createOrder" in printed
     finally:
         assert service.stop() == 0
     assert list(service.folder.iterdir()) == []
@@ -96,18 +91,9 @@ def test_the_wheel_installs_one_top_level_name_and_every_file_that_is_served(whe
     with zipfile.ZipFile(wheel) as content:
         names = set(content.namelist())
     assert {name.partition("/")[0] for name in names if ".dist-info/" not in name} == {"tillbook"}
-    tracked = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    served = (
-        "blueprints/",
-        "cli/",
-        "docs/",
-        "gateways/",
-        "models/",
-        "regions_data/",
-        "schemas/",
-        "services/",
-        "app.py",
-    )
+    tracked = finished(["git", "ls-files", "-z"], check=True).stdout
+    folders = ("blueprints", "cli", "docs", "gateways", "models", "regions_data", "schemas", "services")
+    served = ("app.py", *(f"{folder}/" for folder in folders))
     missing = {name for name in tracked.split("\0") if name.startswith(served) and f"tillbook/{name}" not in names}
     assert missing == set()
     assert "tillbook/blueprints/translations/zh/LC_MESSAGES/messages.mo" in names

@@ -1,6 +1,5 @@
 """The first `make run`: each obstacle on a new machine gets an error with the remedy, and leaves nothing broken."""
 
-import base64
 import hashlib
 import os
 import pwd
@@ -17,7 +16,7 @@ from pathlib import Path
 import pytest
 from werkzeug import Response
 
-from tests.support import ROOT, free_port
+from tests.support import ROOT, finished, free_port
 
 SYSTEM_PYTHON = "/usr/bin/python3"  # one that other users may run too
 OLD = """#!/bin/sh
@@ -77,26 +76,18 @@ class Checkout:
     def make_run(self, python=sys.executable, **environ):
         """The output of `make run`, which must fail."""
         command = ["make", "run", f"PYTHON={python}"]
-        done = subprocess.run(
-            command,
-            cwd=self.folder,
-            env=self.environ | environ,
-            capture_output=True,
-            text=True,
-            stdin=subprocess.DEVNULL,
-        )
+        done = finished(command, cwd=self.folder, env=self.environ | environ, stdin=subprocess.DEVNULL)
         assert done.returncode == 2, done.stdout
         assert "Traceback" not in done.stderr
-        return done.stderr
+        return done.stdout + done.stderr
 
     def install(self, *options):
         command = [sys.executable, "deploy/virtualenv.py", *options, "requirements/base.txt"]
-        return subprocess.run(command, cwd=self.folder, env=self.environ, capture_output=True, text=True)
+        return finished(command, cwd=self.folder, env=self.environ)
 
     def works(self):
         """Whether the package is installed in the `.venv`."""
-        code = [self.venv / "bin" / "python", "-c", "import segno, pip"]
-        return subprocess.run(code, capture_output=True).returncode == 0
+        return finished([self.venv / "bin" / "python", "-c", "import segno, pip"]).returncode == 0
 
 
 class Index:
@@ -106,17 +97,12 @@ class Index:
         self.url, self.asked, self.ended = web_server.url_for("/simple"), threading.Event(), threading.Event()
         path = folder / "segno-1.0-py3-none-any.whl"
         files = {
-            "segno.py": b"",
-            "segno-1.0.dist-info/METADATA": b"Metadata-Version: 2.1\nName: segno\nVersion: 1.0\n",
-            "segno-1.0.dist-info/WHEEL": b"Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+            "segno.py": "",
+            "segno-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: segno\nVersion: 1.0\n",
+            "segno-1.0.dist-info/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
         }
         record = "segno-1.0.dist-info/RECORD"
-        sums = {
-            name: base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=") for name, data in files.items()
-        }
-        files[record] = (
-            "".join(f"{name},sha256={sums[name].decode()},\n" for name in files).encode() + f"{record},,\n".encode()
-        )
+        files[record] = "".join(f"{name},,\n" for name in (*files, record))
         with zipfile.ZipFile(path, "w") as wheel:
             for name, data in files.items():
                 wheel.writestr(zipfile.ZipInfo(name), data)  # with the same time, so with the same hash each time
@@ -187,33 +173,40 @@ def test_without_python3_venv_the_package_is_named_and_no_broken_environment_is_
     assert not checkout.venv.exists()
 
 
-@pytest.mark.parametrize("damage", ["no pip", "half of pip", "no Python", "interrupted", "another Python's packages"])
+def _without_python(venv):
+    (venv / "bin" / "python").unlink()
+    (venv / "bin" / "python").symlink_to("/nowhere/python3")
+
+
+def _of_another_python(venv):
+    folder = next(venv.glob("lib/python*"))
+    folder.rename(folder.with_name("python3.5"))
+
+
+def _replaced_by(make):
+    def replace(venv):
+        shutil.rmtree(venv)
+        make(venv)
+
+    return replace
+
+
+DAMAGE = {
+    "no Python": _without_python,
+    "another Python's packages": _of_another_python,
+    "interrupted": lambda venv: (venv / ".installing").touch(),
+    "a file": _replaced_by(Path.touch),
+    "a dangling link": _replaced_by(lambda venv: venv.symlink_to("/nowhere")),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
 def test_a_broken_environment_is_made_again(installed, damage):
-    packages = next(installed.venv.glob("lib/python*/site-packages"))
-    if damage == "no pip":
-        shutil.rmtree(packages / "pip")
-    elif damage == "half of pip":
-        shutil.rmtree(packages / "pip" / "_internal")
-    elif damage == "no Python":
-        (installed.venv / "bin" / "python").unlink()
-        (installed.venv / "bin" / "python").symlink_to("/nowhere/python3")
-    elif damage == "interrupted":
-        (installed.venv / ".installing").touch()
-    else:
-        packages.parent.rename(packages.parent.with_name("python3.5"))
+    damage(installed.venv)
     done = installed.install("--keep")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("Removing .venv, which is incomplete or of another Python\n")
     assert installed.works()
-
-
-@pytest.mark.parametrize(
-    "make", [Path.touch, lambda path: path.symlink_to("/nowhere")], ids=["a file", "a dangling link"]
-)
-def test_something_else_in_place_of_the_environment_is_replaced(checkout, make):
-    make(checkout.venv)
-    assert checkout.install().returncode == 0
-    assert checkout.works()
 
 
 @pytest.mark.parametrize(("options", "is_kept"), [(("--keep",), True), ((), False)], ids=["default", "PYTHON is given"])
@@ -234,10 +227,7 @@ def test_an_old_python_is_named_with_the_way_to_choose_another(checkout):
 
 
 def test_a_missing_python_is_named(checkout):
-    command = ["make", "run", "PYTHON=python3.99"]
-    done = subprocess.run(command, cwd=checkout.folder, env=checkout.environ, capture_output=True, text=True)
-    assert "error: python3.99 is not installed" in done.stdout + done.stderr
-    assert done.returncode == 2
+    assert "error: python3.99 is not installed" in checkout.make_run("python3.99")
 
 
 def test_without_internet_the_setting_of_a_mirror_is_named(installed):
@@ -266,32 +256,35 @@ def test_a_package_with_a_wrong_hash_is_not_installed(installed):
     assert "THESE PACKAGES DO NOT MATCH THE HASHES" in done.stderr
 
 
-def test_a_taken_port_is_reported_before_anything_is_installed(checkout):
+def test_a_port_an_address_and_a_setting_that_cannot_work_are_reported_before_anything_is_installed(checkout):
     with socket.create_server(("127.0.0.1", 0)) as other:
-        told = checkout.make_run(ORDERS_PORT=str(other.getsockname()[1]))
-    assert "Address already in use" in told
-    assert "ORDERS_PORT=8001 make run" in told
-    assert not checkout.venv.exists()
-
-
-def test_an_address_of_another_machine_is_not_called_taken(checkout):
-    told = checkout.make_run(ORDERS_HOST="192.0.2.1")
-    assert "cannot listen on 192.0.2.1" in told
-    assert "already running" not in told
-
-
-def test_an_invalid_setting_is_reported_before_anything_is_installed(checkout):
+        taken = checkout.make_run(ORDERS_PORT=str(other.getsockname()[1]))
+    assert "Address already in use" in taken
+    assert "ORDERS_PORT=8001 make run" in taken
+    elsewhere = checkout.make_run(ORDERS_HOST="192.0.2.1")
+    assert "cannot listen on 192.0.2.1" in elsewhere
+    assert "already running" not in elsewhere
     (checkout.folder / "instance" / "config.toml").write_text("port = 0\n", "utf-8")
     checkout.environ.pop("ORDERS_PORT")
     assert "config.toml: port: must be a whole number" in checkout.make_run()
     assert not checkout.venv.exists()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can run a command as another user")
-@pytest.mark.skipif(not os.access(SYSTEM_PYTHON, os.X_OK), reason=f"{SYSTEM_PYTHON} is missing")
+def as_nobody(command, **more):
+    """Run a command as another user without rights."""
+    nobody = pwd.getpwnam("nobody")
+    return finished(command, user=nobody.pw_uid, group=nobody.pw_gid, extra_groups=[], **more)
+
+
+NEEDS_ANOTHER_USER = pytest.mark.skipif(
+    os.geteuid() != 0 or not os.access(SYSTEM_PYTHON, os.X_OK),
+    reason=f"needs {SYSTEM_PYTHON}, and root, who can run a command as another user",
+)
+
+
+@NEEDS_ANOTHER_USER
 @pytest.mark.parametrize("foreign", ["instance/config.toml", "instance", ".venv"])
 def test_files_of_another_user_are_named_with_their_owner_and_the_remedy(index, foreign):
-    nobody = pwd.getpwnam("nobody")
     with tempfile.TemporaryDirectory() as name:  # pytest's own folders are for root only
         folder = Path(name)
         folder.chmod(0o755)
@@ -301,16 +294,9 @@ def test_files_of_another_user_are_named_with_their_owner_and_the_remedy(index, 
         (folder / "instance" / "config.toml").touch()
         if foreign != ".venv":
             (folder / foreign).chmod(0o600)
-        done = subprocess.run(
-            [SYSTEM_PYTHON, "deploy/virtualenv.py", "--to-serve", "requirements/base.txt"],
-            cwd=folder,
-            env=checkout.environ | {"HOME": "/nonexistent", "PYTHONDONTWRITEBYTECODE": "1"},
-            user=nobody.pw_uid,
-            group=nobody.pw_gid,
-            extra_groups=[],
-            capture_output=True,
-            text=True,
-        )
+        command = [SYSTEM_PYTHON, "deploy/virtualenv.py", "--to-serve", "requirements/base.txt"]
+        environ = checkout.environ | {"HOME": "/nonexistent", "PYTHONDONTWRITEBYTECODE": "1"}
+        done = as_nobody(command, cwd=folder, env=environ)
     assert done.returncode == 1
     assert "permission denied" in done.stderr, done.stderr
     assert f"belongs to the user {pwd.getpwuid(0).pw_name}, and this is the user nobody" in done.stderr
@@ -318,10 +304,8 @@ def test_files_of_another_user_are_named_with_their_owner_and_the_remedy(index, 
     assert done.stderr.rstrip().endswith(remedy)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can run a command as another user")
-@pytest.mark.skipif(not os.access(SYSTEM_PYTHON, os.X_OK), reason=f"{SYSTEM_PYTHON} is missing")
+@NEEDS_ANOTHER_USER
 def test_no_command_takes_over_a_folder_above_the_data():
-    nobody = pwd.getpwnam("nobody")
     with tempfile.TemporaryDirectory() as above:  # for root only
         # The checkout may be in a folder that only root can read, so the module comes from standard input.
         code = (
@@ -329,15 +313,8 @@ def test_no_command_takes_over_a_folder_above_the_data():
             "settings.__file__ = '/runtime/settings.py'; exec(sys.stdin.read(), settings.__dict__); "
             f"print(settings.denied(pathlib.Path('{above}/data/config.toml')))"
         )
-        done = subprocess.run(
-            [SYSTEM_PYTHON, "-B", "-c", code],
-            input=(ROOT / "runtime/settings.py").read_text("utf-8"),
-            user=nobody.pw_uid,
-            group=nobody.pw_gid,
-            extra_groups=[],
-            capture_output=True,
-            text=True,
-        )
+        module = (ROOT / "runtime/settings.py").read_text("utf-8")
+        done = as_nobody([SYSTEM_PYTHON, "-B", "-c", code], input=module)
     assert f"{above} belongs to the user root" in done.stdout, done.stderr
     assert "ORDERS_INSTANCE=FOLDER" in done.stdout
     assert "chown" not in done.stdout
@@ -353,15 +330,9 @@ def test_ctrl_c_in_each_phase_ends_in_one_line_and_the_next_run_continues(reques
         script.write_text(script.read_text("utf-8").replace('folder, "segno"', 'folder, "hangs"'), "utf-8")
     elif phase == "Installing":
         checkout.lock(f"hangs==1.0 --hash=sha256:{'0' * 64}\n")
-    process = subprocess.Popen(
-        [sys.executable, "deploy/virtualenv.py", "requirements/base.txt"],
-        cwd=checkout.folder,
-        env=checkout.environ,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+    command = [sys.executable, "deploy/virtualenv.py", "requirements/base.txt"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    process = subprocess.Popen(command, cwd=checkout.folder, env=checkout.environ, start_new_session=True, **pipes)
     while not process.stdout.readline().startswith(phase):
         assert process.poll() is None
     if phase != "Creating":

@@ -2,23 +2,23 @@
 
 import re
 import shutil
-import subprocess
 import sys
 
 import pytest
 import yaml
 
-from tests.support import ROOT
+from tests.support import ROOT, finished
 
 MAKEFILE = (ROOT / "Makefile").read_text("utf-8")
+NEEDS_MAKE = pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
 COMMANDS = re.search(r"^\.PHONY: (.*)$", MAKEFILE, re.MULTILINE)[1].split()
 
 
-@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+@NEEDS_MAKE
 @pytest.mark.usefixtures("slow")
 def test_help_lists_every_command_and_lines_up():
-    command = ["make", "--no-print-directory", "help"]  # these tests may themselves be run by make
-    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
+    # These tests may themselves be run by make.
+    listed = finished(["make", "--no-print-directory", "help"], check=True).stdout.splitlines()
     assert {line.split()[0] for line in listed} == set(COMMANDS)
     assert len({re.match(r"\S+ +", line).end() for line in listed}) == 1
 
@@ -41,8 +41,7 @@ def test_the_hooks_check_what_make_checks_and_fetch_nothing():
     ],
 )
 def test_the_tests_against_a_real_platform_name_missing_requirements_in_one_line(folder, words):
-    command = [sys.executable, "-m", "tests.gateways.live.epay_platform", folder]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    done = finished([sys.executable, "-m", "tests.gateways.live.epay_platform", folder])
     assert (done.returncode, done.stdout, done.stderr) == (1, "", f"{words}\n")
 
 
@@ -55,7 +54,7 @@ SAID = {
 }
 
 
-@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+@NEEDS_MAKE
 @pytest.mark.usefixtures("slow")
 @pytest.mark.parametrize(("words", "status", "told"), SAID.values(), ids=SAID)
 def test_an_audit_without_a_lookup_is_not_a_success(tmp_path, words, status, told):
@@ -68,8 +67,7 @@ def test_an_audit_without_a_lookup_is_not_a_success(tmp_path, words, status, tol
     tool.write_text(f"#!/bin/sh\necho '{words}' >&2\nexit {status}\n", "utf-8")
     tool.chmod(0o755)
     (audit / ".ready").touch()
-    command = ["make", "--no-print-directory", "-f", str(ROOT / "Makefile"), "audit"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    done = finished(["make", "--no-print-directory", "-f", ROOT / "Makefile", "audit"], cwd=tmp_path)
     assert words in done.stdout
     assert (done.returncode == 0) is (told == 0)
     assert ("nothing is known about the packages" in done.stdout) is (told == 2)

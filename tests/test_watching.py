@@ -3,7 +3,6 @@
 import json
 import re
 import shutil
-import subprocess
 
 import pytest
 import requests
@@ -11,13 +10,12 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from blueprints.api import envelope
 from services.platform import heartbeats
-from tests.support import ROOT, Service, until
+from tests.support import ROOT, Service, finished, until
 
 DASHBOARD = json.loads((ROOT / "deploy/grafana/tillbook.json").read_text("utf-8"))
 RULES = ROOT / "deploy/prometheus/alerts.yml"
 SITUATIONS = ROOT / "tests/data/alerts.yml"
 METRICS = (ROOT / "docs/reference/metrics.md").read_text("utf-8")
-FAR = {"X-Forwarded-For": "203.0.113.9"}
 
 
 def _samples(text):
@@ -39,9 +37,8 @@ def _requests(numbers, **labels):
 @pytest.fixture
 def watched(instance):
     """The service in a process of its own, with a log in JSON."""
-    running = Service(
-        instance, ORDERS_LOG_FORMAT="json", ORDERS_ACCESS_LOG="1", ORDERS_TRUSTED_PROXIES="1", ORDERS_LOG_LEVEL="INFO"
-    ).start()
+    logs = {"ORDERS_LOG_FORMAT": "json", "ORDERS_ACCESS_LOG": "1", "ORDERS_LOG_LEVEL": "INFO"}
+    running = Service(instance, ORDERS_TRUSTED_PROXIES="1", **logs).start()
     yield running
     if running.process.poll() is None:
         running.stop()
@@ -67,20 +64,10 @@ def test_orders_and_calls_to_channels_are_counted(api, http, flask):
     assert any(("driver", "trial") in key and ("result", "answered") in key for key in calls)
 
 
-class TestWhoMayRead:
-    @pytest.fixture
-    def settings_of_app(self):
-        return {"trusted_proxies": 1}
-
-    def test_metrics_are_not_served_to_others(self, http):
-        assert http("GET", "/metrics", headers=FAR).code == 40404
-        assert http("GET", "/metrics", headers={"X-Forwarded-For": "127.0.0.1"}).status == 200
-
-
-@pytest.mark.usefixtures("slow")
-def test_a_service_is_ready_once_its_jobs_run(watched):
-    ready = until(lambda: (answer := watched.api.send("GET", "/readyz")).status == 200 and answer)
-    assert ready.data == dict.fromkeys(("database", "scheduler", "disk", "clock", "proxy"), "ok")
+@pytest.mark.parametrize("settings_of_app", [{"trusted_proxies": 1}])
+def test_metrics_are_served_to_this_machine_only(http):
+    assert http("GET", "/metrics", headers={"X-Forwarded-For": "203.0.113.9"}).code == 40404
+    assert http("GET", "/metrics", headers={"X-Forwarded-For": "127.0.0.1"}).status == 200
 
 
 def test_while_the_service_stops_it_is_not_ready_and_still_serves_metrics(http):
@@ -89,13 +76,6 @@ def test_while_the_service_stops_it_is_not_ready_and_still_serves_metrics(http):
         assert (http("GET", "/readyz").code, http("GET", "/metrics").status) == (50300, 200)
     finally:
         envelope.draining().clear()
-
-
-@pytest.mark.usefixtures("slow")
-def test_a_log_in_json_is_json_in_each_line_from_start_to_end(watched):
-    watched.stop()
-    said = [json.loads(line)["message"] for line in watched.log.read_text("utf-8").splitlines()]
-    assert (said[0], said[-1]) == (f"serving on {watched.url}", "stopped")
 
 
 @pytest.mark.usefixtures("slow")
@@ -117,25 +97,24 @@ def test_a_job_that_hangs_makes_it_not_ready(http, clock):
 
 
 @pytest.mark.usefixtures("slow")
-def test_refusals_of_the_server_itself_are_counted_and_have_an_id(watched):
-    answer = requests.post(f"{watched.url}/merchant/createOrder", data=b"x" * 70_000, timeout=10)
-    assert (answer.status_code, bool(answer.headers["X-Request-Id"])) == (413, True)
-    numbers = _samples(requests.get(f"{watched.url}/metrics", timeout=10).text)
-    assert _requests(numbers, endpoint="other", status="413", code="41300") == 1
-
-
-@pytest.mark.usefixtures("slow")
-def test_each_line_of_the_log_is_json_with_the_id_of_its_request(watched):
+def test_a_running_service_becomes_ready_counts_its_servers_refusals_and_logs_in_json(watched):
+    ready = until(lambda: (answer := watched.api.send("GET", "/readyz")).status == 200 and answer)
+    assert ready.data == dict.fromkeys(("database", "scheduler", "disk", "clock", "proxy"), "ok")
+    refused = requests.post(f"{watched.url}/merchant/createOrder", data=b"x" * 70_000, timeout=10)
+    assert (refused.status_code, bool(refused.headers["X-Request-Id"])) == (413, True)
+    metrics = watched.api.send("GET", "/metrics").text
+    assert _requests(_samples(metrics), endpoint="other", status="413", code="41300") == 1
+    assert "process_resident_memory_bytes " in metrics
     requests.get(f"{watched.url}/healthz?q=hush-hush", headers={"X-Request-Id": "from-the-proxy"}, timeout=10)
+    watched.stop()
 
-    def said():
-        lines = watched.log.read_text("utf-8").splitlines()
-        return [line for line in map(json.loads, (each for each in lines if each[:1] == "{")) if "endpoint" in line]
-
-    line = until(lambda: next((each for each in said() if each.get("request_id") == "from-the-proxy"), None))
+    log = watched.log.read_text("utf-8")
+    lines = [json.loads(line) for line in log.splitlines()]
+    assert (lines[0]["message"], lines[-1]["message"]) == (f"serving on {watched.url}", "stopped")
+    (line,) = [line for line in lines if line.get("request_id") == "from-the-proxy"]
     assert (line["endpoint"], line["status"], line["code"], line["level"]) == ("health", 200, 1, "INFO")
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", line["time"])
-    assert "hush-hush" not in watched.log.read_text("utf-8")
+    assert "hush-hush" not in log
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/nowhere", "/console/", "/merchant/createOrder"])
@@ -144,9 +123,9 @@ def test_every_response_has_an_id(http, path):
     assert first != second
 
 
-@pytest.mark.parametrize("given", ["a" * 65, "a b", "ü", "<x>", ""])
-def test_an_id_that_could_harm_the_log_is_replaced(http, given):
-    assert http("GET", "/healthz", headers={"X-Request-Id": given}).headers["X-Request-Id"] != given
+def test_an_id_that_could_harm_the_log_is_replaced(http):
+    for given in ("a" * 65, "a b", "ü", "<x>", ""):
+        assert http("GET", "/healthz", headers={"X-Request-Id": given}).headers["X-Request-Id"] != given
     assert http("GET", "/healthz", headers={"X-Request-Id": "good-1"}).headers["X-Request-Id"] == "good-1"
 
 
@@ -179,34 +158,20 @@ def test_each_watched_metric_exists(http, api):
         assert name.removeprefix("orders_") in METRICS, name
 
 
-needs_promtool = pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed")
-
-
-def _promtool(*arguments, stdin=""):
-    done = subprocess.run(["promtool", *arguments], input=stdin, capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (0, ""), done.stdout
-
-
-@needs_promtool
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed")
 @pytest.mark.usefixtures("slow")
-def test_prometheus_accepts_the_rules():
-    _promtool("check", "rules", RULES)
+def test_prometheus_accepts_the_metrics_and_the_rules_whose_alerts_fire_in_the_situations_that_they_name(
+    api, http, tmp_path
+):
+    def promtool(*arguments, metrics=None):
+        done = finished(["promtool", *arguments], input=metrics)
+        assert (done.returncode, done.stderr) == (0, ""), done.stdout
 
-
-@needs_promtool
-@pytest.mark.usefixtures("slow")
-def test_names_and_descriptions_of_metrics_follow_the_conventions_of_prometheus(watched):
-    assert watched.api.buy().code == 1
-    text = watched.api.send("GET", "/metrics").text
-    assert "process_resident_memory_bytes " in text
-    _promtool("check", "metrics", stdin=text)
-
-
-@needs_promtool
-@pytest.mark.usefixtures("slow")
-def test_alerts_fire_in_the_situations_that_they_name(tmp_path):
+    assert api.buy().code == 1
+    promtool("check", "metrics", metrics=http("GET", "/metrics").text)
+    promtool("check", "rules", RULES)
     shutil.copy(RULES, tmp_path / "alerts_rules.yml")
-    _promtool("test", "rules", shutil.copy(SITUATIONS, tmp_path))
+    promtool("test", "rules", shutil.copy(SITUATIONS, tmp_path))
 
 
 def test_each_alert_has_a_situation():

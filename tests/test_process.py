@@ -266,7 +266,7 @@ def test_ctrl_c_at_any_moment_ends_it_without_an_error(in_terminal, line, second
     while not re.search(line, process.stdout.readline()):
         assert process.poll() is None
     if line == "serving on":
-        socket.create_connection(("127.0.0.1", port)).close()  # clients can connect once it says so
+        socket.create_connection(("127.0.0.1", port)).close()  # clients can connect from here on
     time.sleep(seconds)
     os.killpg(process.pid, signal.SIGINT)  # the ledger check is a process of its own
     printed = process.communicate(timeout=60)[0]

@@ -1,15 +1,15 @@
 """`make screenshots`: take the pictures of the README from a new demo, in both languages, with headless Chromium."""
 
 import base64
-import subprocess
 import sys
 import tempfile
+from contextlib import ExitStack
 from pathlib import Path
 
 from selenium.webdriver.common.by import By
 
 from tests.browser import DESKTOP, PHONE, Person, chromium
-from tests.support import ROOT, DemoService
+from tests.support import ROOT, DemoService, finished
 
 IMAGES = ROOT / "docs" / "images"
 LANGUAGES = ("en", "zh")
@@ -44,20 +44,15 @@ def take_all(chrome, demo: DemoService, language: str) -> None:
 def main() -> None:
     """Seed a demo in a temporary folder, and take all pictures."""
     IMAGES.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as ends:
         demo = DemoService(Path(folder) / "instance")
-        seed = [sys.executable, "app.py", "seed", "--orders", "300"]
-        subprocess.run(seed, cwd=ROOT, env=demo.environ, check=True)
+        finished([sys.executable, "app.py", "seed", "--orders", "300"], env=demo.environ, check=True)
         demo.start()
-        try:
-            chrome = chromium(Path(folder) / "browser")
-            try:
-                for language in LANGUAGES:
-                    take_all(chrome, demo, language)
-            finally:
-                chrome.quit()
-        finally:
-            demo.stop()
+        ends.callback(demo.stop)
+        chrome = chromium(Path(folder) / "browser")
+        ends.callback(chrome.quit)
+        for language in LANGUAGES:
+            take_all(chrome, demo, language)
     for picture in sorted(IMAGES.glob("*.webp")):
         print(f"{picture.relative_to(ROOT)}: {picture.stat().st_size / 1000:.0f} kB")
 

@@ -414,8 +414,7 @@ class Service:
     def refused(self) -> str:
         """Start it, which must fail immediately; return the one line on standard error, without those about
         permissions."""
-        command = [sys.executable, *self.entry]
-        done = subprocess.run(command, cwd=ROOT, env=self.environ, capture_output=True, text=True, timeout=20)
+        done = finished([sys.executable, *self.entry], env=self.environ, timeout=20)
         said = [line for line in done.stderr.splitlines() if not line.startswith("Other users could read")]
         assert (done.returncode, len(said)) == (2, 1), done.stderr
         return said[0]

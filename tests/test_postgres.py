@@ -318,12 +318,6 @@ def test_a_host_with_a_full_disk_is_healthy_because_the_database_is_elsewhere(po
     database.close_all()
 
 
-def test_a_start_with_another_key_is_refused(host):
-    host("a").start().stop()
-    said = host("b", ORDERS_VAULT_KEY=Fernet.generate_key().decode()).refused()
-    assert "key" in said
-
-
 def test_a_key_file_is_not_changed_alone_while_other_hosts_have_the_old_one(host):
     keys = {"ORDERS_VAULT_KEY": ""}
     first, second = host("a", **keys), host("b", **keys)

@@ -77,14 +77,6 @@ def test_dependabot_watches_every_kind_of_dependency_each_week_in_groups():
         assert [group["patterns"] for group in each["groups"].values()] == [["*"]]
 
 
-def test_dependabot_finds_the_version_of_the_base_image():
-    """It does not read an ARG."""
-    lines = (ROOT / "deploy/docker/Dockerfile").read_text("utf-8").splitlines()
-    images = [line.split()[1] for line in lines if line.startswith("FROM ")]
-    assert re.fullmatch(r"python:\d+\.\d+\.\d+-[\w-]+", images[0])
-    assert set(images[1:]) == {"base"}
-
-
 @pytest.mark.parametrize("file", FORMS, ids=[file.stem for file in FORMS])
 def test_an_issue_form_is_complete(file):
     form = yaml.safe_load(file.read_text("utf-8"))

@@ -74,7 +74,9 @@ def test_it_runs_as_an_ordinary_user_and_receives_sigterm_itself():
     installs = re.findall(r"pip [^&]*install [^&]*", " ".join(arguments for word, arguments in LINES if word == "RUN"))
     assert len(installs) == 3
     assert all("--require-hashes" in install or "--no-index" in install for install in installs)
-    assert re.fullmatch(r"python:3\.\d+\.\d+-slim-\w+ AS base", LINES[0][1])
+    first, *others = [arguments for word, arguments in LINES if word == "FROM"]
+    assert re.fullmatch(r"python:3\.\d+\.\d+-slim-\w+ AS base", first), "Dependabot finds no version in an ARG"
+    assert {image.split()[0] for image in others} == {"base"}
 
 
 def test_the_health_check_reports_the_health_of_the_service(service):

@@ -149,7 +149,7 @@ def installed(checkout, venv):
     return checkout
 
 
-def test_the_packages_are_installed_once(checkout):
+def test_the_packages_are_installed_once_until_the_lock_file_changes_and_only_with_its_hashes(checkout):
     first, second = checkout.install(), checkout.install()
     assert first.returncode == second.returncode == 0, first.stderr
     assert checkout.works()
@@ -159,17 +159,24 @@ def test_the_packages_are_installed_once(checkout):
         "Installing the service's packages into .venv (40 s)",
     ]
     assert (second.stdout, second.stderr) == ("", "")
+    shutil.rmtree(next(checkout.venv.glob("lib/python*/site-packages/segno-1.0.dist-info")))
+    checkout.lock(f"segno==1.0 --hash=sha256:{'0' * 64}\n")
+    refused = checkout.install()
+    assert refused.returncode == 1
+    assert "THESE PACKAGES DO NOT MATCH THE HASHES" in refused.stderr
+    checkout.lock("# nothing is needed any more\n")
+    assert "Installing the service's packages" in checkout.install().stdout
 
 
-def test_a_changed_lock_file_is_installed(installed):
-    installed.lock("# nothing is needed any more\n")
-    assert "Installing the service's packages" in installed.install().stdout
-
-
-def test_without_python3_venv_the_package_is_named_and_no_broken_environment_is_left(checkout):
-    told = checkout.make_run(checkout.python(WITHOUT_VENV))
-    assert "sudo apt-get install python3-venv" in told
-    assert "ensurepip is not available" in told
+def test_a_missing_an_old_and_an_incomplete_python_are_named_and_leave_no_broken_environment(checkout):
+    assert "error: python3.99 is not installed" in checkout.make_run("python3.99")
+    old = checkout.make_run(checkout.python(OLD))
+    assert "Python 3.11 or newer is needed" in old
+    assert "3.9.2" in old
+    assert "make run PYTHON=python3.12" in old
+    incomplete = checkout.make_run(checkout.python(WITHOUT_VENV))
+    assert "sudo apt-get install python3-venv" in incomplete
+    assert "ensurepip is not available" in incomplete
     assert not checkout.venv.exists()
 
 
@@ -218,18 +225,6 @@ def test_an_environment_of_another_python_is_kept_unless_a_python_is_given(insta
     assert ("Creating .venv" not in installed.install(*options).stdout) is is_kept
 
 
-def test_an_old_python_is_named_with_the_way_to_choose_another(checkout):
-    told = checkout.make_run(checkout.python(OLD))
-    assert "Python 3.11 or newer is needed" in told
-    assert "3.9.2" in told
-    assert "make run PYTHON=python3.12" in told
-    assert not checkout.venv.exists()
-
-
-def test_a_missing_python_is_named(checkout):
-    assert "error: python3.99 is not installed" in checkout.make_run("python3.99")
-
-
 def test_without_internet_the_setting_of_a_mirror_is_named(installed):
     installed.lock("# another one, to be installed\n")
     nowhere = f"http://127.0.0.1:{free_port()}/simple"
@@ -246,14 +241,6 @@ def test_without_internet_the_setting_of_a_mirror_is_named(installed):
     done = installed.install()
     assert done.returncode == 0, "it continues with a connection"
     assert "Removing" not in done.stdout
-
-
-def test_a_package_with_a_wrong_hash_is_not_installed(installed):
-    shutil.rmtree(next(installed.venv.glob("lib/python*/site-packages/segno-1.0.dist-info")))
-    installed.lock(f"segno==1.0 --hash=sha256:{'0' * 64}\n")
-    done = installed.install()
-    assert done.returncode == 1
-    assert "THESE PACKAGES DO NOT MATCH THE HASHES" in done.stderr
 
 
 def test_a_port_an_address_and_a_setting_that_cannot_work_are_reported_before_anything_is_installed(checkout):

@@ -71,17 +71,11 @@ def meant(value):
 
 
 def places(value, before=()):
-    """The paths of all names in nested objects."""
+    """The path and the item of each name in nested objects."""
     for name, item in value.items():
-        yield (*before, name)
+        yield (*before, name), item
         if isinstance(item, dict):
             yield from places(item, (*before, name))
-
-
-def looked_up(value, path):
-    for name in path:
-        value = value[name]
-    return value
 
 
 def put(value, path, item):
@@ -118,10 +112,10 @@ def a_place(draw, value):
 
 def swap(draw, value):
     """Swap two values."""
-    first, second = a_place(draw, value), a_place(draw, value)
+    (first, one), (second, other) = a_place(draw, value), a_place(draw, value)
     if first[: len(second)] == second or second[: len(first)] == first:
         return value
-    return put(put(value, first, looked_up(value, second)), second, looked_up(value, first))
+    return put(put(value, first, other), second, one)
 
 
 SPELLINGS = (
@@ -156,48 +150,50 @@ ODD_NAMES = ("x", "0", "", "a.b", "a=b", "gatewaya_card_info.card_no", "Signatur
 
 def respell(draw, value):
     """Write the same value in other characters, or a similar value."""
-    path = a_place(draw, value)
-    item = looked_up(value, path)
+    path, item = a_place(draw, value)
     return put(value, path, draw(st.sampled_from(SPELLINGS))(item)) if isinstance(item, str) else value
 
 
 def reshape(draw, value):
     """Put the same leaf into another structure or type."""
-    path = a_place(draw, value)
-    return put(value, path, draw(st.sampled_from(SHAPES))(looked_up(value, path)))
+    path, item = a_place(draw, value)
+    return put(value, path, draw(st.sampled_from(SHAPES))(item))
 
 
 def empty(draw, value):
     """Replace a value by one of the many kinds of nothing."""
-    return put(value, a_place(draw, value), draw(st.sampled_from(NOTHINGS)))
+    path, _ = a_place(draw, value)
+    return put(value, path, draw(st.sampled_from(NOTHINGS)))
 
 
 def drop(draw, value):
-    return without(value, a_place(draw, value))
+    path, _ = a_place(draw, value)
+    return without(value, path)
 
 
 def add(draw, value):
     """Add a name, at the top or nested, with an existing value, with nothing, or with any value."""
-    path = a_place(draw, value)
+    path, existing = a_place(draw, value)
     name = draw(st.sampled_from([*ODD_NAMES, *KNOWN_NAMES]))
-    if looked_up(value, path[:-1]).get(name) is not None:
+    if dict(places(value)).get((*path[:-1], name)) is not None:
         return value
-    item = draw(st.sampled_from([looked_up(value, path), *NOTHINGS]) | st.text(max_size=5))
+    item = draw(st.sampled_from([existing, *NOTHINGS]) | st.text(max_size=5))
     return put(value, (*path[:-1], name), item)
 
 
 def leaves_of(value):
     """The paths of texts and numbers, in the order of their lines."""
-    return sorted(path for path in places(value) if isinstance(looked_up(value, path), str))
+    return sorted(path for path, item in places(value) if isinstance(item, str))
 
 
 def joined(value, first, second, joint, in_name):
     """Join two lines of the signed text in one value, or in one name."""
-    line = f"{looked_up(value, first)}{joint}{'.'.join(second)}"
+    items = dict(places(value))
+    line = f"{items[first]}{joint}{'.'.join(second)}"
     if not in_name:
-        return put(without(value, second), first, f"{line}={looked_up(value, second)}")
+        return put(without(value, second), first, f"{line}={items[second]}")
     rest = without(without(value, first), second)
-    return rest | {f"{'.'.join(first)}={line}": looked_up(value, second)}
+    return rest | {f"{'.'.join(first)}={line}": items[second]}
 
 
 def join(draw, value):
@@ -208,8 +204,7 @@ def join(draw, value):
 
 def shift(draw, value):
     """Move a part of a value into its name, or the reverse."""
-    path = a_place(draw, value)
-    item = looked_up(value, path)
+    path, item = a_place(draw, value)
     if not isinstance(item, str):
         return value
     return put(without(value, path), (*path[:-1], f"{path[-1]}={item[:1]}"), item[1:])
@@ -217,8 +212,8 @@ def shift(draw, value):
 
 def flatten(draw, value):
     """Write nested names as one dotted name."""
-    path = a_place(draw, value)
-    return without(value, path) | {".".join(path): looked_up(value, path)}
+    path, item = a_place(draw, value)
+    return without(value, path) | {".".join(path): item}
 
 
 def move(draw, sent):

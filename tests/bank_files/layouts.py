@@ -25,7 +25,7 @@ import io
 import re
 import zipfile
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from random import Random
@@ -38,8 +38,11 @@ from openpyxl.styles import Font
 from tests.bank_files.lives import DECIDE, OK, Movement
 
 EXCEL_BEGAN = datetime(1899, 12, 30)
+SHEET = "xl/worksheets/sheet1.xml"
 Row = list[Any]
 Write = Callable[[Movement, Random], Any]
+# A header with what the column contains, and what it is for, in the values of the form; the others are not needed.
+Column = tuple[str, Write | str] | tuple[str, Write | str, str]
 
 
 @dataclass(frozen=True)
@@ -52,10 +55,10 @@ class Number:
 
 @dataclass(frozen=True)
 class Layout:
-    """One kind of export. `columns` are header names with what they contain; `head` and `foot` are the rows around."""
+    """One kind of export; `head` and `foot` are the rows around the table."""
 
     name: str
-    columns: tuple[tuple[str, Write], ...]
+    columns: tuple[Column, ...]
     head: Callable[[list[Movement]], list[Row]] = lambda movements: []
     foot: Callable[[list[Movement]], list[Row]] = lambda movements: []
     encoding: str = "gb18030"
@@ -66,11 +69,15 @@ class Layout:
     has_currency: bool = False
     has_clock: bool = True  # whether its times are more than days
     page_ends: str = ""  # the text of a row between two pages, if it has any
-    means: dict[str, str] = field(default_factory=dict)  # what a column is for; the others are not needed
 
     @property
     def header(self) -> list[str]:
-        return [name for name, _ in self.columns]
+        return [column[0] for column in self.columns]
+
+    @property
+    def means(self) -> dict[str, str]:
+        """What the needed columns are for."""
+        return {column[0]: column[2] for column in self.columns if len(column) == 3}
 
     def writes(self, movement: Movement) -> bool:
         """Return whether this layout can tell what matters about a movement."""
@@ -100,32 +107,21 @@ def spelled(fen: int, style: str) -> str:
     """Return an amount as a bank, a spreadsheet or a person spells it."""
     sign, text = ("-" if fen < 0 else ""), yuan(abs(fen))
     grouped = f"{abs(fen) // 100:,}.{abs(fen) % 100:02d}"
-    match style:
-        case "grouped":
-            return sign + grouped
-        case "sign of yuan":
-            return f"{sign}¥{text}"
-        case "plus":
-            return f"{sign or '+'}{text}"
-        case "no leading zero":
-            return sign + (text.removeprefix("0") if text.startswith("0.") else text)
-        case "full width":
-            return sign + text.translate({ord(each): 0xFEE0 + ord(each) for each in "0123456789."})
-        case "third decimal":
-            return f"{sign}{text}0"
-        case "full-width comma":
-            return sign + grouped.replace(",", "，")
-        case "CNY":
-            return f"{sign}CNY{text}"
-        case "unit":
-            return f"{sign}{text}元"
-        case "short":
-            return sign + (text.rstrip("0").rstrip(".") or "0")
-        case "blanks":
-            return f"  {sign}{text}　"
-        case "sign at the end":
-            return text + sign
-    return sign + text
+    spellings = {
+        "grouped": sign + grouped,
+        "sign of yuan": f"{sign}¥{text}",
+        "plus": f"{sign or '+'}{text}",
+        "no leading zero": sign + (text.removeprefix("0") if text.startswith("0.") else text),
+        "full width": sign + text.translate({ord(each): 0xFEE0 + ord(each) for each in "0123456789."}),
+        "third decimal": f"{sign}{text}0",
+        "full-width comma": sign + grouped.replace(",", "，"),
+        "CNY": f"{sign}CNY{text}",
+        "unit": f"{sign}{text}元",
+        "short": sign + (text.rstrip("0").rstrip(".") or "0"),
+        "blanks": f"  {sign}{text}　",
+        "sign at the end": text + sign,
+    }
+    return spellings.get(style, sign + text)
 
 
 def _in_or_out(movement: Movement) -> bool:
@@ -207,26 +203,23 @@ def serial(m: Movement, rng: Random) -> Any:
 
 def reference(m: Movement, rng: Random) -> str:
     """The transaction ID, protected from spreadsheets as exports do it."""
-    match m.reference_as:
-        case "tab":
-            return f"{m.reference}\t"
-        case "backtick":
-            return f"`{m.reference}"
-        case "apostrophe":
-            return f"'{m.reference}"
-        case "blanks":
-            return f" {m.reference}  "
-    return m.reference
+    shields = {"tab": "{}\t", "backtick": "`{}", "apostrophe": "'{}", "blanks": " {}  "}
+    return shields.get(m.reference_as, "{}").format(m.reference)
 
 
-def padded(write: Write, width: int) -> Write:
+def written(content: Write | str, m: Movement, rng: Random) -> Any:
+    """What a column contains for a movement; some contain the same text for each."""
+    return content if isinstance(content, str) else content(m, rng)
+
+
+def padded(content: Write | str, width: int) -> Write:
     """A value filled with blanks and a tab."""
-    return lambda m, rng: f"{write(m, rng):<{width}}\t"
+    return lambda m, rng: f"{written(content, m, rng):<{width}}\t"
 
 
-def _ticked(write: Write) -> Write:
+def ticked(content: Write | str) -> Write:
     """A value behind a backtick, as WeChat protects each one from spreadsheets."""
-    return lambda m, rng: f"`{write(m, rng)}"
+    return lambda m, rng: f"`{written(content, m, rng)}"
 
 
 def note(m: Movement, rng: Random) -> str:
@@ -239,10 +232,6 @@ def payer(m: Movement, rng: Random) -> str:
 
 def account(m: Movement, rng: Random) -> str:
     return m.account
-
-
-def text(value: str) -> Write:
-    return lambda m, rng: value
 
 
 def balance(m: Movement, rng: Random) -> str:
@@ -290,25 +279,50 @@ def _count(movements: Iterable[Movement], sign: int) -> int:
     return sum(1 for each in movements if each.amount * sign > 0)
 
 
-def _wechat_head(movements: list[Movement]) -> list[Row]:
-    return [
-        ["微信支付账单明细"],
-        ["微信昵称：[小店]"],
-        ["起始时间：[2026-10-01 00:00:00] 终止时间：[2026-11-02 23:59:59]"],
-        ["导出类型：[全部]"],
-        ["导出时间：[2026-11-02 00:31:07]"],
-        [],
-        [f"共{len(movements)}笔记录"],
-        [f"收入：{_count(movements, 1)}笔 {_sum(movements, 1)}元"],
-        [f"支出：{_count(movements, -1)}笔 {_sum(movements, -1)}元"],
-        ["中性交易：0笔 0.00元"],
-        ["注："],
-        ["1. 充值/提现/理财通购买/零钱通存取/信用卡还款等交易，将计入中性交易"],
-        ["2. 本明细仅展示当前账单中的交易，不包括已删除的记录"],
-        ["3. 本明细仅供个人对账使用"],
-        [],
-        ["----------------------微信支付账单明细列表--------------------"],
-    ]
+def _lines(text: str) -> Callable[[list[Movement]], list[Row]]:
+    """Rows of one cell, with the number of movements, and the count and sum of those in and out."""
+
+    def rows(movements: list[Movement]) -> list[Row]:
+        facts = {"all": len(movements), "ins": _count(movements, 1), "outs": _count(movements, -1)}
+        sums = {"sum_in": _sum(movements, 1), "sum_out": _sum(movements, -1)}
+        return [[line] if line else [] for line in text.format(**facts, **sums).splitlines()]
+
+    return rows
+
+
+WECHAT_HEAD = _lines("""微信支付账单明细
+微信昵称：[小店]
+起始时间：[2026-10-01 00:00:00] 终止时间：[2026-11-02 23:59:59]
+导出时间：[2026-11-02 00:31:07]
+
+共{all}笔记录
+收入：{ins}笔 {sum_in}元
+支出：{outs}笔 {sum_out}元
+注：
+1. 充值/提现/理财通购买/零钱通存取/信用卡还款等交易，将计入中性交易
+2. 本明细仅展示当前账单中的交易，不包括已删除的记录
+
+----------------------微信支付账单明细列表--------------------""")
+ALIPAY_HEAD = _lines("""#支付宝账务明细查询
+#账号：[20880011223344550156]
+#起始日期：[2026年11月01日 00:00:00]   终止日期：[2026年11月02日 23:59:59]
+#-----------------------------------------账务明细列表----------------------------------------""")
+ALIPAY_PERSON_HEAD = _lines("""------------------------------------------------------------------------------------
+导出信息：
+姓名：某某
+支付宝账户：shop@example.com
+起始时间：[2026-11-01 00:00:00]    终止时间：[2026-11-02 23:59:59]
+共{all}笔记录
+收入：{ins}笔 {sum_in}元
+
+1.本回单内容可表明支付宝受理了相应支付交易申请，因系统原因等导致不符时，以实际交易情况为准；
+------------------------支付宝（中国）网络技术有限公司  电子客户回单------------------------""")
+JD_HEAD = _lines("""导出信息：
+京东账号名：jd_55370d18
+日期区间：2026-11-01 至 2026-11-02
+共：{all}笔记录
+1.本明细为每笔订单支付的明细，不包括已删除的记录；
+""")
 
 
 WECHAT = (
@@ -318,25 +332,13 @@ WECHAT = (
     ("商品", lambda m, rng: f"转账备注:{m.note}" if m.note else "/"),
     ("收/支", direction("收入", "支出")),
     ("金额(元)", lambda m, rng: spelled(abs(m.amount), m.amount_as if m.amount_as != "plain" else "sign of yuan")),
-    ("支付方式", text("零钱")),
+    ("支付方式", "零钱"),
     ("当前状态", WECHAT_STATUS),
     ("交易单号", reference),
-    ("商户单号", text("/\t")),
-    ("备注", text("/")),
+    ("商户单号", "/\t"),
+    ("备注", "/"),
 )
-_WECHAT_XLSX = tuple(
-    (name, number(absolute, "\\¥#,##0.00") if name == "金额(元)" else serial if name == "交易时间" else write)
-    for name, write in WECHAT
-)
-
-
-def _alipay_head(movements: list[Movement]) -> list[Row]:
-    return [
-        ["#支付宝账务明细查询"],
-        ["#账号：[20880011223344550156]"],
-        ["#起始日期：[2026年11月01日 00:00:00]   终止日期：[2026年11月02日 23:59:59]"],
-        ["#-----------------------------------------账务明细列表----------------------------------------"],
-    ]
+IN_WORKBOOK: dict[str, Write] = {"金额(元)": number(absolute, "\\¥#,##0.00"), "交易时间": serial}
 
 
 def _alipay_foot(movements: list[Movement]) -> list[Row]:
@@ -345,25 +347,6 @@ def _alipay_foot(movements: list[Movement]) -> list[Row]:
         [f"#支出合计：{_count(movements, -1)}笔", f"共{yuan(sum(-m.amount for m in movements if m.amount < 0))}元"],
         [f"#收入合计：{_count(movements, 1)}笔，共{_sum(movements, 1)}元"],
         ["#导出时间：[2026年11月02日 00:31:01]"],
-    ]
-
-
-def _alipay_person_head(movements: list[Movement]) -> list[Row]:
-    return [
-        ["-" * 84],
-        ["导出信息："],
-        ["姓名：某某"],
-        ["支付宝账户：shop@example.com"],
-        ["起始时间：[2026-11-01 00:00:00]    终止时间：[2026-11-02 23:59:59]"],
-        ["导出交易类型：[全部]"],
-        [f"共{len(movements)}笔记录"],
-        [f"收入：{_count(movements, 1)}笔 {_sum(movements, 1)}元"],
-        [],
-        ["特别提示："],
-        ["1.本回单内容可表明支付宝受理了相应支付交易申请，因系统原因等导致不符时，以实际交易情况为准；"],
-        ["2.本明细仅供个人对账使用。"],
-        [],
-        ["------------------------支付宝（中国）网络技术有限公司  电子客户回单------------------------"],
     ]
 
 
@@ -388,31 +371,31 @@ def _side(is_payer: bool, other: Write, ours: str) -> Write:
 
 
 BOC = (
-    ("交易类型[ Transaction Type ]", direction("来账", "往账")),
-    ("业务类型[ Business type ]", summary("小额普通")),
-    ("付款人开户行号[ Account holding bank number of payer ]", text("")),
-    ("付款人开户行名[ Payer account bank ]", text("中信银行股份有限公司东莞分行")),
-    ("付款人账号[ Debit Account No. ]", _side(True, account, OURS[1])),
-    ("付款人名称[ Payer's Name ]", _side(True, payer, OURS[0])),
-    ("收款人开户行行号[ Account holding bank number of beneficiary ]", text("10658")),
-    ("收款人开户行名[ Beneficiary account bank ]", text("中国银行深圳分行")),
+    ("交易类型[ Transaction Type ]", direction("来账", "往账"), "direction"),
+    ("业务类型[ Business type ]", summary("小额普通"), "kind"),
+    ("付款人开户行号[ Account holding bank number of payer ]", ""),
+    ("付款人开户行名[ Payer account bank ]", "中信银行股份有限公司东莞分行"),
+    ("付款人账号[ Debit Account No. ]", _side(True, account, OURS[1]), "account"),
+    ("付款人名称[ Payer's Name ]", _side(True, payer, OURS[0]), "payer"),
+    ("收款人开户行行号[ Account holding bank number of beneficiary ]", "10658"),
+    ("收款人开户行名[ Beneficiary account bank ]", "中国银行深圳分行"),
     ("收款人账号[ Payee's Account Number ]", _side(False, account, OURS[1])),
     ("收款人名称[ Payee's Name ]", _side(False, payer, OURS[0])),
-    ("交易日期[ Transaction Date ]", time("%Y%m%d")),
-    ("交易时间[ Transaction time ]", time("%H:%M:%S")),
-    ("交易货币[ Trade Currency ]", lambda m, rng: m.currency),
-    ("交易金额[ Trade Amount ]", signed(plus=True)),
+    ("交易日期[ Transaction Date ]", time("%Y%m%d"), "time"),
+    ("交易时间[ Transaction time ]", time("%H:%M:%S"), "clock"),
+    ("交易货币[ Trade Currency ]", lambda m, rng: m.currency, "currency"),
+    ("交易金额[ Trade Amount ]", signed(plus=True), "amount"),
     ("交易后余额[ After-transaction balance ]", lambda m, rng: f"+{balance(m, rng)}"),
     ("起息日期[ Value Date ]", time("%Y%m%d")),
-    ("汇率[ Exchange rate ]", text("1.000000")),
-    ("交易流水号[ Transaction reference number ]", reference),
-    ("凭证类型[ Voucher type ]", text("")),
-    ("凭证号码[ Voucher number ]", text("00000000")),
-    ("记录标识号[ Record ID ]", text("")),
-    ("摘要[ Reference ]", text("")),
-    ("用途[ Purpose ]", note),
-    ("交易附言[ Remark ]", text("")),
-    ("备注[ Remarks ]", text("")),
+    ("汇率[ Exchange rate ]", "1.000000"),
+    ("交易流水号[ Transaction reference number ]", reference, "reference"),
+    ("凭证类型[ Voucher type ]", ""),
+    ("凭证号码[ Voucher number ]", "00000000"),
+    ("记录标识号[ Record ID ]", ""),
+    ("摘要[ Reference ]", ""),
+    ("用途[ Purpose ]", note, "note"),
+    ("交易附言[ Remark ]", "", "note"),
+    ("备注[ Remarks ]", ""),
 )
 
 
@@ -426,204 +409,73 @@ def _psbc_head(movements: list[Movement]) -> list[Row]:
     ]
 
 
-# What an operator says about the columns of each layout, in the values of the form.
-MEANING = {
-    "alipay-account": {
-        "业务流水号": "reference",
-        "发生时间": "time",
-        "收入金额（+元）": "income",
-        "支出金额（-元）": "expense",
-        "对方账号": "payer",
-        "备注": "note",
-        "业务类型": "kind",
-    },
-    "alipay-person": {
-        "交易时间": "time",
-        "收/支": "direction",
-        "金额": "amount",
-        "交易状态": "status",
-        "交易订单号": "reference",
-        "商品说明": "note",
-        "交易对方": "payer",
-    },
-    "cmb-company": {
-        "币种": "currency",
-        "交易日": "time",
-        "交易时间": "clock",
-        "交易类型": "kind",
-        "借方金额": "expense",
-        "贷方金额": "income",
-        "摘要": "note",
-        "流水号": "reference",
-        "收(付)方名称": "payer",
-        "收(付)方账号": "account",
-    },
-    "icbc-person": {
-        "交易日期": "time",
-        "摘要": "kind",
-        "交易详情": "note",
-        "记账金额(收入)": "income",
-        "记账金额(支出)": "expense",
-        "记账币种": "currency",
-        "对方户名": "payer",
-        "对方账户": "account",
-    },
-    "icbc-company": {
-        "交易时间": "time",
-        "借/贷": "direction",
-        "借方发生额": "expense",
-        "贷方发生额": "income",
-        "用途": "note",
-        "对方单位名称": "payer",
-        "对方账号": "account",
-    },
-    "ccb-company": {
-        "交易时间": "time",
-        "借方发生额（支取）": "expense",
-        "贷方发生额（收入）": "income",
-        "币种": "currency",
-        "对方户名": "payer",
-        "对方账号": "account",
-        "摘要": "kind",
-        "备注": "note",
-        "账户明细编号-交易流水号": "reference",
-    },
-    "abc-person": {
-        "交易日期": "time",
-        "交易时间": "clock",
-        "交易摘要": "kind",
-        "交易金额": "signed",
-        "对手信息": "payer",
-        "日 志 号": "reference",
-        "交易附言": "note",
-    },
-    "boc-company": {
-        "交易类型[ Transaction Type ]": "direction",
-        "业务类型[ Business type ]": "kind",
-        "付款人账号[ Debit Account No. ]": "account",
-        "付款人名称[ Payer's Name ]": "payer",
-        "交易日期[ Transaction Date ]": "time",
-        "交易时间[ Transaction time ]": "clock",
-        "交易货币[ Trade Currency ]": "currency",
-        "交易金额[ Trade Amount ]": "amount",
-        "交易流水号[ Transaction reference number ]": "reference",
-        "用途[ Purpose ]": "note",
-        "交易附言[ Remark ]": "note",
-    },
-    "bocom-person": {
-        "交易日期": "time",
-        "交易时间": "clock",
-        "交易类型": "kind",
-        "借贷": "direction",
-        "交易金额": "amount",
-        "对方账号": "account",
-        "对方户名": "payer",
-        "摘要": "note",
-    },
-    "spdb-company": {
-        "交易流水号": "reference",
-        "交易日期": "time",
-        "交易时间": "clock",
-        "借方金额": "expense",
-        "贷方金额": "income",
-        "对方账号": "account",
-        "对方户名": "payer",
-        "摘要": "kind",
-        "备注": "note",
-    },
-    "wechat-funds": {
-        "记账时间": "time",
-        "微信支付业务单号": "reference",
-        "业务类型": "kind",
-        "收支类型": "direction",
-        "收支金额(元)": "amount",
-        "备注": "note",
-    },
-    "jd-person": {
-        "交易时间": "time",
-        "商户名称": "payer",
-        "交易说明": "note",
-        "金额": "amount",
-        "收/付款方式": "kind",
-        "交易状态": "status",
-        "收/支": "direction",
-        "交易分类": "kind",
-        "交易订单号": "reference",
-    },
-    "psbc-company": {
-        "交易日期": "time",
-        "交易时间": "clock",
-        "支出金额": "expense",
-        "收入金额": "income",
-        "对方账号": "account",
-        "对方户名": "payer",
-        "用途": "note",
-        "附言": "note",
-        "摘要": "kind",
-        "交易流水号": "reference",
-    },
-}
 LAYOUTS = {
-    each.name: replace(each, means=MEANING.get(each.name, {}))
+    each.name: each
     for each in (
         Layout(
             "alipay-account",
             (
                 ("账务流水号", lambda m, rng: f"{rng.randrange(10**14, 10**15)}\t"),
-                ("业务流水号", reference),
-                ("商户订单号", text("\t")),
-                ("商品名称", text("收款\t")),
-                ("发生时间", time(*SPELLINGS)),
-                ("对方账号", payer),
-                ("收入金额（+元）", income("0.00")),
-                ("支出金额（-元）", expense("0.00", -1)),
+                ("业务流水号", reference, "reference"),
+                ("商户订单号", "\t"),
+                ("商品名称", "收款\t"),
+                ("发生时间", time(*SPELLINGS), "time"),
+                ("对方账号", payer, "payer"),
+                ("收入金额（+元）", income("0.00"), "income"),
+                ("支出金额（-元）", expense("0.00", -1), "expense"),
                 ("账户余额（元）", balance),
-                ("交易渠道", text("支付宝")),
-                ("业务类型", summary("转账")),
-                ("备注", note),
+                ("交易渠道", "支付宝"),
+                ("业务类型", summary("转账"), "kind"),
+                ("备注", note, "note"),
             ),
-            _alipay_head,
+            ALIPAY_HEAD,
             _alipay_foot,
         ),
         Layout(
             "alipay-person",
             (
-                ("交易时间", time("%Y-%m-%d %H:%M:%S")),
+                ("交易时间", time("%Y-%m-%d %H:%M:%S"), "time"),
                 ("交易分类", summary("收入")),
-                ("交易对方", payer),
-                ("对方账号", text("/")),
-                ("商品说明", note),
-                ("收/支", direction("收入", "支出")),
-                ("金额", absolute),
-                ("收/付款方式", text("余额")),
-                ("交易状态", ALIPAY_STATUS),
-                ("交易订单号", reference),
-                ("商家订单号", text("\t")),
-                ("备注", text("")),
-                ("", text("")),
+                ("交易对方", payer, "payer"),
+                ("对方账号", "/"),
+                ("商品说明", note, "note"),
+                ("收/支", direction("收入", "支出"), "direction"),
+                ("金额", absolute, "amount"),
+                ("收/付款方式", "余额"),
+                ("交易状态", ALIPAY_STATUS, "status"),
+                ("交易订单号", reference, "reference"),
+                ("商家订单号", "\t"),
+                ("备注", ""),
+                ("", ""),
             ),
-            _alipay_person_head,
+            ALIPAY_PERSON_HEAD,
             has_status=True,
         ),
-        Layout("wechat-csv", WECHAT, _wechat_head, encoding="utf-8-sig", has_status=True),
-        Layout("wechat-xlsx", _WECHAT_XLSX, _wechat_head, workbook=True, has_status=True),
+        Layout("wechat-csv", WECHAT, WECHAT_HEAD, encoding="utf-8-sig", has_status=True),
+        Layout(
+            "wechat-xlsx",
+            tuple((column[0], IN_WORKBOOK.get(column[0], column[1])) for column in WECHAT),
+            WECHAT_HEAD,
+            workbook=True,
+            has_status=True,
+        ),
         Layout(
             "cmb-company",
             (
-                ("账号", text("755900000010001")),
-                ("账号名称", text(OURS[0])),
-                ("币种", currency("人民币")),
-                ("交易日", time("%Y%m%d")),
-                ("交易时间", time("%H:%M:%S", "%H%M%S")),
+                ("账号", "755900000010001"),
+                ("账号名称", OURS[0]),
+                ("币种", currency("人民币"), "currency"),
+                ("交易日", time("%Y%m%d"), "time"),
+                ("交易时间", time("%H:%M:%S", "%H%M%S"), "clock"),
                 ("起息日", time("%Y%m%d")),
-                ("交易类型", summary("转账收款")),
-                ("借方金额", expense()),
-                ("贷方金额", income()),
+                ("交易类型", summary("转账收款"), "kind"),
+                ("借方金额", expense(), "expense"),
+                ("贷方金额", income(), "income"),
                 ("余额", balance),
-                ("摘要", note),
-                ("流水号", reference),
-                ("收(付)方名称", payer),
-                ("收(付)方账号", account),
+                ("摘要", note, "note"),
+                ("流水号", reference, "reference"),
+                ("收(付)方名称", payer, "payer"),
+                ("收(付)方账号", account, "account"),
             ),
             lambda movements: [["招商银行账务明细"], ["打印时间：2026年11月02日00:31:13"]],
             has_currency=True,
@@ -632,21 +484,21 @@ LAYOUTS = {
         Layout(
             "icbc-person",
             (
-                ("交易日期", padded(time("%Y-%m-%d"), 15)),
-                ("摘要", padded(summary("他行汇入"), 20)),
-                ("交易详情", note),
-                ("交易场所", padded(text(""), 60)),
-                ("交易国家或地区简称", text("CHN                 \t")),
-                ("钞/汇", text("钞        \t")),
+                ("交易日期", padded(time("%Y-%m-%d"), 15), "time"),
+                ("摘要", padded(summary("他行汇入"), 20), "kind"),
+                ("交易详情", note, "note"),
+                ("交易场所", padded("", 60)),
+                ("交易国家或地区简称", "CHN                 \t"),
+                ("钞/汇", "钞        \t"),
                 ("交易金额(收入)", lambda m, rng: "-\t" if m.currency == "CNY" else income()(m, rng)),
-                ("交易金额(支出)", text("-                   \t")),
+                ("交易金额(支出)", "-                   \t"),
                 ("交易币种", lambda m, rng: "-\t" if m.currency == "CNY" else currency("")(m, rng)),
-                ("记账金额(收入)", padded(income(), 20)),
-                ("记账金额(支出)", padded(expense(), 20)),
-                ("记账币种", padded(currency("人民币"), 15)),
+                ("记账金额(收入)", padded(income(), 20), "income"),
+                ("记账金额(支出)", padded(expense(), 20), "expense"),
+                ("记账币种", padded(currency("人民币"), 15), "currency"),
                 ("余额", padded(balance, 20)),
-                ("对方户名", padded(payer, 60)),
-                ("对方账户", padded(account, 30)),
+                ("对方户名", padded(payer, 60), "payer"),
+                ("对方账户", padded(account, 30), "account"),
             ),
             lambda movements: [
                 ["明细查询文件下载"],
@@ -664,19 +516,19 @@ LAYOUTS = {
         Layout(
             "icbc-company",
             (
-                ("凭证号", text("00000000")),
-                ("本方账号", text("4000020009200123456")),
-                ("对方账号", account),
-                ("交易时间", serial),
-                ("借/贷", direction("贷", "借")),
-                ("借方发生额", number(expense())),
-                ("贷方发生额", number(income())),
-                ("对方行号", text("102100099996")),
+                ("凭证号", "00000000"),
+                ("本方账号", "4000020009200123456"),
+                ("对方账号", account, "account"),
+                ("交易时间", serial, "time"),
+                ("借/贷", direction("贷", "借"), "direction"),
+                ("借方发生额", number(expense()), "expense"),
+                ("贷方发生额", number(income()), "income"),
+                ("对方行号", "102100099996"),
                 ("摘要", summary("转账")),
-                ("用途", note),
-                ("对方单位名称", payer),
+                ("用途", note, "note"),
+                ("对方单位名称", payer, "payer"),
                 ("余额", balance),
-                ("个性化信息", text("")),
+                ("个性化信息", ""),
             ),
             lambda movements: [["[HISTORYDETAIL]"]],
             workbook=True,
@@ -685,20 +537,20 @@ LAYOUTS = {
         Layout(
             "ccb-company",
             (
-                ("账号", text("44250100000000001234")),
-                ("账户名称", text(OURS[0])),
-                ("交易时间", time("%Y%m%d %H:%M:%S")),
-                ("借方发生额（支取）", number(expense("0"))),
-                ("贷方发生额（收入）", number(income("0"))),
+                ("账号", "44250100000000001234"),
+                ("账户名称", OURS[0]),
+                ("交易时间", time("%Y%m%d %H:%M:%S"), "time"),
+                ("借方发生额（支取）", number(expense("0")), "expense"),
+                ("贷方发生额（收入）", number(income("0")), "income"),
                 ("余额", balance),
-                ("币种", currency("人民币元")),
-                ("对方户名", payer),
-                ("对方账号", account),
-                ("对方开户机构", text("中国邮政储蓄银行股份有限公司汕尾市分行")),
+                ("币种", currency("人民币元"), "currency"),
+                ("对方户名", payer, "payer"),
+                ("对方账号", account, "account"),
+                ("对方开户机构", "中国邮政储蓄银行股份有限公司汕尾市分行"),
                 ("记账日期", time("%Y%m%d")),
-                ("摘要", summary("电子转账")),
-                ("备注", note),
-                ("账户明细编号-交易流水号", reference),
+                ("摘要", summary("电子转账"), "kind"),
+                ("备注", note, "note"),
+                ("账户明细编号-交易流水号", reference, "reference"),
             ),
             workbook=True,
             has_currency=True,
@@ -706,15 +558,15 @@ LAYOUTS = {
         Layout(
             "abc-person",
             (
-                ("交易日期", time("%Y%m%d")),
-                ("交易时间", time("%H%M%S")),
-                ("交易摘要", summary("转存")),
-                ("交易金额", signed(plus=True)),
+                ("交易日期", time("%Y%m%d"), "time"),
+                ("交易时间", time("%H%M%S"), "clock"),
+                ("交易摘要", summary("转存"), "kind"),
+                ("交易金额", signed(plus=True), "signed"),
                 ("本次余额", balance),
-                ("对手信息", payer),
-                ("日 志 号", reference),
-                ("交易渠道", text("超级网银")),
-                ("交易附言", note),
+                ("对手信息", payer, "payer"),
+                ("日 志 号", reference, "reference"),
+                ("交易渠道", "超级网银"),
+                ("交易附言", note, "note"),
             ),
             encoding="utf-8",
         ),
@@ -722,17 +574,17 @@ LAYOUTS = {
         Layout(
             "bocom-person",
             (
-                ("序号", text("")),
-                ("交易日期", time("%Y-%m-%d", "%Y/%m/%d", "%Y年%m月%d日")),
-                ("交易时间", time("%H:%M:%S")),
-                ("交易类型", summary("网银转账")),
-                ("借贷", direction("贷 Cr", "借 Dr")),
-                ("交易金额", absolute),
+                ("序号", ""),
+                ("交易日期", time("%Y-%m-%d", "%Y/%m/%d", "%Y年%m月%d日"), "time"),
+                ("交易时间", time("%H:%M:%S"), "clock"),
+                ("交易类型", summary("网银转账"), "kind"),
+                ("借贷", direction("贷 Cr", "借 Dr"), "direction"),
+                ("交易金额", absolute, "amount"),
                 ("余额", balance),
-                ("对方账号", account),
-                ("对方户名", payer),
-                ("交易地点", text("网络支付")),
-                ("摘要", note),
+                ("对方账号", account, "account"),
+                ("对方户名", payer, "payer"),
+                ("交易地点", "网络支付"),
+                ("摘要", note, "note"),
             ),
             encoding="utf-8-sig",
             has_id=False,
@@ -740,16 +592,16 @@ LAYOUTS = {
         Layout(
             "spdb-company",
             (
-                ("交易流水号", reference),
-                ("交易日期", time("%Y%m%d")),
-                ("交易时间", time("%H:%M:%S")),
-                ("借方金额", expense()),
-                ("贷方金额", income()),
+                ("交易流水号", reference, "reference"),
+                ("交易日期", time("%Y%m%d"), "time"),
+                ("交易时间", time("%H:%M:%S"), "clock"),
+                ("借方金额", expense(), "expense"),
+                ("贷方金额", income(), "income"),
                 ("余额", balance),
-                ("对方账号", account),
-                ("对方户名", payer),
-                ("摘要", summary("转账")),
-                ("备注", note),
+                ("对方账号", account, "account"),
+                ("对方户名", payer, "payer"),
+                ("摘要", summary("转账"), "kind"),
+                ("备注", note, "note"),
             ),
             lambda movements: [["账号", "97990078801000001234"], ["账户名称", OURS[0]]],
             encoding="utf-16",
@@ -757,19 +609,19 @@ LAYOUTS = {
         Layout(
             "wechat-funds",
             tuple(
-                (name, _ticked(write))
-                for name, write in (
-                    ("记账时间", time("%Y-%m-%d %H:%M:%S")),
-                    ("微信支付业务单号", lambda m, rng: m.reference),
+                (name, ticked(content), *means)
+                for name, content, *means in (
+                    ("记账时间", time("%Y-%m-%d %H:%M:%S"), "time"),
+                    ("微信支付业务单号", lambda m, rng: m.reference, "reference"),
                     ("资金流水单号", lambda m, rng: f"19{rng.randrange(10**26):026d}"),
                     ("业务名称", summary("交易")),
-                    ("业务类型", summary("交易")),
-                    ("收支类型", direction("收入", "支出")),
-                    ("收支金额(元)", absolute),
+                    ("业务类型", summary("交易"), "kind"),
+                    ("收支类型", direction("收入", "支出"), "direction"),
+                    ("收支金额(元)", absolute, "amount"),
                     ("账户结余(元)", balance),
-                    ("资金变更提交申请人", text("system")),
-                    ("备注", note),
-                    ("业务凭证号", text("")),
+                    ("资金变更提交申请人", "system"),
+                    ("备注", note, "note"),
+                    ("业务凭证号", ""),
                 )
             ),
             bare=True,
@@ -785,48 +637,40 @@ LAYOUTS = {
         Layout(
             "jd-person",
             (
-                ("交易时间", lambda m, rng: f"{m.at:%Y-%m-%d %H:%M:%S}\t"),
-                ("商户名称", payer),
-                ("交易说明", note),
-                ("金额", absolute),
-                ("收/付款方式", text("钱包余额")),
-                ("交易状态", ALIPAY_STATUS),
-                ("收/支", direction("收入", "支出")),
-                ("交易分类", summary("其他")),
-                ("交易订单号", reference),
-                ("商家订单号", text("\t")),
-                ("备注", text(" ")),
-                ("", text("")),
+                ("交易时间", lambda m, rng: f"{m.at:%Y-%m-%d %H:%M:%S}\t", "time"),
+                ("商户名称", payer, "payer"),
+                ("交易说明", note, "note"),
+                ("金额", absolute, "amount"),
+                ("收/付款方式", "钱包余额", "kind"),
+                ("交易状态", ALIPAY_STATUS, "status"),
+                ("收/支", direction("收入", "支出"), "direction"),
+                ("交易分类", summary("其他"), "kind"),
+                ("交易订单号", reference, "reference"),
+                ("商家订单号", "\t"),
+                ("备注", " "),
+                ("", ""),
             ),
-            lambda movements: [
-                ["导出信息："],
-                ["京东账号名：jd_55370d18"],
-                ["日期区间：2026-11-01 至 2026-11-02"],
-                [f"共：{len(movements)}笔记录"],
-                ["特别提示"],
-                ["1.本明细为每笔订单支付的明细，不包括已删除的记录；"],
-                [],
-            ],
+            JD_HEAD,
             encoding="utf-8-sig",
             has_status=True,
         ),
         Layout(
             "psbc-company",
             (
-                ("序号", text("")),
-                ("交易日期", time("%Y-%m-%d")),
-                ("交易时间", time("%H:%M:%S")),
+                ("序号", ""),
+                ("交易日期", time("%Y-%m-%d"), "time"),
+                ("交易时间", time("%H:%M:%S"), "clock"),
                 ("记账日期", time("%Y-%m-%d")),
-                ("支出金额", number(expense("0.00"))),
-                ("收入金额", number(income("0.00"))),
+                ("支出金额", number(expense("0.00")), "expense"),
+                ("收入金额", number(income("0.00")), "income"),
                 ("余额", balance),
-                ("对方账号", account),
-                ("对方户名", payer),
-                ("对方行名", text("中国邮政储蓄银行股份有限公司汕尾市分行")),
-                ("用途", note),
-                ("附言", note),
-                ("摘要", summary("行内转账")),
-                ("交易流水号", reference),
+                ("对方账号", account, "account"),
+                ("对方户名", payer, "payer"),
+                ("对方行名", "中国邮政储蓄银行股份有限公司汕尾市分行"),
+                ("用途", note, "note"),
+                ("附言", note, "note"),
+                ("摘要", summary("行内转账"), "kind"),
+                ("交易流水号", reference, "reference"),
             ),
             _psbc_head,
             workbook=True,
@@ -840,17 +684,17 @@ SAVED_AS = (("utf-8", ","), ("utf-8-sig", ";"), ("utf-16", "\t"), ("gb18030", ",
 
 def table(movements: list[Movement], layout: Layout, rng: Random) -> tuple[list[Row], list[int]]:
     """Return the rows of a statement, and for each movement that the layout can write the index of its row."""
-    written = [each for each in movements if layout.writes(each)]
-    rows: list[Row] = [*layout.head(written), [*layout.header]]
+    told = [each for each in movements if layout.writes(each)]
+    rows: list[Row] = [*layout.head(told), [*layout.header]]
     at = []
-    for count, each in enumerate(written, 1):
+    for count, each in enumerate(told, 1):
         at.append(len(rows))
-        rows.append([write(each, rng) for _, write in layout.columns])
+        rows.append([written(column[1], each, rng) for column in layout.columns])
         if layout.header[0] == "序号":
             rows[-1][0] = str(count)
-        if layout.page_ends and count == len(written) // 2:
+        if layout.page_ends and count == len(told) // 2:
             rows.append([layout.page_ends])
-    return [*rows, *layout.foot(written)], at
+    return [*rows, *layout.foot(told)], at
 
 
 def as_csv(rows: list[Row], encoding: str, separator: str, rng: Random) -> bytes:
@@ -871,7 +715,9 @@ def as_workbook(rows: list[Row], rng: Random, change: Callable[[Any], None] = la
     content = io.BytesIO()
     book.save(content)
     if rng.random() < 0.33:
-        return _renamed_parts(content.getvalue(), rb'<dimension ref="[^"]*"', b'<dimension ref="A1:A1"')
+        parts = parts_of(content.getvalue())
+        parts[SHEET] = re.sub(rb'<dimension ref="[^"]*"', b'<dimension ref="A1:A1"', parts[SHEET], count=1)
+        return zipped(parts)
     return content.getvalue()
 
 
@@ -883,13 +729,18 @@ def _cell(sheet: Any, value: Any) -> Any:
     return value
 
 
-def _renamed_parts(content: bytes, old: bytes, new: bytes) -> bytes:
-    """Return a workbook with the text of its first sheet replaced."""
+def parts_of(content: bytes) -> dict[str, bytes]:
+    """Return the files in a workbook by name."""
+    with zipfile.ZipFile(io.BytesIO(content)) as source:
+        return {name: source.read(name) for name in source.namelist()}
+
+
+def zipped(parts: dict[str, bytes]) -> bytes:
+    """Return a ZIP archive, such as a workbook, with these files."""
     made = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(content)) as source, zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as target:
-        for name in source.namelist():
-            part = source.read(name)
-            target.writestr(name, re.sub(old, new, part, count=1) if name.endswith("sheet1.xml") else part)
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as target:
+        for name, content in parts.items():
+            target.writestr(name, content)
     return made.getvalue()
 
 

@@ -1,14 +1,15 @@
 """Rows of table files: encodings, separators, quotes, workbooks, and files that are too large."""
 
 import io
-import zipfile
 from datetime import date, datetime
+from itertools import product
 
 import pytest
 from openpyxl import Workbook
 
 from services.errors import OperatorError
 from services.statements import tables
+from tests.bank_files.layouts import SHEET, parts_of, zipped
 
 TEXT = "交易时间,流水号,收入金额,附言\n2026-11-25 10:00:00,B1,60.14,订单 1001\n2026-11-25 11:00:00,B2,7.00,谢谢\n"
 CELLS = [
@@ -18,11 +19,14 @@ CELLS = [
 ]
 
 
-SHEET = "xl/worksheets/sheet1.xml"
-
-
 def cells(raw):
     return [values for _, values in tables.rows(raw if isinstance(raw, bytes) else raw.encode())]
+
+
+def saved(book):
+    raw = io.BytesIO()
+    book.save(raw)
+    return raw.getvalue()
 
 
 def workbook(*rows, sheets=()):
@@ -33,16 +37,27 @@ def workbook(*rows, sheets=()):
         sheet = book.create_sheet(title)
         sheet.append(["x", "y", "z"])
         sheet.sheet_state = state
-    raw = io.BytesIO()
-    book.save(raw)
-    return raw.getvalue()
+    return saved(book)
 
 
-@pytest.mark.parametrize("separator", [",", ";", "\t"])
-@pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "gbk", "gb18030"])
-def test_text_is_read_in_each_encoding_with_each_separator(encoding, line_end, separator):
-    assert cells(TEXT.replace(",", separator).replace("\n", line_end).encode(encoding)) == CELLS
+def changed(raw, old, new, part=SHEET):
+    """The workbook with a changed text in one of its files."""
+    parts = parts_of(raw)
+    assert old in parts[part]
+    return zipped(parts | {part: parts[part].replace(old, new)})
+
+
+END = b"</sheetData>"
+
+
+# Text
+
+
+def test_text_is_read_in_each_encoding_with_each_separator_and_line_end():
+    for encoding in ("utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "gbk", "gb18030"):
+        for separator, line_end in product((",", ";", "\t"), ("\n", "\r\n", "\r")):
+            raw = TEXT.replace(",", separator).replace("\n", line_end).encode(encoding)
+            assert cells(raw) == CELLS, (encoding, separator, line_end)
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "gbk"])
@@ -104,146 +119,91 @@ def test_a_workbook_has_its_values_as_texts():
     sheet.append([datetime(2026, 11, 2, 9, 5, 7), date(2026, 11, 2), 4_200_001, 0.1 + 0.2, None])
     sheet.append([46_328.378, 46_328, 2_026_110_212_345_678_901_234, 1_060, True])
     sheet["B2"].number_format = "yyyy-mm-dd"
-    raw = io.BytesIO()
-    book.save(raw)
-    assert cells(raw.getvalue())[1:] == [
+    assert cells(saved(book))[1:] == [
         ["2026-11-02 09:05:07", "2026-11-02", "4200001", "0.3"],
         ["46328.378", "46328", "2.02611021234568E+21", "1060", "True"],
     ]
 
 
-def test_hidden_sheets_are_no_statement():
-    assert cells(workbook(["a", "b"], sheets=[("list", "hidden"), ("dictionary", "veryHidden")])) == [["a", "b"]]
-
-
-def test_data_on_two_sheets_is_refused():
+def test_only_one_visible_sheet_has_a_table():
+    hidden = [("list", "hidden"), ("dictionary", "veryHidden")]
+    assert cells(workbook(["a", "b"], sheets=hidden)) == [["a", "b"]]
+    assert cells(workbook(["Downloaded", "today"], sheets=[("bills", "visible")])) == [["x", "y", "z"]]
     with pytest.raises(OperatorError, match=r"several sheets: Sheet, more\."):
         cells(workbook(["a", "b", "c"], sheets=[("more", "visible")]))
 
 
-def test_a_sheet_of_remarks_does_not_count():
+def test_a_number_with_a_format_that_changes_it_is_no_plain_number():
+    plain = [
+        *("General", "0.00", "#,##0.00", "¥#,##0.00", "[$¥-804]#,##0.00", "[$-804]0.00"),
+        *('_ "¥"* #,##0.00_ ;_ "¥"* -#,##0.00_ ;_ "¥"* "-"??_ ;_ @_ ', "#,##0.00_);[Red](#,##0.00)"),
+    ]
+    changing = [
+        *("[$$-409]#,##0.00", '0.00"美元";0', '0.00"万元";0', '"CAD "0.00', "#,##0.00 [$€-407]", "#,##0.00,"),
+        *("0.00%", '"US$"0.00'),
+    ]
     book = Workbook()
-    book.active.append(["Downloaded", "today"])
-    book.create_sheet("bills").append(["a", "b", "c"])
-    raw = io.BytesIO()
-    book.save(raw)
-    assert cells(raw.getvalue()) == [["a", "b", "c"]]
-
-
-@pytest.mark.parametrize(
-    ("number_format", "text"),
-    [
-        *[(each, "60.5") for each in ("General", "0.00", "#,##0.00", "¥#,##0.00", "[$¥-804]#,##0.00", "[$-804]0.00")],
-        *[
-            (each, "60.5")
-            for each in ('_ "¥"* #,##0.00_ ;_ "¥"* -#,##0.00_ ;_ "¥"* "-"??_ ;_ @_ ', "#,##0.00_);[Red](#,##0.00)")
-        ],
-        *[
-            (each, f"60.5 {each}")
-            for each in (
-                "[$$-409]#,##0.00",
-                '0.00"美元";0',
-                '0.00"万元";0',
-                '"CAD "0.00',
-                "#,##0.00 [$€-407]",
-                "#,##0.00,",
-                "0.00%",
-                '"US$"0.00',
-            )
-        ],
-    ],
-)
-def test_a_number_with_a_format_that_changes_it_is_no_plain_number(number_format, text):
-    book = Workbook()
-    book.active["A1"] = 60.5
-    book.active["A1"].number_format = number_format
-    raw = io.BytesIO()
-    book.save(raw)
-    assert cells(raw.getvalue()) == [[text]]
+    for row, number_format in enumerate([*plain, *changing], 1):
+        cell = book.active.cell(row, 1, 60.5)
+        cell.number_format = number_format
+    assert cells(saved(book)) == [["60.5"]] * len(plain) + [[f"60.5 {each}"] for each in changing]
 
 
 @pytest.mark.parametrize(
     "rows", [b'<row r="2">' + b"<c><v>1</v></c>" * 300_000 + b"</row>", b'<row r="1"><c><v>1</v></c></row>']
 )
 def test_a_row_that_openpyxl_would_build_first_or_leave_out_is_refused(rows):
-    raw = replaced(workbook(["a"]), SHEET, lambda content: content.replace(b"</sheetData>", rows + b"</sheetData>"))
     with pytest.raises(OperatorError, match="of the file is too long"):
-        cells(raw)
+        cells(changed(workbook(["a"]), END, rows + END))
 
 
 def test_a_sheet_may_declare_wrong_dimensions():
     raw = workbook(["a", "b"], ["c", "d"])
-    assert cells(replaced(raw, SHEET, lambda content: content.replace(b'ref="A1:B2"', b'ref="A1:A1"'))) == [
-        ["a", "b"],
-        ["c", "d"],
-    ]
+    assert cells(changed(raw, b'ref="A1:B2"', b'ref="A1:A1"')) == [["a", "b"], ["c", "d"]]
 
 
-def packed(**parts):
-    raw = io.BytesIO()
-    with zipfile.ZipFile(raw, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in parts.items():
-            archive.writestr(name.replace("__", "/"), content)
-    return raw.getvalue()
-
-
-def replaced(raw, name, change):
-    """The workbook with a changed part."""
-    made = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(raw)) as old, zipfile.ZipFile(made, "w") as new:
-        for part in old.infolist():
-            content = old.read(part)
-            new.writestr(part.filename, change(content) if part.filename == name else content)
-    return made.getvalue()
+# Files that are no table or too large
 
 
 def with_entities():
     doctype = b'<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;">]>'
-    return replaced(workbook(["text"]), SHEET, lambda content: doctype + content.replace(b"text", b"&b;"))
-
-
-def with_styles(number):
-    return replaced(
-        workbook(["a"]), "xl/styles.xml", lambda content: content.replace(b"<xf ", b"<xf/>" * number + b"<xf ")
-    )
+    parts = parts_of(workbook(["text"]))
+    return zipped(parts | {SHEET: doctype + parts[SHEET].replace(b"text", b"&b;")})
 
 
 def with_texts(number):
-    made = io.BytesIO(workbook(["a"]))
-    with zipfile.ZipFile(made, "a", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("xl/SharedStrings.xml", "<sst>" + "<si/>" * number + "</sst>")
-    return made.getvalue()
+    return zipped(parts_of(workbook(["a"])) | {"xl/SharedStrings.xml": "<sst>" + "<si/>" * number + "</sst>"})
 
 
 def in_utf_16():
-    return replaced(workbook(["a"]), SHEET, lambda content: content.decode().encode("utf-16"))
+    parts = parts_of(workbook(["a"]))
+    return zipped(parts | {SHEET: parts[SHEET].decode().encode("utf-16")})
 
 
 def elsewhere():
     """A workbook whose sheet is at an unusual place, with a row of many cells."""
-    made = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(workbook(["a"]))) as old, zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as new:
-        for part in old.infolist():
-            content = old.read(part).replace(b"/xl/worksheets/", b"/xl/sheets/")
-            row = b'<row r="2">' + b"<c><v>1</v></c>" * 80_000 + b"</row></sheetData>"
-            name = part.filename.replace("/worksheets/", "/sheets/")
-            new.writestr(name, content.replace(b"</sheetData>", row))
-    return made.getvalue()
+    row = b'<row r="2">' + b"<c><v>1</v></c>" * 80_000 + b"</row></sheetData>"
+    return zipped(
+        {
+            name.replace("/worksheets/", "/sheets/"): part.replace(b"/xl/worksheets/", b"/xl/sheets/").replace(END, row)
+            for name, part in parts_of(workbook(["a"])).items()
+        }
+    )
 
 
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: with_styles(220_000), "too large"),
+        (lambda: changed(workbook(["a"]), b"<xf ", b"<xf/>" * 220_000 + b"<xf ", "xl/styles.xml"), "too large"),
         (lambda: with_texts(2_000_001), "too large"),
         (elsewhere, "too large"),
         (in_utf_16, "damaged"),
         (lambda: b"PK\x03\x04" + bytes(100), "damaged"),
         (lambda: workbook(["a"])[:-200], "damaged"),
         (with_entities, "damaged"),
-        (lambda: packed(bills="a,b\n"), "ZIP archive"),
-        (lambda: packed(**{"[Content_Types].xml": "<x/>", "big": bytes(65 * 2**20)}), "too large"),
-        (lambda: packed(**{"[Content_Types].xml": "<x/>", **{str(at): "" for at in range(1_001)}}), "too large"),
+        (lambda: zipped({"bills": "a,b\n"}), "ZIP archive"),
+        (lambda: zipped({"[Content_Types].xml": "<x/>", "big": bytes(65 * 2**20)}), "too large"),
+        (lambda: zipped({"[Content_Types].xml": "<x/>", **{str(at): "" for at in range(1_001)}}), "too large"),
         (lambda: workbook(range(300)), "Line 1 of the file is too long"),
         (lambda: b"\x1f\x8b" + bytes(100), "compressed"),
         (lambda: b"\xd0\xcf\x11\xe0" + bytes(100), r"old Excel workbook \(\.xls\)"),
@@ -269,31 +229,26 @@ def test_more_rows_than_can_be_read_are_refused(monkeypatch):
 
 def test_a_row_far_below_the_others_costs_no_time():
     book = Workbook()
-    book.active["A1"], book.active["A1048576"] = "a", "z"
-    raw = io.BytesIO()
-    book.save(raw)
-    assert [at for at, _ in tables.rows(raw.getvalue())] == [1, 1_048_576]
+    book.active["A1"], book.active["A200000"] = "a", "z"
+    assert [at for at, _ in tables.rows(saved(book))] == [1, 200_000]
 
 
 def test_rows_without_values_cost_no_unlimited_time(monkeypatch):
-    row = b'<row r="2"><c r="ZZZ2"/></row></sheetData>'
-    raw = replaced(workbook(["a"]), SHEET, lambda content: content.replace(b"</sheetData>", row))
+    raw = changed(workbook(["a"]), END, b'<row r="2"><c r="ZZZ2"/></row>' + END)
     assert cells(raw) == [["a"]]
     monkeypatch.setattr(tables, "MOST_SECONDS", -1)
     with pytest.raises(OperatorError, match="too large"):
         cells(raw)
 
 
-def test_a_tag_that_never_ends_costs_no_time():
-    raw = replaced(workbook(["a"]), SHEET, lambda content: content.replace(b"</sheetData>", b"<row " * 1_000_000))
-    with pytest.raises(OperatorError, match="damaged"):
-        cells(raw)
-
-
-def test_a_row_that_no_sheet_can_have_is_refused():
-    raw = replaced(workbook(["a"], ["b"]), SHEET, lambda content: content.replace(b'r="2"', b'r="9999999999"'))
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [(END, b"<row " * 200_000), (b'r="2"', b'r="9999999999"')],
+    ids=["a tag that never ends", "a row that no sheet can have"],
+)
+def test_a_damaged_sheet_is_refused(old, new):
     with pytest.raises(OperatorError):
-        cells(raw)
+        cells(changed(workbook(["a"], ["b"]), old, new))
 
 
 def test_one_file_is_read_at_a_time(app):

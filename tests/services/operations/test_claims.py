@@ -34,10 +34,6 @@ def browser(service):
     return session
 
 
-def shown(service, order_no):
-    return json.loads(service.flask("order", "show", order_no, "--json").stdout)
-
-
 @pytest.mark.parametrize("action", ["confirm", "not-received"])
 def test_each_deposit_is_decided_on_once_or_not_at_all(service, browser, claims, action):
     ended = {"confirm": "completed", "not-received": "cancelled"}[action]
@@ -61,7 +57,7 @@ def test_each_deposit_is_decided_on_once_or_not_at_all(service, browser, claims,
         assert states == sorted(states, key=lambda state: state == "paid")  # the oldest first, without gaps
     send()
     for order_no in claims:
-        details = shown(service, order_no)
+        details = json.loads(service.flask("order", "show", order_no, "--json").stdout)
         assert details["status"] == ended
         purposes = [entry["purpose"] for entry in details["ledger"]]
         assert purposes == (["credit"] * 3 if action == "confirm" else [])

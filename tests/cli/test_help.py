@@ -1,7 +1,9 @@
 """Help of commands: each option and argument is explained, each list has --json, and the overview begins with tasks."""
 
 import os
+import re
 import subprocess
+import sys
 
 import click
 import pytest
@@ -47,55 +49,39 @@ def test_every_promised_command_exists():
         group, names = line.split(":")
         promised += [f"{group.strip()} {name}" for name in names.split()]
     assert set(promised) <= set(COMMANDS)
+    for alias in ("order accept", "order ask", "order settle", "ledger heads"):  # earlier names
+        group, name = alias.split()
+        assert TOP[group].get_command(CONTEXT, name).name not in (None, name)
+        assert name not in GROUPS[group]
 
 
-def test_no_command_escapes_these_tests(app):
+def test_each_command_has_the_name_that_it_is_imported_by_and_help_for_each_option_and_argument():
+    for name, command in COMMANDS.items():
+        assert command.name == name.split()[-1]
+        context = click.Context(command, info_name=name)
+        _, explained = command.get_help(context).split("\n", 1)  # the text after the usage line
+        assert command.help, name
+        for parameter in command.params:
+            if isinstance(parameter, click.Argument):
+                assert parameter.make_metavar(context).strip("[]") in explained, f"{name}: argument {parameter.name}"
+            else:
+                assert parameter.help, f"{name}: option {parameter.opts}"
+        if command.name in READING:
+            assert "--json" in [option for parameter in command.params for option in parameter.opts], name
+
+
+def test_the_lists_of_commands_are_complete_and_truncate_no_description(app, flask):
     assert set(app.cli.list_commands(CONTEXT)) == set(TOP)
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_a_command_has_the_name_that_it_is_imported_by(name):
-    assert COMMANDS[name].name == name.split()[-1]
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_help_explains_each_option_and_argument(name):
-    command = COMMANDS[name]
-    context = click.Context(command, info_name=name)
-    _, explained = command.get_help(context).split("\n", 1)  # the text after the usage line
-    assert command.help
-    for parameter in command.params:
-        if isinstance(parameter, click.Argument):
-            assert parameter.make_metavar(context).strip("[]") in explained, f"{name}: argument {parameter.name}"
-        else:
-            assert parameter.help, f"{name}: option {parameter.opts}"
-
-
-@pytest.mark.parametrize(
-    "name",
-    [name for name in COMMANDS if name.split()[-1] in READING],
-)
-def test_every_reading_command_has_json_output(name):
-    assert "--json" in [option for parameter in COMMANDS[name].params for option in parameter.opts]
-
-
-@pytest.mark.parametrize("group", GROUPS)
-def test_a_group_lists_its_commands_with_a_description(flask, group):
-    shown = flask(group, "--help").output
-    assert all(name in shown and command.get_short_help_str(200) for name, command in GROUPS[group].items())
-    assert "..." not in shown.split("Commands:")[1], "a first sentence that does not fit is cut off"
+    assert "..." not in flask("--help").output.split("Commands:")[1]
+    for group, commands in GROUPS.items():
+        shown = flask(group, "--help").output
+        assert all(name in shown and command.get_short_help_str(200) for name, command in commands.items())
+        assert "..." not in shown.split("Commands:")[1], group
 
 
 def test_common_tasks_are_commands():
     tasks = [typed.split() for tasks in COMMON_TASKS.values() for typed in tasks]
     assert [words for words in tasks if words[0] not in COMMANDS and " ".join(words[:2]) not in COMMANDS] == []
-
-
-@pytest.mark.parametrize("alias", ["order accept", "order ask", "order settle", "ledger heads"])
-def test_scripts_may_use_earlier_names(alias):
-    group, name = alias.split()
-    assert TOP[group].get_command(CONTEXT, name).name not in (None, name)
-    assert name not in GROUPS[group]
 
 
 @pytest.mark.usefixtures("slow")
@@ -113,13 +99,24 @@ def test_the_command_works_in_any_folder_and_its_help_needs_no_database(tmp_path
     assert not (tmp_path / "instance").exists()
 
 
-def test_the_list_of_all_commands_truncates_none(flask):
-    listed = flask("--help").output.split("Commands:")[1]
-    assert [line for line in listed.splitlines() if "..." in line] == []
-
-
 @pytest.mark.sqlite
 def test_the_version_is_shown_without_a_database(tmp_path):
     service = Service(tmp_path / "nothing")
     assert service.flask("--version").stdout == f"Tillbook {VERSION}\n"
     assert not service.instance.exists()
+
+
+SERVED = {"blueprints", "serving", "granian", "uvloop", "wtforms", "apscheduler"}
+IMPORTED = re.compile(r"^import time: .*\| +([\w.]+)$", re.MULTILINE)
+
+
+@pytest.mark.usefixtures("slow")
+@pytest.mark.parametrize("command", [("merchant", "list"), ("ledger", "balances"), ("operator", "list")], ids=" ".join)
+def test_a_command_does_not_import_the_served_part(instance, command):
+    """Imports take most of a command's time."""
+    timed = [sys.executable, "-X", "importtime", "-m", "flask", *command]
+    environ = Service(instance).environ
+    done = subprocess.run(timed, cwd=ROOT, env=environ, capture_output=True, text=True, check=True)
+    imported = {name.partition(".")[0] for name in IMPORTED.findall(done.stderr)}
+    assert {"app", "cli", "models", "services"} <= imported
+    assert not imported & SERVED

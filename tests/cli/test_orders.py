@@ -1,4 +1,4 @@
-"""`tillbook order`: the operator's view of orders, and the operator's decisions."""
+"""`tillbook order`: the operator's view of orders, and the operator's decisions, also about their exceptions."""
 
 import pytest
 
@@ -25,24 +25,22 @@ def test_the_list_is_newest_first_and_describes_each_order(flask_json, api, ahea
     }
 
 
-@pytest.mark.parametrize(
-    ("filters", "found"),
-    [
-        ((), {"buy", "sell", "paid", "other"}),
-        (("--type", "sell"), {"sell"}),
-        (("--type", "buy", "--merchant", "demo"), {"buy", "paid"}),
-        (("--status", "completed"), {"paid"}),
-        (("--merchant", "other"), {"other"}),
-        (("--exceptions",), set()),
-        (("--limit", "1"), {"other"}),
-    ],
-)
-def test_the_list_is_filtered(flask_json, api, other, filters, found):
+def test_the_list_is_filtered(flask_json, api, other):
     api.buy(merchant_order_no="buy")
     api.sell(merchant_order_no="sell")
     api.play(api.buy(merchant_order_no="paid").data["order_no"], "success")
     other.buy(merchant_order_no="other")
-    assert {row["merchant_order_no"] for row in flask_json("order", "list", *filters)} == found
+    found = {
+        (): {"buy", "sell", "paid", "other"},
+        ("--type", "sell"): {"sell"},
+        ("--type", "buy", "--merchant", "demo"): {"buy", "paid"},
+        ("--status", "completed"): {"paid"},
+        ("--merchant", "other"): {"other"},
+        ("--exceptions",): set(),
+        ("--limit", "1"): {"other"},
+    }
+    for filters, numbers in found.items():
+        assert {row["merchant_order_no"] for row in flask_json("order", "list", *filters)} == numbers, filters
 
 
 def test_show_prints_the_whole_history(flask, flask_json, api):
@@ -61,43 +59,10 @@ def test_show_prints_the_whole_history(flask, flask_json, api):
     assert all(text in told for text in (order_no, "A-1", "confirmed", "credit", "order.completed"))
 
 
-def test_an_approved_withdrawal_is_confirmed_once(flask, refuses, api, withdrawal):
+def test_a_withdrawal_is_approved_and_paid_once(flask, refuses, withdrawal, balances, api):
     assert "confirmed" in flask("order", "accept", withdrawal).output
     assert "Only a withdrawal that needs review" in refuses("order", "accept", withdrawal)
-    assert api.status(withdrawal) == "confirmed"
-
-
-def test_a_rejection_returns_the_reserve_and_is_in_the_history_with_its_reason(flask, flask_json, withdrawal, balances):
-    assert balances() == (1_000_000 - 5_015, 5_015)
-    flask("order", "reject", withdrawal, "--reason", "wrong card 卡号")
-    assert balances() == (1_000_000, 0)
-    last = flask_json("order", "show", withdrawal)["history"][-1]
-    assert (last["to"], last["who"], last["why"]) == ("cancelled", "operator", "wrong card 卡号")
-
-
-def test_an_approved_manual_withdrawal_can_still_be_rejected(flask, withdrawal, balances):
-    flask("order", "accept", withdrawal)
-    flask("order", "reject", withdrawal, "--reason", "the bank is closed")
-    assert balances() == (1_000_000, 0)
-
-
-def test_an_approved_withdrawal_that_a_channel_may_have_paid_cannot_be_rejected(flask, refuses, api, due):
-    order_no = api.sell("50.00", channel=2).data["order_no"]
-    flask("order", "accept", order_no)
-    due.orders()
-    assert "The service is processing" in refuses("order", "reject", order_no, "--reason", "late")
-    assert api.status(order_no) == "confirmed"
-
-
-def test_an_approved_withdrawal_that_was_not_sent_yet_can_be_rejected(flask, api, balances):
-    order_no = api.sell("50.00", channel=2).data["order_no"]
-    flask("order", "accept", order_no)
-    flask("order", "reject", order_no, "--reason", "changed my mind")
-    assert (api.status(order_no), balances()) == ("cancelled", (1_000_000, 0))
-
-
-def test_a_manual_withdrawal_is_spent_once(flask, withdrawal, balances, api):
-    flask("order", "accept", withdrawal)
+    assert (api.status(withdrawal), balances()) == ("confirmed", (1_000_000 - 5_015, 5_015))
     assert "completed" in flask("order", "paid", withdrawal, "--reference", "BANK-1").output
     assert "already recorded" in flask("order", "paid", withdrawal, "--reference", "BANK-1").output
     assert (api.status(withdrawal), balances()) == ("completed", (1_000_000 - 5_015, 0))
@@ -109,31 +74,99 @@ def test_a_manual_deposit_is_credited_once(flask, deposit, balances, api):
     assert (api.status(deposit), balances()) == ("completed", (1_000_000 + 10_000 - FEE, 0))
 
 
-@pytest.mark.parametrize(
-    ("command", "kind", "words"),
-    [
-        (("accept",), "deposit", "Only a withdrawal"),
-        (("reject", "--reason", "x"), "deposit", "Only a withdrawal"),
-        (("reject",), "withdrawal", "--reason"),
-        (("paid",), "withdrawal", "Approve the withdrawal first"),
-        (("settle", "--refund"), "deposit", "no such open exception"),
-    ],
-)
-def test_an_action_that_does_not_fit_the_order_is_refused(request, refuses, flask_json, command, kind, words):
-    order_no = request.getfixturevalue(kind)
-    before = flask_json("order", "show", order_no)
-    assert words in refuses("order", command[0], order_no, *command[1:])
-    assert flask_json("order", "show", order_no) == before
+@pytest.mark.parametrize(("channel", "is_approved"), [(MANUAL, False), (MANUAL, True), (2, True)])
+def test_a_rejection_returns_the_reserve_and_is_in_the_history_with_its_reason(
+    api, flask, order_details, balances, channel, is_approved
+):
+    order_no = api.sell("50.00", channel=channel).data["order_no"]
+    assert balances() != (1_000_000, 0)
+    if is_approved:  # and not sent yet
+        flask("order", "accept", order_no)
+    flask("order", "reject", order_no, "--reason", "wrong card 卡号")
+    assert balances() == (1_000_000, 0)
+    last = order_details(order_no)["history"][-1]
+    assert (last["to"], last["who"], last["why"]) == ("cancelled", "operator", "wrong card 卡号")
 
 
-def test_for_a_channel_that_reports_payments_an_operators_confirmation_is_refused(refuses, api):
-    order_no = api.buy(channel=2).data["order_no"]
-    assert "reports payments itself" in refuses("order", "paid", order_no)
-    assert api.status(order_no) == "pending"
+def test_an_approved_withdrawal_that_a_channel_may_have_paid_cannot_be_rejected(flask, refuses, api, due):
+    order_no = api.sell("50.00", channel=2).data["order_no"]
+    flask("order", "accept", order_no)
+    due.orders()
+    assert "The service is processing" in refuses("order", "reject", order_no, "--reason", "late")
+    assert api.status(order_no) == "confirmed"
 
 
-@pytest.mark.parametrize(
-    "command", [("show",), ("accept",), ("reject", "--reason", "x"), ("paid",), ("settle", "--credit")]
-)
-def test_an_unknown_order_is_refused(refuses, command):
-    assert "no order 123" in refuses("order", command[0], "123", *command[1:])
+def test_an_action_that_does_not_fit_the_order_is_refused(api, deposit, withdrawal, refuses, rows):
+    at_channel = api.buy(channel=2).data["order_no"]
+    before = rows()
+    for command, order_no, more, words in (
+        ("accept", deposit, (), "Only a withdrawal"),
+        ("reject", deposit, ("--reason", "x"), "Only a withdrawal"),
+        ("reject", withdrawal, (), "--reason"),
+        ("paid", withdrawal, (), "Approve the withdrawal first"),
+        ("settle", deposit, ("--refund",), "no such open exception"),
+        ("paid", at_channel, (), "reports payments itself"),
+        *(("paid", deposit, ("--amount", amount), "--amount") for amount in ("-5", "-0.01", "1.005", "abc", "1e99")),
+        *((command, "123", (), "no order 123") for command in ("show", "accept", "paid")),
+        ("reject", "123", ("--reason", "x"), "no order 123"),
+        ("settle", "123", ("--credit",), "no order 123"),
+    ):
+        assert words in refuses("order", command, order_no, *more), (command, more)
+    assert rows() == before
+
+
+# Exceptions
+
+
+@pytest.mark.parametrize(("how", "credited"), [("--credit", 4_000 - 24), ("--refund", 0)])
+def test_a_wrong_amount_credits_nothing_until_it_is_resolved_once(
+    flask, flask_json, refuses, deposit, balances, how, credited
+):
+    assert "wrong_amount" in flask("order", "paid", deposit, "--amount", "40").output
+    (row,) = flask_json("order", "list", "--exceptions")
+    assert (row["order_no"], row["status"], row["exceptions"]) == (deposit, "pending", "wrong_amount")
+    unclear = [(), ("--credit", "--refund"), ("--complete",), ("--cancel",), ("--credit", "--exception", "99")]
+    for impossible in unclear:
+        refuses("order", "settle", deposit, *impossible)
+    assert (flask_json("order", "list", "--exceptions"), balances()) == ([row], (1_000_000, 0))
+    flask("order", "settle", deposit, how)
+    assert balances() == (1_000_000 + credited, 0)
+    assert flask_json("order", "list", "--exceptions") == []
+    assert flask_json("order", "show", deposit)["status"] == "cancelled"
+    assert "no such open exception" in refuses("order", "settle", deposit, how)
+    assert balances() == (1_000_000 + credited, 0)
+
+
+def test_one_of_several_exceptions_is_named(flask, order_details, refuses, deposit, balances, open_exceptions):
+    for amount, reference in (("40", "BANK-1"), ("60", "BANK-2")):
+        flask("order", "paid", deposit, "--amount", amount, "--reference", reference)
+    assert "choose one with --exception" in refuses("order", "settle", deposit, "--refund")
+    second = order_details(deposit)["exceptions"][1]["id"]
+    flask("order", "settle", deposit, "--credit", "--exception", second)
+    assert open_exceptions(deposit) == [("wrong_amount", "40.00")]
+    assert balances() == (1_000_000 + 6_000 - 36, 0)
+
+
+def test_a_second_payment_without_a_reference_must_be_named(flask, refuses, deposit, open_exceptions):
+    flask("order", "paid", deposit, "--amount", "40")
+    assert "--reference" in refuses("order", "paid", deposit, "--amount", "60")
+    flask("order", "settle", deposit, "--refund")
+    assert "--reference" in refuses("order", "paid", deposit)
+    flask("order", "paid", deposit, "--reference", "BANK-2")  # the order has ended
+    flask("order", "paid", deposit, "--amount", "60", "--reference", "BANK-3")
+    assert open_exceptions(deposit) == [("late_payment", "100.00"), ("late_payment", "60.00")]
+
+
+def test_after_a_payment_with_a_reference_the_next_needs_none(flask, deposit, open_exceptions):
+    flask("order", "paid", deposit, "--amount", "40", "--reference", "BANK-1")
+    flask("order", "settle", deposit, "--refund")
+    flask("order", "paid", deposit)
+    assert open_exceptions(deposit) == [("late_payment", "100.00")]
+
+
+def test_a_payout_of_a_wrong_amount_is_completed_or_cancelled_by_the_operator(flask, withdrawal, balances, api):
+    flask("order", "accept", withdrawal)
+    assert "payout_conflict" in flask("order", "paid", withdrawal, "--amount", "49").output
+    assert balances() == (1_000_000 - 5_015, 5_015)
+    flask("order", "settle", withdrawal, "--cancel")
+    assert (api.status(withdrawal), balances()) == ("cancelled", (1_000_000, 0))

@@ -20,14 +20,11 @@ def robot(web_server):
 
 
 @pytest.fixture
-def group(app, robot):
-    """A destination whose address has a key."""
+def group(flask, robot):
+    """The only destination, whose address has a key."""
+    assert "no destinations" in flask("notification", "list").output
     facts = {"severity": "urgent", "language": "en", "digest_hour": 9, "enabled": True}
     return destinations.add("wecom", {"url": f"{robot.url}?key=very-secret"}, name="Operations", **facts)
-
-
-def test_the_list_is_empty_at_first(flask):
-    assert "no destinations" in flask("notification", "list").output
 
 
 def test_the_list_shows_the_state_of_the_last_message_and_no_secret(group, flask, flask_json):
@@ -39,19 +36,12 @@ def test_the_list_shows_the_state_of_the_last_message_and_no_secret(group, flask
     assert "very-secret" not in json.dumps(row) + flask("notification", "list").output
 
 
-def test_a_test_message_is_sent(group, flask, robot):
+def test_a_test_message_is_sent_and_a_refused_one_ends_with_status_1(group, flask, refuses, robot):
     assert "accepted" in flask("notification", "test", "Operations").output
     assert len(robot.got) == 1
-
-
-def test_a_refused_test_message_ends_with_status_1(group, flask, robot):
     robot.answer = {"errcode": 93000, "errmsg": "invalid webhook url"}
     result = flask("notification", "test", "Operations", "--json", fails=True)
     assert result.exit_code == 1
     said = json.loads(result.stdout)
-    assert said["accepted"] is False
-    assert said["detail"] == "93000: invalid webhook url"
-
-
-def test_an_unknown_name_is_refused(app, refuses):
+    assert (said["accepted"], said["detail"]) == (False, "93000: invalid webhook url")
     assert "no destination 'nope'" in refuses("notification", "test", "nope")

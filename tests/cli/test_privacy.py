@@ -33,13 +33,15 @@ def exported(flask):
     return lambda *arguments, **typed: json.loads(flask("privacy", "export", *arguments, **typed).stdout)
 
 
-def test_an_export_has_everything_about_an_order(ended, exported):
+def test_an_export_has_everything_about_an_order_and_is_audited(ended, exported):
     deposit, withdrawal = exported(*ended)
     assert (deposit["order_no"], deposit["merchant_order_no"], deposit["status"]) == (ended[0], "M-1", "completed")
     assert (deposit["cny_amount"], deposit["personal_data"]) == ("100.00", {"customer_name": NAME})
     assert deposit["createtime"]
     assert withdrawal["personal_data"]["card_number"] == CARD["card_no"]
     assert withdrawal["personal_data"]["gatewaya_personal_data.cert_no"] == PERSON["cert_no"]
+    entries = [(each.who, each.action, each.key) for each in AuditEntry.select().order_by(AuditEntry.id)]
+    assert entries[-2:] == [("command line", "export personal data", order_no) for order_no in ended]
 
 
 def test_orders_are_found_by_exact_name_and_card_from_a_file(ended, exported, tmp_path):
@@ -61,22 +63,12 @@ def test_a_search_finds_every_order_of_several_pages(api, exported, monkeypatch)
     assert [order["order_no"] for order in exported("--name", NAME)] == placed[::2]
 
 
-def test_an_export_is_audited(ended, exported):
-    exported(*ended)
-    entries = [(each.who, each.action, each.key) for each in AuditEntry.select().order_by(AuditEntry.id)]
-    assert entries[-2:] == [("command line", "export personal data", order_no) for order_no in ended]
-
-
-def test_erasing_is_a_dry_run_unless_confirmed(ended, flask, exported, rows):
+def test_erasing_is_a_dry_run_unless_confirmed_and_then_the_search_finds_nothing(ended, flask, exported, rows):
     before = rows()
     shown = flask("privacy", "erase", *ended).stdout
-    assert all(order_no in shown for order_no in ended)
+    assert all(text in shown for text in (*ended, "--yes"))
     assert NAME not in shown
-    assert "--yes" in shown
     assert rows() == before
-
-
-def test_after_erasing_the_search_finds_nothing(ended, flask, exported):
     assert "2 of 2" in flask("privacy", "erase", *ended, "--yes").stdout
     assert exported("--name", NAME) == []
     (on_file,) = exported("--name", PERSON["name"], "--card", CARD["card_no"])
@@ -114,15 +106,14 @@ def on_file(flask_json):
     return [flask_json("account", "add", "other", *given)["id"] for given in names]
 
 
-def test_an_account_on_file_is_exported_without_any_order(on_file, exported):
+def test_accounts_on_file_are_exported_without_any_order_and_the_replaced_one_is_erased(
+    on_file, exported, flask, flask_json
+):
     first, second = exported("--name", NAME)
     assert (first["account"], first["merchant"], first["current"]) == (on_file[0], "other", False)
     assert (first["personal_data"]["card_number"], first["personal_data"]["real_name"]) == (OLD, NAME)
     assert (second["account"], second["current"]) == (on_file[1], True)
     assert [row["account"] for row in exported("--card", OLD)] == on_file[:1]
-
-
-def test_a_replaced_account_is_erased_and_the_present_one_is_kept(on_file, exported, flask, flask_json):
     assert "would be erased" in flask("privacy", "erase", "--name", NAME).stdout
     assert len(exported("--name", NAME)) == 2
     told = flask("privacy", "erase", "--name", NAME, "--yes").stdout

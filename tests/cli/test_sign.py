@@ -17,14 +17,12 @@ VECTORS = {vector["name"]: vector for vector in PUBLISHED["vectors"]}
 
 
 @pytest.fixture
-def file(tmp_path):
+def file(tmp_path_factory):
     """`file(content)`: the path of a new file with it."""
-    made = []
 
     def write(content):
-        path = tmp_path / f"file-{len(made)}"
+        path = tmp_path_factory.mktemp("sign") / "file"
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        made.append(path)
         return path
 
     return write
@@ -145,19 +143,15 @@ def test_an_impossible_request_ends_in_one_line(refuses, flask, file):
     )
 
 
-def test_the_documentation_has_every_mistake_with_its_remedy_and_its_name():
-    documented = (ROOT / "docs" / "signing.md").read_text("utf-8")
-    missing = [m.name for m in merchant_api.MISTAKES if f"\n| {m.what} | {m.cure} | `{m.name}` |\n" not in documented]
-    assert missing == []
+@pytest.mark.parametrize(
+    ("page", "mistakes"), [("signing.md", merchant_api.MISTAKES), ("epay-inbound.md", epay.MISTAKES)]
+)
+def test_the_documentation_has_every_mistake_with_its_remedy_and_its_name(page, mistakes):
+    documented = (ROOT / "docs" / page).read_text("utf-8")
+    assert [m.name for m in mistakes if f"\n| {m.what} | {m.cure} | `{m.name}` |\n" not in documented] == []
 
 
 # epay
-
-
-@pytest.fixture
-def shop(flask_json):
-    """The settings of the merchant demo's shop at the epay gateway."""
-    return flask_json("epay", "enable", "demo", "--host", "shop.example")
 
 
 def test_the_published_vector_of_epay_is_explained(flask, file):
@@ -173,7 +167,8 @@ def test_the_published_vector_of_epay_is_explained(flask, file):
 
 
 @pytest.mark.parametrize("option", ["--body", "--query"])
-def test_an_epay_request_is_checked_with_the_merchants_stored_key(option, flask, file, shop):
+def test_an_epay_request_is_checked_with_the_merchants_stored_key(option, flask, file, flask_json):
+    shop = flask_json("epay", "enable", "demo", "--host", "shop.example")
     fields = {"pid": shop["pid"]} | SENT
     wrong = digest(f"{text_to_sign(fields)}&key={shop['key']}")
     address = f"https://pay.example.com/submit.php?{urlencode(fields | {'sign': wrong})}"
@@ -182,31 +177,20 @@ def test_an_epay_request_is_checked_with_the_merchants_stored_key(option, flask,
     explanation = json.loads(result.stdout)
     assert (explanation["endpoint"], named(explanation)) == ("submit.php", ["key_joined"])
     assert explanation["signature"] == ""
-    shown = flask(
-        "sign", "epay", option, given if option == "--query" else file(address), "--merchant", "demo", fails=True
-    )
+    shown = flask("sign", "epay", option, given, "--merchant", "demo", fails=True)
     assert "something is between the text and the key, such as &key= or &" in shown.output
     for never in (shop["key"], md5(fields, shop["key"])):
         assert never not in result.output + shown.output
 
 
-def test_an_epay_request_of_another_merchant_is_reported(flask, file, shop):
+def test_an_epay_request_of_another_merchant_or_with_the_key_or_without_the_gateway_is_reported(
+    flask, file, flask_json, refuses
+):
+    assert "The epay gateway is not enabled" in refuses("sign", "epay", "--query", "pid=1", "--merchant", "demo")
+    shop = flask_json("epay", "enable", "demo", "--host", "shop.example")
     result = flask("sign", "epay", "--query", "pid=7&money=1&sign=x", "--merchant", "demo", fails=True)
     assert f"the key belongs to the pid {shop['pid']}, not to this one" in result.output
-
-
-def test_an_epay_request_with_the_key_is_not_repeated(flask, file, shop):
     address = f"/api.php?act=order&pid={shop['pid']}&key={shop['key']}"
     result = flask("sign", "epay", "--query", address, "--merchant", "demo", fails=True)
     assert "Only requests to api.php have it" in result.output
     assert shop["key"] not in result.output
-
-
-def test_a_merchant_without_the_epay_gateway_is_reported(refuses):
-    assert "The epay gateway is not enabled" in refuses("sign", "epay", "--query", "pid=1", "--merchant", "demo")
-
-
-def test_the_documentation_has_every_mistake_of_epay_with_its_remedy_and_its_name():
-    documented = (ROOT / "docs" / "epay-inbound.md").read_text("utf-8")
-    rows = {f"| {m.what} | {m.cure} | `{m.name}` |" for m in epay.MISTAKES}
-    assert sorted(row for row in rows if f"\n{row}\n" not in documented) == []

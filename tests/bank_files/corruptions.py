@@ -54,6 +54,33 @@ class Statement:
     def put(self, index: int, column: str, value: Any) -> None:
         self.row(index)[self.layout.column(column)] = value
 
+    def cut(self, index: int, column: str) -> None:
+        """End a row before this column."""
+        del self.row(index)[self.layout.column(column) :]
+
+    def again(self, index: int, column: str, value: str) -> None:
+        """Add a row again, with another value."""
+        copy = [*self.row(index)]
+        copy[self.layout.column(column)] = value
+        self.rows.insert(self.at[index] + 1, copy)
+
+    def swap(self, row: Row, one: str, two: str) -> Row:
+        a, b = self.layout.column(one), self.layout.column(two)
+        row[a], row[b] = row[b], row[a]
+        return row
+
+    def fill(self, column: str, value: str) -> None:
+        """Give each row this value."""
+        for index in self.all:
+            self.put(index, column, value)
+
+    def remove(self, column: str) -> None:
+        for row in (self.rows[self.head], *(self.row(index) for index in self.all)):
+            del row[self.layout.column(column)]
+
+    def rename(self, column: str, name: str) -> None:
+        self.rows[self.head][self.layout.column(column)] = name
+
     def but(self, *touched: int) -> frozenset[int]:
         return self.all - set(touched)
 
@@ -115,10 +142,44 @@ def _cells(movements: list[Movement], rng: Random) -> Iterator[Corrupted]:
         yield Corrupted(f"{column}: {wrong}", s.csv(), s.but(index))
 
 
-# Whole rows, columns and headers: each damages a statement and returns what may still be matched.
-Damage = Callable[[Statement], frozenset[int]]
+# One row: no other row may be affected.
+ROWS: tuple[tuple[str, str, Callable[[Statement, int], Any]], ...] = (
+    ("a row ends before its amount", PERSON, lambda s, index: s.cut(index, AMOUNT)),
+    ("a row ends before its status", PERSON, lambda s, index: s.cut(index, STATUS)),
+    ("one cell too many", PERSON, lambda s, index: s.row(index).insert(s.layout.column(NOTE), "逗号")),
+    ("one cell too few", PERSON, lambda s, index: s.row(index).pop(s.layout.column("对方账号"))),
+    ("amount and balance swapped", COMPANY, lambda s, index: s.swap(s.row(index), "贷方金额", "余额")),
+    ("the amount in the other column", COMPANY, lambda s, index: s.swap(s.row(index), "贷方金额", "借方金额")),
+    ("a row twice, with another amount", PERSON, lambda s, index: s.again(index, AMOUNT, "1.00")),
+)
+# The whole table: no row may be matched.
+TABLES: tuple[tuple[str, str, Callable[[Statement], Any]], ...] = (
+    ("no amounts", PERSON, lambda s: s.fill(AMOUNT, "")),
+    ("no IDs", PERSON, lambda s: s.fill(ID, "")),
+    ("no directions", PERSON, lambda s: s.fill(TYPE, "")),
+    ("no statuses", PERSON, lambda s: s.fill(STATUS, "")),
+    ("no times", PERSON, lambda s: s.fill(TIME, "")),
+    ("no currencies", COMPANY, lambda s: s.fill("币种", "")),
+    ("all times the same word", PERSON, lambda s: s.fill(TIME, "见附件")),
+    ("no column of amounts", PERSON, lambda s: s.remove(AMOUNT)),
+    ("no column of IDs", PERSON, lambda s: s.remove(ID)),
+    ("no column of directions", PERSON, lambda s: s.remove(TYPE)),
+    ("no column of statuses", PERSON, lambda s: s.remove(STATUS)),
+    ("no column of times", PERSON, lambda s: s.remove(TIME)),
+    ("no column of currencies", COMPANY, lambda s: s.remove("币种")),
+    ("no column of expenses", COMPANY, lambda s: s.remove("借方金额")),
+    ("the amount is named balance", PERSON, lambda s: s.rename(AMOUNT, "余额")),
+    ("the direction is named otherwise", PERSON, lambda s: s.rename(TYPE, "资金类型")),
+    ("the status has no name", PERSON, lambda s: s.rename(STATUS, "")),
+    ("the income is named expense", COMPANY, lambda s: s.rename("贷方金额", "借方金额")),
+    ("the currency is named otherwise", COMPANY, lambda s: s.rename("币种", "货币代码")),
+    ("names of income and expense swapped", COMPANY, lambda s: s.swap(s.rows[s.head], "贷方金额", "借方金额")),
+    ("names of income and balance swapped", COMPANY, lambda s: s.swap(s.rows[s.head], "贷方金额", "余额")),
+    ("no header", COMPANY, lambda s: s.rows.pop(s.head)),
+)
 
 
+# The others return what may still be matched.
 def names_two_orders(s: Statement) -> frozenset[int]:
     one, two = s.rng.sample(s.named, 2)
     s.put(one, NOTE, f"{s.get(one, NOTE)} {s.get(two, NOTE)}")
@@ -146,58 +207,13 @@ def rest_of_the_row_in_the_note(s: Statement) -> frozenset[int]:
     return s.but(one)
 
 
-def row_ends_before(column: str) -> Damage:
-    def cut(s: Statement) -> frozenset[int]:
-        index = s.any()
-        del s.row(index)[s.layout.column(column) :]
-        return s.but(index)
-
-    return cut
-
-
-def one_cell_too_many(s: Statement) -> frozenset[int]:
-    index = s.any()
-    s.row(index).insert(s.layout.column(NOTE), "逗号")
-    return s.but(index)
-
-
-def one_cell_too_few(s: Statement) -> frozenset[int]:
-    index = s.any()
-    del s.row(index)[s.layout.column("对方账号")]
-    return s.but(index)
-
-
-def swapped_in_a_row(one: str, two: str) -> Damage:
-    def swapped(s: Statement) -> frozenset[int]:
-        index = s.any()
-        first, second = s.get(index, one), s.get(index, two)
-        s.put(index, one, second)
-        s.put(index, two, first)
-        return s.but(index)
-
-    return swapped
-
-
 def row_twice(s: Statement) -> frozenset[int]:
     s.rows.insert(s.at[s.any()], [*s.row(s.any())])
     return s.all
 
 
-def row_again(s: Statement, column: str, value: str) -> int:
-    """Add a row again, with another value; return its movement."""
-    index = s.any()
-    again = [*s.row(index)]
-    again[s.layout.column(column)] = value
-    s.rows.insert(s.at[index] + 1, again)
-    return index
-
-
-def row_twice_with_another_amount(s: Statement) -> frozenset[int]:
-    return s.but(row_again(s, AMOUNT, "1.00"))
-
-
 def row_twice_with_another_id(s: Statement) -> frozenset[int]:
-    row_again(s, ID, "99887766554433")
+    s.again(s.any(), ID, "99887766554433")
     return s.all
 
 
@@ -205,52 +221,6 @@ def one_id_for_two_orders(s: Statement) -> frozenset[int]:
     one, two = s.rng.sample(sorted(s.all), 2)
     s.put(two, ID, s.get(one, ID))
     return s.but(one, two)
-
-
-def column_is_always(value: str, column: str) -> Damage:
-    def emptied(s: Statement) -> frozenset[int]:
-        for index in s.all:
-            s.put(index, column, value)
-        return NOTHING
-
-    return emptied
-
-
-def column_removed(column: str) -> Damage:
-    def removed(s: Statement) -> frozenset[int]:
-        where = s.layout.column(column)
-        for row in (s.rows[s.head], *(s.row(index) for index in s.all)):
-            del row[where]
-        return NOTHING
-
-    return removed
-
-
-def header_renamed(old: str, new: str) -> Damage:
-    def renamed(s: Statement) -> frozenset[int]:
-        s.rows[s.head][s.layout.column(old)] = new
-        return NOTHING
-
-    return renamed
-
-
-def _swap(header: Row, s: Statement, one: str, two: str) -> Row:
-    a, b = s.layout.column(one), s.layout.column(two)
-    header[a], header[b] = header[b], header[a]
-    return header
-
-
-def headers_swapped(one: str, two: str) -> Damage:
-    def swapped(s: Statement) -> frozenset[int]:
-        _swap(s.rows[s.head], s, one, two)
-        return NOTHING
-
-    return swapped
-
-
-def no_header(s: Statement) -> frozenset[int]:
-    del s.rows[s.head]
-    return NOTHING
 
 
 def header_below_the_first_rows(s: Statement) -> frozenset[int]:
@@ -264,7 +234,7 @@ def second_header(s: Statement) -> frozenset[int]:
 
 
 def second_header_in_another_order(s: Statement) -> frozenset[int]:
-    s.rows.insert(s.at[3], _swap([*s.layout.header], s, "贷方金额", "余额"))
+    s.rows.insert(s.at[3], s.swap([*s.layout.header], "贷方金额", "余额"))
     return frozenset(range(3))
 
 
@@ -279,49 +249,36 @@ def totals_in_the_middle(s: Statement) -> frozenset[int]:
     return s.all
 
 
-ROWS: tuple[tuple[str, str, Damage], ...] = (
-    ("a note names two orders", PERSON, names_two_orders),
-    ("a note names another order", PERSON, names_another_order),
-    ("a digit of the number is missing", PERSON, a_digit_of_the_number_is_missing),
-    ("the rest of the row is in the note", PERSON, rest_of_the_row_in_the_note),
-    ("a row ends before its amount", PERSON, row_ends_before(AMOUNT)),
-    ("a row ends before its status", PERSON, row_ends_before(STATUS)),
-    ("one cell too many", PERSON, one_cell_too_many),
-    ("one cell too few", PERSON, one_cell_too_few),
-    ("amount and balance swapped", COMPANY, swapped_in_a_row("贷方金额", "余额")),
-    ("the amount in the other column", COMPANY, swapped_in_a_row("贷方金额", "借方金额")),
-    ("a row twice", PERSON, row_twice),
-    ("a row twice, with another amount", PERSON, row_twice_with_another_amount),
-    ("a row twice, with another ID", PERSON, row_twice_with_another_id),
-    ("one ID for two orders", PERSON, one_id_for_two_orders),
-    *((f"no values: {name}", PERSON, column_is_always("", name)) for name in (AMOUNT, ID, TYPE, STATUS, TIME)),
-    ("no values: 币种", COMPANY, column_is_always("", "币种")),
-    ("all times the same word", PERSON, column_is_always("见附件", TIME)),
-    *((f"no column: {name}", PERSON, column_removed(name)) for name in (AMOUNT, ID, TYPE, STATUS, TIME)),
-    *((f"no column: {name}", COMPANY, column_removed(name)) for name in ("币种", "借方金额")),
-    ("the amount is named balance", PERSON, header_renamed(AMOUNT, "余额")),
-    ("the direction is named otherwise", PERSON, header_renamed(TYPE, "资金类型")),
-    ("the status has no name", PERSON, header_renamed(STATUS, "")),
-    ("the income is named expense", COMPANY, header_renamed("贷方金额", "借方金额")),
-    ("the currency is named otherwise", COMPANY, header_renamed("币种", "货币代码")),
-    ("names of income and expense swapped", COMPANY, headers_swapped("贷方金额", "借方金额")),
-    ("names of income and balance swapped", COMPANY, headers_swapped("贷方金额", "余额")),
-    ("no header", COMPANY, no_header),
-    ("the header below the first rows", COMPANY, header_below_the_first_rows),
-    ("a second header", COMPANY, second_header),
-    ("a second header in another order", COMPANY, second_header_in_another_order),
-    ("a second table of another bank", COMPANY, second_table_of_another_bank),
-    ("totals in the middle", PERSON, totals_in_the_middle),
-)
+OTHERS: dict[str, tuple[Callable[[Statement], frozenset[int]], ...]] = {
+    PERSON: (
+        *(names_two_orders, names_another_order, a_digit_of_the_number_is_missing, rest_of_the_row_in_the_note),
+        *(row_twice, row_twice_with_another_id, one_id_for_two_orders, totals_in_the_middle),
+    ),
+    COMPANY: (
+        *(header_below_the_first_rows, second_header, second_header_in_another_order),
+        second_table_of_another_bank,
+    ),
+}
 
 
 def _rows(movements: list[Movement], rng: Random) -> Iterator[Corrupted]:
     for name, layout, damage in ROWS:
         s = Statement(movements, layout, rng)
-        may = damage(s)
-        yield Corrupted(name, s.csv(), may)
+        index = s.any()
+        damage(s, index)
+        yield Corrupted(name, s.csv(), s.but(index))
+    for name, layout, damage_all in TABLES:
+        s = Statement(movements, layout, rng)
+        damage_all(s)
+        yield Corrupted(name, s.csv(), NOTHING)
+    for layout, damages in OTHERS.items():
+        for change in damages:
+            s = Statement(movements, layout, rng)
+            may = change(s)
+            yield Corrupted(change.__name__.replace("_", " "), s.csv(), may)
 
 
+# Files that are no table, and those that are too large, are refused: tests/services/statements/test_tables.py.
 def _bytes(movements: list[Movement], rng: Random) -> Iterator[Corrupted]:
     s = Statement(movements, COMPANY, rng)
     good, index, last = s.csv(), rng.choice(s.named), len(movements) - 1
@@ -334,6 +291,7 @@ def _bytes(movements: list[Movement], rng: Random) -> Iterator[Corrupted]:
     utf16 = s.csv("utf-16")
     cells, lines = b"</td><td>", b"</td></tr><tr><td>"
     one, rest = s.but(index), s.but(last)
+    next_row = [at for at in s.all if s.at[at] == s.at[index] + 1]  # unless a page ends between them
 
     def changed(old: bytes, new: bytes) -> bytes:
         assert old in good
@@ -348,7 +306,6 @@ def _bytes(movements: list[Movement], rng: Random) -> Iterator[Corrupted]:
         ("a header with damaged bytes", changed(credit, b"\xff\xff" + credit[2:]), NOTHING),
         ("one row in another encoding", changed(line, line.decode("gb18030").encode()), one),
         ("the mark of UTF-8 before another encoding", b"\xef\xbb\xbf" + good, s.all),
-        ("UTF-16 without its mark", good.decode("gb18030").encode("utf-16-le"), s.all),
         ("UTF-16 that lost its last byte", utf16[:-1], s.all),
         ("UTF-16 that lost a byte in the middle", utf16[: len(utf16) // 2] + utf16[len(utf16) // 2 + 1 :], s.all),
         ("cut before the last amount", good[:cut], rest),
@@ -359,15 +316,9 @@ def _bytes(movements: list[Movement], rng: Random) -> Iterator[Corrupted]:
         ("another separator in one row", changed(line, line.replace(b",", b";")), one),
         ("another separator in the header", changed(header, header.replace(b",", b"\t")), NOTHING),
         ("without line ends", good.replace(b"\r", b"").replace(b"\n", b" "), NOTHING),
-        ("two rows on one line", changed(line + b"\n", line.rstrip(b"\r") + b","), s.but(index, index + 1)),
-        ("an old Mac's line ends", good.replace(b"\r\n", b"\n").replace(b"\n", b"\r"), s.all),
-        ("empty", b"\r\n", NOTHING),
-        ("only headings", good[: good.index(header)], NOTHING),
+        ("two rows on one line", changed(line + b"\n", line.rstrip(b"\r") + b","), s.but(index, *next_row)),
         ("only the header", good[: good.index(header) + len(header)], NOTHING),
         ("a page named csv", b"<table><tr><td>" + good.replace(b",", cells).replace(b"\n", lines), NOTHING),
-        ("an old workbook", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + good, NOTHING),
-        ("a picture", b"\x89PNG\r\n\x1a\n" + rng.randbytes(3000), NOTHING),
-        ("zipped", zipped({"明细.csv": good}), NOTHING),
     ):
         yield Corrupted(name, content, may)
 
@@ -382,9 +333,6 @@ BOOK_CELLS: tuple[tuple[str, str, Callable[[Movement], Any]], ...] = (
     (IN, "a date", lambda m: datetime(2026, 6, 1)),
     (IN, "a fraction of a fen", lambda m: m.amount / 100 + 0.001),
     (IN, "a format with dollars", lambda m: Number(m.amount / 100, "[$$-409]#,##0.00")),
-    (IN, "a format with euros", lambda m: Number(m.amount / 100, "#,##0.00 [$€-407]")),
-    (IN, "a format of thousands", lambda m: Number(m.amount / 100, "#,##0.00,")),
-    (IN, "per cent", lambda m: Number(m.amount / 100, "0.00%")),
     (IN, "an exponent", lambda m: 1e300),
     (BOOK_ID, "a rounded number", lambda m: float(int(m.reference) * 10**12 + 7)),
     (BOOK_ID, "a formula without a value", lambda m: f"=TEXT({m.reference},0)"),
@@ -417,35 +365,19 @@ def _workbooks(movements: list[Movement], rng: Random) -> Iterator[Corrupted]:
     def wide(sheet: Any) -> None:
         sheet.merge_cells(start_row=row, end_row=row, start_column=amount - 1, end_column=amount)
 
-    def second(sheet: Any) -> None:
-        other = sheet.parent.create_sheet("第二页")
-        for each in s.rows:
-            other.append([value.value if isinstance(value, Number) else value for value in each])
-
-    def far(sheet: Any) -> None:
-        sheet.cell(row=1_000_000, column=5, value="1.00")
-
     parts = parts_of(good)
     sheet = parts[SHEET]
     flipped = bytearray(good)
     flipped[len(good) // 3] ^= 0xFF
-    entity = b'<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a "60.00"><!ENTITY b "&a;&a;&a;&a;">]>'
-    many = b'<row r="2">' + b"<c><v>1</v></c>" * 2_600_000 + b"</row></sheetData>"
     for name, content, may in (
         ("a hidden row", s.workbook(hidden), s.all),
         ("a hidden column", s.workbook(hidden_column), s.all),
         ("amounts merged over three rows", s.workbook(merged), s.but(2, 3)),
         ("two amounts merged", s.workbook(wide), s.but(index)),
-        ("the rows on two sheets", s.workbook(second), s.all),
-        ("a cell far below", s.workbook(far), s.all),
-        ("a workbook cut in half", good[: len(good) // 2], NOTHING),
         ("a workbook without its end", good[:-30], NOTHING),
         ("a workbook with a damaged byte", bytes(flipped), s.all),
         ("a workbook without sheets", zipped({n: part for n, part in parts.items() if "sheet" not in n}), NOTHING),
-        ("a workbook with entities", zipped(parts | {SHEET: entity + sheet}), NOTHING),
         ("a workbook whose XML is broken", zipped(parts | {SHEET: sheet.replace(b"</sheetData>", b"")}), NOTHING),
-        ("a row of millions of cells", zipped(parts | {SHEET: sheet.replace(b"</sheetData>", many)}), NOTHING),
-        ("a document of another kind", zipped({"word/document.xml": b"<w/>", "[Content_Types].xml": b"<a/>"}), NOTHING),
     ):
         yield Corrupted(name, content, may)
 

@@ -154,13 +154,18 @@ class _Teller:
         self.life.movements.append(made)
         return made
 
+    def paid(
+        self, story: str, outcomes: frozenset[str], note: str = "", state: str = "claimed", **more: object
+    ) -> Movement:
+        """A deposit and its payment, whose note has the deposit's number for `<>`."""
+        made = self.deposit(state=state)
+        return self.moves(story, made.amount, outcomes, note.replace("<>", f"<{made.key}>"), pays=made.key, **more)
+
 
 def _paid_by_our_number(t: _Teller) -> None:
     for _ in range(3):
-        made = t.deposit()
-        t.moves("names our number", made.amount, SURE, t.around(f"<{made.key}>"), pays=made.key)
-    made = t.deposit(state="pending")
-    t.moves("names our number of an unclaimed deposit", made.amount, SURE, t.around(f"<{made.key}>"), pays=made.key)
+        t.paid("names our number", SURE, t.around("<>"))
+    t.paid("names our number of an unclaimed deposit", SURE, t.around("<>"), "pending")
     made = t.deposit(t.rng.choice((50, 7, 99)))
     style = t.rng.choice(("no leading zero", "plain", "full width"))
     outcomes = SURE if style == "plain" else SAFE
@@ -174,10 +179,8 @@ def _paid_by_the_merchants_number(t: _Teller) -> None:
 
 
 def _paid_without_a_note(t: _Teller) -> None:
-    made = t.deposit()
-    t.moves("the only claim of its amount", made.amount, SURE, t.rng.choice(("", "转账", "/")), pays=made.key)
-    made = t.deposit(state="pending")
-    t.moves("the amount of an unclaimed deposit", made.amount, OPEN, pays=made.key)
+    t.paid("the only claim of its amount", SURE, t.rng.choice(("", "转账", "/")))
+    t.paid("the amount of an unclaimed deposit", OPEN, state="pending")
 
 
 def _equal_amounts(t: _Teller) -> None:
@@ -236,8 +239,7 @@ def _confirmed_before(t: _Teller) -> None:
     made = t.deposit(state="completed without ID")
     t.deposit(made.amount, merchant="other")
     t.moves("recorded without ID; a claim has its amount", made.amount, OPEN, pays=made.key)
-    made = t.deposit(state="completed without ID")
-    t.moves("names an order that ended", made.amount, LEFT | {RECORDED}, f"<{made.key}>", pays=made.key)
+    t.paid("names an order that ended", LEFT | {RECORDED}, "<>", "completed without ID")
 
 
 def _older_than_its_claim(t: _Teller) -> None:
@@ -268,15 +270,12 @@ def _taken_back(t: _Teller) -> None:
         more = {"reference": first.reference} if again else {}
         note = f"冲正{first.reference if not again else ''}<{made.key}>"
         t.moves("a reversal", -made.amount, LEFT, note, red=red, kind="refund", at=later, payer=first.payer, **more)
-    made = t.deposit()
-    t.moves("refunded by its status", made.amount, LEFT, f"<{made.key}>", pays=made.key, status=RETURNED)
+    t.paid("refunded by its status", LEFT, "<>", status=RETURNED)
 
 
 def _not_yet(t: _Teller) -> None:
     for status in (FAILED, WAITING, UNKNOWN):
-        made = t.deposit()
-        outcomes = OPEN if status == UNKNOWN else LEFT
-        t.moves(f"with the status: {status}", made.amount, outcomes, f"<{made.key}>", status=status)
+        t.paid(f"with the status: {status}", OPEN if status == UNKNOWN else LEFT, "<>", status=status)
 
 
 def _foreign(t: _Teller) -> None:
@@ -287,16 +286,12 @@ def _foreign(t: _Teller) -> None:
 
 def _without_an_id(t: _Teller) -> None:
     for _ in range(2):
-        made, text = t.deposit(), t.rng.choice(PLACEHOLDERS)
-        more = {"reference": text, "reference_as": "placeholder", "pays": made.key}
-        t.moves("a placeholder for the ID", made.amount, SAFE, t.around(f"<{made.key}>"), **more)
+        text = t.rng.choice(PLACEHOLDERS)
+        t.paid("a placeholder for the ID", SAFE, t.around("<>"), reference=text, reference_as="placeholder")
 
 
 def _written_twice(t: _Teller) -> None:
-    made = t.deposit()
-    twice = SAFE | {RECORDED, NOT_IN}
-    first = t.moves("the same row twice", made.amount, twice, f"<{made.key}>", pays=made.key)
-    t.life.movements.append(first)
+    t.life.movements.append(t.paid("the same row twice", SAFE | {RECORDED, NOT_IN}, "<>"))
 
 
 SCENES: tuple[Callable[[_Teller], None], ...] = (
@@ -337,11 +332,7 @@ def taken_back(movement: Movement) -> Movement:
 def plain(seed: int) -> Life:
     """Return a life in which everything is right: six claims, each paid once; four are named, two have no note."""
     teller = _Teller(seed)
-    for number in range(6):
-        made = teller.deposit()
-        note = f"货款<{made.key}>" if number < 4 else ""
-        teller.moves(
-            "paid", made.amount, SURE, note, pays=made.key, amount_as="plain", reference_as="plain", payer="张伟"
-        )
+    for note in ["货款<>"] * 4 + [""] * 2:
+        teller.paid("paid", SURE, note, amount_as="plain", reference_as="plain", payer="张伟")
     teller.life.movements.sort(key=lambda each: each.at)
     return teller.life

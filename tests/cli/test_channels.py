@@ -64,23 +64,6 @@ def test_changed_values_are_shown_and_others_stay(flask, channel):
         assert channel(2) == row
 
 
-def test_amounts_outside_the_channels_limits_are_refused(flask, api):
-    flask("channel", "set", "2", "--min", "10", "--max", "20")
-    answers = {amount: api.buy(amount).code for amount in ("9.99", "10.00", "20.00", "20.01")}
-    assert answers == {"9.99": 42200, "10.00": 1, "20.00": 1, "20.01": 42200}
-
-
-def test_withdrawals_are_auto_approved_up_to_a_limit_that_can_be_removed(flask, api, due):
-    flask("channel", "set", "2", "--auto-accept-max", "50")
-    small, large = (api.sell(amount).data["order_no"] for amount in ("50.00", "50.01"))
-    due.orders()
-    assert (api.status(small), api.status(large)) == ("confirmed", "pending")
-    flask("channel", "set", "2", "--auto-accept-max", "0")
-    after = api.sell("0.01").data["order_no"]
-    due.orders()
-    assert api.status(after) == "pending"
-
-
 def test_one_field_of_the_config_is_changed_and_the_others_stay(flask, api):
     placed = api.buy(channel=2).data
     flask("channel", "set", "2", "--config", "open=refuse")

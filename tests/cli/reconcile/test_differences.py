@@ -395,15 +395,6 @@ def test_only_credits_of_this_channel_are_missing(kinds, credited):
     assert kinds(day=TODAY, options=("--type", "sell")) == []
 
 
-def test_a_bounced_withdrawal_agrees_once_it_is_credited_back(api, kinds, paid_out, flask):
-    order_no = paid_out()
-    api.notice(order_no, 10_000, state="failed", reference=f"SB{order_no}")
-    assert kinds(line(order_no, status="refunded")) == [("status", order_no)]
-    flask("order", "settle", order_no, "--credit")
-    assert kinds(line(order_no, status="refunded")) == []
-    assert kinds(day=TODAY) == []
-
-
 def test_a_payout_declared_as_not_sent_is_reported(api, differences, flask):
     order_no = api.sell().data["order_no"]
     flask("order", "accept", order_no)

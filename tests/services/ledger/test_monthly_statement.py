@@ -5,6 +5,7 @@ import io
 from datetime import date, datetime
 
 import pytest
+from peewee import fn
 
 from models.tables.ledger import LedgerDay
 from models.tables.merchant import Merchant
@@ -123,10 +124,12 @@ def test_all_months_of_many_orders_agree_with_the_ledger_however_far_the_sums_ar
     monkeypatch.setattr(day_sums, "AT_ONCE", 7)
     monkeypatch.setattr(statement, "AT_ONCE", 5)
     day_sums.catch_up(least=30)
+    added = LedgerDay.select(fn.SUM(LedgerDay.entries)).scalar()
     for each in merchants:
         month_statements.check(each)
     day_sums.complete()
     day_sums.complete()
+    assert 0 < added < LedgerDay.select(fn.SUM(LedgerDay.entries)).scalar()
     for each in merchants:
         month_statements.check(each)
     assert [month_statements.statements_of(each) for each in merchants] == before

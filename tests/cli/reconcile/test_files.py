@@ -4,7 +4,6 @@ import io
 import json
 from datetime import datetime
 
-import pytest
 from openpyxl import Workbook
 
 from gateways.base import Driver
@@ -132,26 +131,24 @@ def test_a_file_without_a_status_column_needs_a_confirmation(api, refused, compa
     assert (found["sums"]["there"]["in"], found["sums"]["there"]["out"]) == ("0.00", "100.00")
 
 
-@pytest.mark.parametrize("sums", ["合计,2", "总计,,200.00", "总笔数,总金额,退款", "#,1,2"])
-def test_the_lines_end_at_their_sums(api, compared, refused, sums):
-    content = csv_of(f"{NOW},{completed(api)},100", sums, "2,200.00", header="time,order_no,amount")
-    found = compared(content, "--all-paid")
-    assert (found["lines"], found["differences"]) == (1, [])
-    assert "line 5 is below the totals" in refused(content + f"{NOW},1,1\n", "--all-paid")
+def test_the_lines_end_at_their_sums(api, compared, refused):
+    order_no = completed(api)
+    for sums in ("合计,2", "总计,,200.00", "总笔数,总金额,退款", "#,1,2"):
+        content = csv_of(f"{NOW},{order_no},100", sums, "2,200.00", header="time,order_no,amount")
+        found = compared(content, "--all-paid")
+        assert (found["lines"], found["differences"]) == (1, []), sums
+        assert "line 5 is below the totals" in refused(content + f"{NOW},1,1\n", "--all-paid")
 
 
-@pytest.mark.parametrize(
-    ("column", "value", "words"),
-    [
+def test_a_column_that_changes_what_a_line_means_is_never_ignored(run):
+    for column, value, words in (
         ("币种", "USD", "line 2, column 币种: another currency than the yuan"),
         ("货币", "人民币", "Column 货币 looks like a currency"),
         ("收/支", "支出", "Column 收/支 looks like a direction"),
         ("x", "支出", "Column x looks like a direction"),
-    ],
-)
-def test_a_column_that_changes_what_a_line_means_is_never_ignored(run, column, value, words):
-    content = csv_of(f"{NOW},1,100,{value}", header=f"time,order_no,amount,{column}")
-    assert words in run(content, "--all-paid", channel=MANUAL).stderr
+    ):
+        content = csv_of(f"{NOW},1,100,{value}", header=f"time,order_no,amount,{column}")
+        assert words in run(content, "--all-paid", channel=MANUAL).stderr, column
 
 
 # What is read
@@ -197,9 +194,8 @@ def test_numbers_amounts_and_times_are_read_as_they_are_written(api, compared):
 # What is refused
 
 
-@pytest.mark.parametrize(
-    ("damaged", "words"),
-    [
+def test_a_line_that_cannot_be_read_ends_it_and_is_named(refused):
+    for damaged, words in (
         ("1,12.345,0,paid,2026-05-01 12:00,", "column amount: not an amount in yuan: '12.345'"),
         ('1,"12,50",0,paid,2026-05-01 12:00,', "column amount: not an amount in yuan: '12,50'"),
         ("1,,0,paid,2026-05-01 12:00,", "column amount: not an amount in yuan: ''"),
@@ -211,15 +207,12 @@ def test_numbers_amounts_and_times_are_read_as_they_are_written(api, compared):
         ("1,12,0", "column status: the line ends before it"),
         ("2.02605E+23,12,0,paid,2026-05-01 12:00,", "column order_no: a spreadsheet shortened it"),
         ("1�,12,0,paid,2026-05-01 12:00,", "column order_no: damaged characters: 1�"),
-    ],
-)
-def test_a_line_that_cannot_be_read_ends_it_and_is_named(refused, damaged, words):
-    assert f"line 3, {words}" in refused(csv_of(line("1"), damaged))
+    ):
+        assert f"line 3, {words}" in refused(csv_of(line("1"), damaged)), damaged
 
 
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
+def test_a_file_that_cannot_be_read_or_dated_is_refused(refused):
+    for content, words in (
         (b"", "the statement has no line with the columns"),
         (b"a,b\n1,2\n", "order_no or out_trade_no and amount or money: specify them with --column"),
         (b"order_no,amount,status\n\xff\xff,1,paid\n", "line 2, column order_no: damaged characters"),
@@ -227,10 +220,8 @@ def test_a_line_that_cannot_be_read_ends_it_and_is_named(refused, damaged, words
         (b"\x1f\x8b....", "compressed"),
         (b"order_no,amount,status\n1,2,paid\n", "with --since"),
         (csv_of().encode(), "with --since"),
-    ],
-)
-def test_a_file_that_cannot_be_read_or_dated_is_refused(refused, content, words):
-    assert words in refused(content)
+    ):
+        assert words in refused(content), content
 
 
 def test_a_file_that_would_fill_the_memory_or_has_values_beside_its_columns_is_refused(refused, monkeypatch):
@@ -240,18 +231,15 @@ def test_a_file_that_would_fill_the_memory_or_has_values_beside_its_columns_is_r
     assert "larger than" in refused(csv_of(line("1"), line("2")))
 
 
-@pytest.mark.parametrize(
-    ("options", "status", "words"),
-    [
+def test_options_that_make_no_sense_are_refused(refused):
+    for options, status, words in (
         (("--column", "colour=red"), 1, "unknown column colour: choose from number, "),
         (("--column", "status=state"), 1, "has no column state"),
         (("--column", "number"), 2, "NAME=VALUE"),
         (("--since", "2026-05-02"), 1, "the last day (2026-05-01) is before the first (2026-05-02)"),
         (("--fee-rate", "101"), 2, "a percentage from 0 to 100"),
-    ],
-)
-def test_options_that_make_no_sense_are_refused(refused, options, status, words):
-    assert words in refused(csv_of(line("1")), *options, status=status)
+    ):
+        assert words in refused(csv_of(line("1")), *options, status=status), options
 
 
 def test_a_rate_needs_a_column_for_the_fee_and_the_channel_must_be_known(refused, run):

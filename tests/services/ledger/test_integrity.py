@@ -121,26 +121,17 @@ def test_a_consistent_ledger_passes(flask, flask_json):
 
 ONLY = "(SELECT id FROM posting WHERE purpose = '{0}' ORDER BY id DESC LIMIT 1)"
 CREDIT, HOLD, ADJUSTMENT = (ONLY.format(purpose) for purpose in ("credit", "hold", "adjustment"))
+TO_CREDIT, TO_HOLD = (f"posting_id = {posting} AND amount > 0" for posting in (CREDIT, HOLD))
+TO_FEES = "account_id = (SELECT id FROM ledger_account WHERE kind = 'fees')"
 STATUS = "UPDATE \"order\" SET status = '{}' WHERE order_no = :{}"
 ENTRY, BALANCE = "UPDATE entry SET", "UPDATE ledger_account SET balance ="
+ADDED = f"INSERT INTO entry (posting_id, account_id, amount, number, hash) VALUES ({CREDIT}, 1, 1, 99, '')"
+ENTRIES_OFF = {CHAINED, ZERO, SUMS, MOVES}
 INCONSISTENT = {
-    "an entry changed": (
-        f"{ENTRY} amount = amount + 1 WHERE posting_id = {CREDIT} AND amount > 0",
-        {CHAINED, ZERO, SUMS, MOVES},
-    ),
-    "an entry gone": (
-        f"DELETE FROM entry WHERE posting_id = {CREDIT} AND amount > 0",
-        {CHAINED, ZERO, SUMS, MOVES},
-    ),
-    "an entry moved": (
-        f"{ENTRY} account_id = (SELECT id FROM ledger_account WHERE kind = 'fees') "
-        f"WHERE posting_id = {HOLD} AND amount > 0",
-        {CHAINED, SUMS, MOVES},
-    ),
-    "an entry added": (
-        f"INSERT INTO entry (posting_id, account_id, amount, number, hash) VALUES ({CREDIT}, 1, 1, 99, '')",
-        {CHAINED, ZERO, SUMS, MOVES},
-    ),
+    "an entry changed": (f"{ENTRY} amount = amount + 1 WHERE {TO_CREDIT}", ENTRIES_OFF),
+    "an entry gone": (f"DELETE FROM entry WHERE {TO_CREDIT}", ENTRIES_OFF),
+    "an entry moved": (f"{ENTRY} {TO_FEES} WHERE {TO_HOLD}", {CHAINED, SUMS, MOVES}),
+    "an entry added": (ADDED, ENTRIES_OFF),
     "a posting gone, its entries left": (f"DELETE FROM posting WHERE id = {ADJUSTMENT}", {CHAINED, WHOLE}),
     "a balance changed": (f"{BALANCE} balance + 1 WHERE kind = 'available' AND owner = 1", {SUMS}),
     "an operator's balance changed": (f"{BALANCE} balance - 1 WHERE kind = 'fees'", {SUMS}),
@@ -155,10 +146,7 @@ INCONSISTENT = {
     "completed, not spent": (STATUS.format("completed", "held"), {SPENT, HELD}),
     "cancelled, not returned": (STATUS.format("cancelled", "held"), {RELEASED, HELD}),
     "returned, not cancelled": (STATUS.format("pending", "returned"), {RELEASED, HELD}),
-    "an open withdrawal's amount changed": (
-        'UPDATE "order" SET merchant_actual_amount = 1 WHERE order_no = :held',
-        {MOVES, HELD},
-    ),
+    "an open one's amount": ('UPDATE "order" SET merchant_actual_amount = 1 WHERE order_no = :held', {MOVES, HELD}),
     "a reserve without its withdrawal": ('UPDATE "order" SET order_type = 1 WHERE order_no = :held', {HELD}),
 }
 

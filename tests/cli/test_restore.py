@@ -234,7 +234,7 @@ def test_the_old_key_after_the_new_one_decrypts_an_old_backup(stopped, backup, r
     assert "whsec_" in stopped.flask("merchant", "show", "demo").stdout
 
 
-@pytest.mark.parametrize("release", ["0.1.0", "0.2.0", "0.3.0"])  # with another schema than this release
+@pytest.mark.parametrize("release", ["0.1.0", "0.3.0"])  # with other schemas than this release
 def test_a_backup_of_an_older_release_is_restored_and_then_migrated(tmp_path, release):
     source, service = tmp_path / "old.sqlite", DemoService(tmp_path / "instance")
     with closing(sqlite3.connect(source)) as old:

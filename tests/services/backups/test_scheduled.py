@@ -79,7 +79,7 @@ def test_the_next_is_due_by_the_time_in_the_name_of_the_last(look, there, hours,
     assert hours > 0 or last in look(backup_keep=1)
 
 
-def test_the_newest_are_kept_and_only_its_own_are_deleted(look, there):
+def test_the_newest_are_kept_and_only_its_own_and_unfinished_ones_are_deleted(look, there):
     own = there(*(_name(days=days) for days in range(9, 1, -1)))
     others = there(
         "orders-2026-01-01.sqlite",
@@ -87,7 +87,9 @@ def test_the_newest_are_kept_and_only_its_own_are_deleted(look, there):
         "scheduled-20261399T000000Z.sqlite",
         "scheduled-20200101T000000Z.sqlite.gz",
         "my-scheduled-20200101T000000Z.sqlite",
+        ".other.unfinished",
     )
+    there(f".{_name(days=9)}.x1y2.unfinished", f".{_name(days=9)}.x1y2.unfinished-journal")
     found = look()
     assert set(found) >= set(others)
     left = [name for name in found if name not in others]
@@ -138,14 +140,6 @@ def test_a_missing_folder_is_created_only_in_the_instance(look, tmp_path, caplog
     assert "ERROR" in {record.levelname for record in caplog.records}
 
 
-def test_only_unfinished_files_are_deleted(look, there):
-    left = there(f".{_name(days=9)}.x1y2.unfinished", f".{_name(days=9)}.x1y2.unfinished-journal")
-    others = there(".other.unfinished")
-    found = look()
-    assert set(others) <= set(found)
-    assert not set(left) & set(found)
-
-
 @pytest.mark.parametrize("steps", [0, 1, 3])
 def test_a_running_backup_is_cancelled_when_the_service_stops(demo, chosen, flask, monkeypatch, steps):
     flask("seed", "--orders", "300")
@@ -174,22 +168,16 @@ def test_there_is_no_backup_before_the_first_merchant(tmp_path, caplog):
 
 
 @pytest.mark.usefixtures("slow")
-def test_the_service_makes_one_when_it_starts_but_not_at_each_start(instance):
-    service = Service(instance, ORDERS_BACKUP_EVERY="1").start()
+def test_the_service_makes_one_when_it_starts_but_not_at_each_start_and_none_without_the_setting(instance):
     folder = instance / "backups"
+    service = Service(instance).start()
+    assert service.stop() == 0
+    assert not folder.exists()
+    service = Service(instance, ORDERS_BACKUP_EVERY="1").start()
     until(lambda: folder.exists() and [name for name in os.listdir(folder) if name.startswith("scheduled-")])
-    assert service.api.buy().code == 1
     assert service.stop() == 0
     made = os.listdir(folder)
     service.start()
     assert service.api.buy().code == 1
     assert service.stop() == 0
     assert os.listdir(folder) == made
-
-
-@pytest.mark.usefixtures("slow")
-def test_without_the_setting_there_is_no_backup(instance):
-    service = Service(instance).start()
-    assert service.api.buy().code == 1
-    assert service.stop() == 0
-    assert not (instance / "backups").exists()

@@ -24,7 +24,7 @@ import csv
 import io
 import re
 import zipfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -55,12 +55,12 @@ class Number:
 
 @dataclass(frozen=True)
 class Layout:
-    """One kind of export; `head` and `foot` are the rows around the table."""
+    """One kind of export. `head` and `foot` are the lines around the table, their cells divided by bars."""
 
     name: str
     columns: tuple[Column, ...]
-    head: Callable[[list[Movement]], list[Row]] = lambda movements: []
-    foot: Callable[[list[Movement]], list[Row]] = lambda movements: []
+    head: str = ""
+    foot: str = ""
     encoding: str = "gb18030"
     workbook: bool = False
     bare: bool = False  # a CSV file whose values are never quoted, as its values begin with backticks
@@ -271,26 +271,15 @@ def summary(usual: str) -> Write:
     return lambda m, rng: WORDS.get(m.kind, usual)
 
 
-def _sum(movements: Iterable[Movement], sign: int) -> str:
-    return spelled(sum(abs(each.amount) for each in movements if each.amount * sign > 0), "grouped")
+def around(text: str, movements: list[Movement]) -> list[Row]:
+    """Return the rows around a table, with the number of movements, and the counts and sums of those in and out."""
+    ins, outs = ([abs(m.amount) for m in movements if m.amount * sign > 0] for sign in (1, -1))
+    facts = {"all": len(movements), "ins": len(ins), "outs": len(outs)}
+    sums = {"sum_in": spelled(sum(ins), "grouped"), "sum_out": spelled(sum(outs), "grouped")}
+    return [line.split("|") if line else [] for line in text.format(**facts, **sums).splitlines()]
 
 
-def _count(movements: Iterable[Movement], sign: int) -> int:
-    return sum(1 for each in movements if each.amount * sign > 0)
-
-
-def _lines(text: str) -> Callable[[list[Movement]], list[Row]]:
-    """Rows of one cell, with the number of movements, and the count and sum of those in and out."""
-
-    def rows(movements: list[Movement]) -> list[Row]:
-        facts = {"all": len(movements), "ins": _count(movements, 1), "outs": _count(movements, -1)}
-        sums = {"sum_in": _sum(movements, 1), "sum_out": _sum(movements, -1)}
-        return [[line] if line else [] for line in text.format(**facts, **sums).splitlines()]
-
-    return rows
-
-
-WECHAT_HEAD = _lines("""微信支付账单明细
+WECHAT_HEAD = """微信支付账单明细
 微信昵称：[小店]
 起始时间：[2026-10-01 00:00:00] 终止时间：[2026-11-02 23:59:59]
 导出时间：[2026-11-02 00:31:07]
@@ -302,12 +291,12 @@ WECHAT_HEAD = _lines("""微信支付账单明细
 1. 充值/提现/理财通购买/零钱通存取/信用卡还款等交易，将计入中性交易
 2. 本明细仅展示当前账单中的交易，不包括已删除的记录
 
-----------------------微信支付账单明细列表--------------------""")
-ALIPAY_HEAD = _lines("""#支付宝账务明细查询
+----------------------微信支付账单明细列表--------------------"""
+ALIPAY_HEAD = """#支付宝账务明细查询
 #账号：[20880011223344550156]
 #起始日期：[2026年11月01日 00:00:00]   终止日期：[2026年11月02日 23:59:59]
-#-----------------------------------------账务明细列表----------------------------------------""")
-ALIPAY_PERSON_HEAD = _lines("""------------------------------------------------------------------------------------
+#-----------------------------------------账务明细列表----------------------------------------"""
+ALIPAY_PERSON_HEAD = """------------------------------------------------------------------------------------
 导出信息：
 姓名：某某
 支付宝账户：shop@example.com
@@ -316,13 +305,14 @@ ALIPAY_PERSON_HEAD = _lines("""-------------------------------------------------
 收入：{ins}笔 {sum_in}元
 
 1.本回单内容可表明支付宝受理了相应支付交易申请，因系统原因等导致不符时，以实际交易情况为准；
-------------------------支付宝（中国）网络技术有限公司  电子客户回单------------------------""")
-JD_HEAD = _lines("""导出信息：
+------------------------支付宝（中国）网络技术有限公司  电子客户回单------------------------"""
+JD_HEAD = """导出信息：
 京东账号名：jd_55370d18
 日期区间：2026-11-01 至 2026-11-02
 共：{all}笔记录
 1.本明细为每笔订单支付的明细，不包括已删除的记录；
-""")
+
+"""
 
 
 WECHAT = (
@@ -341,27 +331,31 @@ WECHAT = (
 IN_WORKBOOK: dict[str, Write] = {"金额(元)": number(absolute, "\\¥#,##0.00"), "交易时间": serial}
 
 
-def _alipay_foot(movements: list[Movement]) -> list[Row]:
-    return [
-        ["#----------------------------------------账务明细列表结束-------------------------------------"],
-        [f"#支出合计：{_count(movements, -1)}笔", f"共{yuan(sum(-m.amount for m in movements if m.amount < 0))}元"],
-        [f"#收入合计：{_count(movements, 1)}笔，共{_sum(movements, 1)}元"],
-        ["#导出时间：[2026年11月02日 00:31:01]"],
-    ]
+ALIPAY_FOOT = """#----------------------------------------账务明细列表结束-------------------------------------
+#支出合计：{outs}笔|共{sum_out}元
+#收入合计：{ins}笔，共{sum_in}元
+#导出时间：[2026年11月02日 00:31:01]"""
+BOC_HEAD = """查询账号[ Inquirer account number ]|232500474807
+总笔数[ Total number ]|{all}
+借方发生总笔数[ Total Numbers of Debited Payments ]|{outs}
+借方发生总额[ Total Debit Amount of Payments ]|{sum_out}
+贷方发生总笔数[ Total Numbers of Credited Payments ]|{ins}
+贷方发生总额[ Total Credit Amount of Payments ]|{sum_in}
+查询时间范围[ Time Range ]|20261101-20261102"""
+PSBC_HEAD = """中国邮政储蓄银行账户交易明细
+账号|944150013000365212|||户名|深圳市小店有限公司
+收入总金额|{sum_in}|||支出总金额|{sum_out}
+收入总笔数|{ins}笔|||支出总笔数|{outs}笔
+起止日期|2026年11月01日-2026年11月02日|||数据查询导出时间|2026年11月02日00:31:13"""
+ICBC_HEAD = """明细查询文件下载
 
+卡号: 1234****9876|卡别名: 小店
 
-def _boc_head(movements: list[Movement]) -> list[Row]:
-    return [
-        ["查询账号[ Inquirer account number ]", "232500474807"],
-        ["总笔数[ Total number ]", str(len(movements))],
-        ["借方发生总笔数[ Total Numbers of Debited Payments ]", str(_count(movements, -1))],
-        ["借方发生总额[ Total Debit Amount of Payments ]", _sum(movements, -1)],
-        ["贷方发生总笔数[ Total Numbers of Credited Payments ]", str(_count(movements, 1))],
-        ["贷方发生总额[ Total Credit Amount of Payments ]", _sum(movements, 1)],
-        ["查询时间范围[ Time Range ]", "20261101-20261102"],
-    ]
+子账户序号: 00000|子账户类别: 活期|子账户别名:
 
-
+"""
+WECHAT_FUNDS_FOOT = """资金流水总笔数|收入笔数|收入金额|支出笔数|支出金额
+`{all}.0|`{ins}.0|`{sum_in}|`{outs}.0|`{sum_out}"""
 OURS = ("深圳市小店有限公司", "232500474807")
 
 
@@ -399,16 +393,6 @@ BOC = (
 )
 
 
-def _psbc_head(movements: list[Movement]) -> list[Row]:
-    return [
-        ["中国邮政储蓄银行账户交易明细"],
-        ["账号", "944150013000365212", "", "", "户名", "深圳市小店有限公司"],
-        ["收入总金额", _sum(movements, 1), "", "", "支出总金额", _sum(movements, -1)],
-        ["收入总笔数", f"{_count(movements, 1)}笔", "", "", "支出总笔数", f"{_count(movements, -1)}笔"],
-        ["起止日期", "2026年11月01日-2026年11月02日", "", "", "数据查询导出时间", "2026年11月02日00:31:13"],
-    ]
-
-
 LAYOUTS = {
     each.name: each
     for each in (
@@ -429,7 +413,7 @@ LAYOUTS = {
                 ("备注", note, "note"),
             ),
             ALIPAY_HEAD,
-            _alipay_foot,
+            ALIPAY_FOOT,
         ),
         Layout(
             "alipay-person",
@@ -477,7 +461,7 @@ LAYOUTS = {
                 ("收(付)方名称", payer, "payer"),
                 ("收(付)方账号", account, "account"),
             ),
-            lambda movements: [["招商银行账务明细"], ["打印时间：2026年11月02日00:31:13"]],
+            "招商银行账务明细\n打印时间：2026年11月02日00:31:13",
             has_currency=True,
             page_ends="第1页，共2页",
         ),
@@ -500,15 +484,8 @@ LAYOUTS = {
                 ("对方户名", padded(payer, 60), "payer"),
                 ("对方账户", padded(account, 30), "account"),
             ),
-            lambda movements: [
-                ["明细查询文件下载"],
-                [],
-                ["卡号: 1234****9876", "卡别名: 小店"],
-                [],
-                ["子账户序号: 00000", "子账户类别: 活期", "子账户别名: "],
-                [],
-            ],
-            lambda movements: [[" "], ["人民币合计", *[""] * 8, _sum(movements, 1), _sum(movements, -1), ""]],
+            ICBC_HEAD,
+            " \n人民币合计|||||||||{sum_in}|{sum_out}|",
             has_id=False,
             has_clock=False,
             has_currency=True,
@@ -530,7 +507,7 @@ LAYOUTS = {
                 ("余额", balance),
                 ("个性化信息", ""),
             ),
-            lambda movements: [["[HISTORYDETAIL]"]],
+            "[HISTORYDETAIL]",
             workbook=True,
             has_id=False,
         ),
@@ -570,7 +547,7 @@ LAYOUTS = {
             ),
             encoding="utf-8",
         ),
-        Layout("boc-company", BOC, _boc_head, has_currency=True),
+        Layout("boc-company", BOC, BOC_HEAD, has_currency=True),
         Layout(
             "bocom-person",
             (
@@ -603,7 +580,7 @@ LAYOUTS = {
                 ("摘要", summary("转账"), "kind"),
                 ("备注", note, "note"),
             ),
-            lambda movements: [["账号", "97990078801000001234"], ["账户名称", OURS[0]]],
+            f"账号|97990078801000001234\n账户名称|{OURS[0]}",
             encoding="utf-16",
         ),
         Layout(
@@ -625,13 +602,7 @@ LAYOUTS = {
                 )
             ),
             bare=True,
-            foot=lambda movements: [
-                ["资金流水总笔数", "收入笔数", "收入金额", "支出笔数", "支出金额"],
-                [
-                    *(f"`{len(movements)}.0", f"`{_count(movements, 1)}.0", f"`{_sum(movements, 1)}"),
-                    *(f"`{_count(movements, -1)}.0", f"`{_sum(movements, -1)}"),
-                ],
-            ],
+            foot=WECHAT_FUNDS_FOOT,
             encoding="utf-8-sig",
         ),
         Layout(
@@ -672,7 +643,7 @@ LAYOUTS = {
                 ("摘要", summary("行内转账"), "kind"),
                 ("交易流水号", reference, "reference"),
             ),
-            _psbc_head,
+            PSBC_HEAD,
             workbook=True,
             page_ends="本页合计",
         ),
@@ -685,7 +656,7 @@ SAVED_AS = (("utf-8", ","), ("utf-8-sig", ";"), ("utf-16", "\t"), ("gb18030", ",
 def table(movements: list[Movement], layout: Layout, rng: Random) -> tuple[list[Row], list[int]]:
     """Return the rows of a statement, and for each movement that the layout can write the index of its row."""
     told = [each for each in movements if layout.writes(each)]
-    rows: list[Row] = [*layout.head(told), [*layout.header]]
+    rows: list[Row] = [*around(layout.head, told), [*layout.header]]
     at = []
     for count, each in enumerate(told, 1):
         at.append(len(rows))
@@ -694,7 +665,7 @@ def table(movements: list[Movement], layout: Layout, rng: Random) -> tuple[list[
             rows[-1][0] = str(count)
         if layout.page_ends and count == len(told) // 2:
             rows.append([layout.page_ends])
-    return [*rows, *layout.foot(told)], at
+    return [*rows, *around(layout.foot, told)], at
 
 
 def as_csv(rows: list[Row], encoding: str, separator: str, rng: Random) -> bytes:

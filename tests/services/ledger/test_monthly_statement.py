@@ -90,6 +90,17 @@ def test_each_kind_of_movement_has_its_group_in_the_json_and_its_line_in_the_csv
     assert flask(*of_may, "--csv", "-").stdout.splitlines() == written.splitlines()
 
 
+def test_a_payout_that_came_back_returns_its_fees_too(api, flask, at, of):
+    at("2026-05-02 10:00:00")
+    flask("channel", "set", 3, "--passage-rate", "1")
+    sent = api.sell("50.00", channel=3).data["order_no"]  # fee 0.15, channel fee 0.50
+    flask("order", "accept", sent)
+    flask("order", "paid", sent, "--reference", "R-1")
+    flask("order", "returned", sent, "--yes")
+    flask("order", "settle", sent, "--credit")
+    assert moves(of(MAY)) == [("spend", -5_000, -65), ("return 1", 5_000, 65)]
+
+
 def test_a_movement_belongs_to_the_month_of_its_completion_in_china(api, at, of, merchant):
     at("2026-05-31 23:59:59")
     order_no = api.buy().data["order_no"]

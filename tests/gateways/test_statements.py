@@ -1,6 +1,7 @@
 """Each upstream's own statement, in the format of its download, against the orders: `tillbook reconcile`."""
 
 from datetime import datetime, timedelta, timezone
+from pathlib import Path
 
 import pytest
 
@@ -97,3 +98,13 @@ def test_another_amount_and_a_refund_are_found(there, kind, deposited, flask):
     assert told.exit_code == 3
     [difference] = [line.split() for line in told.output.splitlines() if order_no in line]
     assert difference[0] == kind
+
+
+def test_a_column_that_a_new_export_has_for_the_currency_is_not_ignored(deposited, refuses):
+    channel, order_no, statement = deposited
+    file = Path(statement())
+    charset = "gb18030" if "支付宝".encode("gb18030") in file.read_bytes() else "utf-8"
+    text = file.read_text(charset).replace("商户订单号", "结算币种,商户订单号", 1)
+    value = "USD,`" if f"`{order_no}" in text else "USD,"
+    file.write_text(text.replace(order_no, value + order_no, 1), charset)
+    assert "Column 结算币种 looks like a currency" in refuses("reconcile", channel, file)

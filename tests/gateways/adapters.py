@@ -6,6 +6,7 @@ An adapter is a channel's events (`tests/upstreams/money_moves.py`, `payout_move
 - `refusals`: `(adapter, patch)` lets the upstream refuse the next payment; and its reason in the history
 - `unclear`: `(adapter, patch)` lets its next response to a new payment be one that proves nothing
 - `odd_reports`: `(adapter, order_no)` changes its report on a paid order to one that proves nothing
+- `odd_responses`: the same, by a change of all its responses
 - `states`: `(adapter, order_no)` changes the state of an unpaid order there; and the order's status here after a check
 - `mistakes`: wrong values of a config ("-" leaves a field out), and the fields that the error names
 """
@@ -72,6 +73,7 @@ class Adapter(money_moves.Moves):
     refusals: ClassVar[dict[str, Any]] = {}
     unclear: ClassVar[dict[str, Any]] = {}
     odd_reports: ClassVar[dict[str, Any]] = {}
+    odd_responses: ClassVar[dict[str, Any]] = {}
     states: ClassVar[dict[str, Any]] = {}
     mistakes: ClassVar[dict[str, Any]] = {}
     platform: Any = SimpleNamespace()
@@ -244,7 +246,7 @@ class Epay2(money_moves.Epay2, Epay):
         "a response without a signature": gives(_rsa=lambda fields: "AAAA"),
         "an old response": gives(clock_off=-302),
     }
-    odd_reports: ClassVar = Epay.odd_reports | {
+    odd_responses: ClassVar = {
         "an old one": lambda adapter, order_no: setattr(adapter.platform, "clock_off", -302),
         "another's signature": lambda adapter, order_no: setattr(adapter.platform, "private", key_pair("somebody")[0]),
     }
@@ -586,6 +588,8 @@ class Alipay(money_moves.AlipayMoves, Adapter):
         "an unknown status": _trade(trade_status="TRADE_EATEN"),
         "no number": _trade(trade_no=""),
         "no amount": _trade(total_amount="a lot"),
+    }
+    odd_responses: ClassVar = {
         "an unsigned error": lambda adapter, _: adapter.platform.errs("40004", "ACQ.TRADE_NOT_EXIST", False),
     }
     states: ClassVar = {

@@ -6,6 +6,7 @@ A driver's own file (`test_epay.py`, ...) tests what only its protocol has.
 import json
 import logging
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from threading import Barrier
 
 import pytest
@@ -20,6 +21,7 @@ from tests.gateways.adapters import (
     AlipayByCertificates,
     Epay1,
     Epay2,
+    Trial,
     Wechat,
     cases,
 )
@@ -43,14 +45,8 @@ def adapter(request, web_server):
 
 
 @pytest.fixture
-def options():
-    """Override to change the channel's config."""
-    return {}
-
-
-@pytest.fixture
-def channel(adapter, options, add_channel):
-    return add_channel(adapter.driver, adapter.config(**options))
+def channel(adapter, add_channel):
+    return add_channel(adapter.driver, adapter.config())
 
 
 @pytest.fixture
@@ -109,9 +105,10 @@ def test_a_repeated_notice_is_accepted_and_credits_once(adapter, order_no, send,
     assert (balances(), exceptions()) == (PAID, {})
 
 
-def test_a_lost_notice_is_found_by_a_status_check(adapter, order_no, api, later, balances, order_details):
+@pytest.mark.parametrize("seconds", [60, EXPIRY], ids=["a minute later", "at its expiry"])
+def test_a_lost_notice_is_found_by_a_status_check(seconds, adapter, order_no, api, later, balances, order_details):
     adapter.pay(order_no, 10_000)
-    later(60)
+    later(seconds)
     assert (api.status(order_no), balances()) == ("completed", PAID)
     assert order_details(order_no)["channel_reference"] == adapter.reference(order_no)
 
@@ -187,6 +184,16 @@ def test_with_ask_again_a_notice_whose_check_fails_must_be_repeated(
     assert heard(order_details(order_no)) == (before, ["the channel, asked about it, gave no answer"])
 
 
+def test_a_notice_without_effect_changes_nothing(api, order_details):
+    order_no = api.buy().data["order_no"]
+    before = order_details(order_no)
+    for state in ("open", "absent"):
+        assert api.notice(order_no, 10_000, state=state).text == "success"
+    assert order_details(order_no) == before
+    missing = api.notice("1" * 24, 10_000)
+    assert (missing.status, missing.code) == (404, 40401)
+
+
 def test_refused_notices_do_not_fill_the_history(api, order_details):
     order_no = api.buy().data["order_no"]
     for number in range(15):
@@ -196,19 +203,6 @@ def test_refused_notices_do_not_fill_the_history(api, order_details):
     _, refused = heard(order_details(order_no))
     assert len(refused) == 10
     assert refused.count("bad signature") == 1
-
-
-def test_a_notice_to_no_order_is_not_found(api):
-    missing = api.notice("1" * 24, 10_000)
-    assert (missing.status, missing.code) == (404, 40401)
-
-
-@pytest.mark.parametrize("state", ["open", "absent"])
-def test_a_notice_without_effect_changes_nothing(api, order_details, state):
-    order_no = api.buy().data["order_no"]
-    before = order_details(order_no)
-    assert api.notice(order_no, 10_000, state=state).text == "success"
-    assert order_details(order_no) == before
 
 
 @pytest.mark.parametrize("how", ["twice", "backwards", "at_once"])
@@ -230,79 +224,113 @@ def test_notices_over_real_http_count_once_in_any_order(how, adapter, service):
 # --- responses
 
 
-@pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.usefixtures("impatient")
+@pytest.fixture
+def impatient(monkeypatch):
+    """`with impatient():` calls to upstreams time out after half a second, so that the fault `slow` is one."""
+
+    @contextmanager
+    def hurry():
+        with monkeypatch.context() as patch:
+            for name in ("CONNECT", "READ", "WHOLE"):
+                patch.setattr(f"gateways.upstream.{name}", 0.5)
+            yield
+
+    return hurry
+
+
 @of(*REMOTE)
-def test_a_deposit_whose_opening_failed_is_opened_once_by_the_sweep_and_paid(
-    fault, adapter, buy, api, send, shown, later, balances, exceptions
+def test_deposits_whose_opening_failed_are_opened_once_by_the_sweep_and_paid(
+    adapter, buy, impatient, api, send, shown, later, balances, exceptions
 ):
-    adapter.platform.fails(fault)
-    order_no = buy()
-    assert (api.status(order_no), exceptions()) == ("pending", {order_no: "unknown_outcome"})
-    assert "Preparing your payment" in shown(order_no)
+    adapter.platform.fails(*FAULTS)
+    with impatient():
+        orders = {buy(): fault for fault in FAULTS}
+    assert exceptions() == dict.fromkeys(orders, "unknown_outcome")
+    assert {api.status(order_no) for order_no in orders} == {"pending"}
+    assert all("Preparing your payment" in shown(order_no) for order_no in orders)
     later(1)
-    assert CODE in shown(order_no)
-    adapter.pay(order_no, 10_000)
-    send(adapter.notice(order_no), order_no)
-    assert (api.status(order_no), balances(), exceptions()) == ("completed", PAID, {})
+    for order_no, fault in orders.items():
+        assert CODE in shown(order_no), fault
+        adapter.pay(order_no, 10_000)
+        send(adapter.notice(order_no), order_no)
+        assert api.status(order_no) == "completed", fault
+    assert (balances(), exceptions()) == ((START + len(FAULTS) * 9_940, 0), {})
 
 
-@pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.usefixtures("impatient")
 @of(*REMOTE)
-def test_a_status_check_without_a_response_is_repeated(fault, adapter, order_no, api, later, balances, exceptions):
-    adapter.pay(order_no, 10_000)
-    adapter.platform.fails(fault)
-    later(60)
-    assert (api.status(order_no), exceptions(), balances()) == ("pending", {order_no: "unknown_outcome"}, UNPAID)
+def test_status_checks_without_a_response_are_repeated(adapter, buy, impatient, api, later, balances, exceptions):
+    orders = [buy() for _ in FAULTS]
+    for order_no in orders:
+        adapter.pay(order_no, 10_000)
+    adapter.platform.fails(*FAULTS)
+    with impatient():
+        later(60)
+    assert (balances(), exceptions()) == (UNPAID, dict.fromkeys(orders, "unknown_outcome"))
+    assert {api.status(order_no) for order_no in orders} == {"pending"}
     later(120)
-    assert (api.status(order_no), exceptions(), balances()) == ("completed", {}, PAID)
+    assert (balances(), exceptions()) == ((START + len(FAULTS) * 9_940, 0), {})
 
 
-@pytest.mark.parametrize(("adapter", "case"), cases("refusals", REMOTE), indirect=["adapter"])
-def test_an_explicit_refusal_cancels_the_order_and_records_the_reason(
-    adapter, case, create, flask_json, order_details, monkeypatch
-):
-    arrange, why = case
-    arrange(adapter, monkeypatch)
-    refused = create()
-    assert (refused.status, refused.code) == (502, 50201)
-    [order] = flask_json("order", "list")
-    assert order["status"] == "cancelled"
-    assert order_details(order["order_no"])["history"][-1]["why"] == f"Rejected: {why}"
+@of(*REMOTE)
+def test_an_explicit_refusal_cancels_the_order_and_records_the_reason(adapter, create, flask_json, order_details):
+    for label, (arrange, why) in adapter.refusals.items():
+        with pytest.MonkeyPatch.context() as patch:
+            arrange(adapter, patch)
+            refused = create()
+        assert (refused.status, refused.code) == (502, 50201), label
+        newest = flask_json("order", "list")[0]
+        assert newest["status"] == "cancelled", label
+        assert order_details(newest["order_no"])["history"][-1]["why"] == f"Rejected: {why}", label
 
 
-@pytest.mark.parametrize(("adapter", "arrange"), cases("unclear", REMOTE), indirect=["adapter"])
+@of(*REMOTE)
 def test_an_unclear_response_is_no_refusal_and_the_order_is_opened_later(
-    adapter, arrange, channel, buy, api, later, shown, order_details
+    adapter, buy, api, later, shown, order_details
 ):
-    with pytest.MonkeyPatch.context() as patch:
-        arrange(adapter, patch)
-        order_no = buy()
-    page = shown(order_no)
-    assert (api.status(order_no), CODE in page, "javascript:" in page) == ("pending", False, False)
-    [exception] = order_details(order_no)["exceptions"]
-    assert exception["kind"] == "unknown_outcome"
-    assert not exception["detail"].startswith("the driver failed")  # the driver did not expect such a response
+    orders = {}
+    for label, arrange in adapter.unclear.items():
+        with pytest.MonkeyPatch.context() as patch:
+            arrange(adapter, patch)
+            orders[label] = order_no = buy()
+        page = shown(order_no)
+        assert (api.status(order_no), CODE in page, "javascript:" in page) == ("pending", False, False), label
+        [exception] = order_details(order_no)["exceptions"]
+        assert exception["kind"] == "unknown_outcome", label
+        assert not exception["detail"].startswith("the driver failed"), f"the driver did not expect {label}"
     later(1)
     later(60)
-    assert CODE in shown(order_no)
+    assert [label for label, order_no in orders.items() if CODE not in shown(order_no)] == []
 
 
-@pytest.mark.parametrize(("adapter", "change"), cases("odd_reports", REMOTE), indirect=["adapter"])
-def test_a_report_with_other_facts_credits_nothing(adapter, change, order_no, api, later, balances, exceptions):
+@of(*REMOTE)
+def test_reports_with_other_facts_credit_nothing(adapter, buy, api, later, balances, exceptions):
+    orders = {buy(): label for label in adapter.odd_reports}
+    for order_no, label in orders.items():
+        adapter.pay(order_no, 10_000)
+        adapter.odd_reports[label](adapter, order_no)
+    later(60)
+    assert [label for order_no, label in orders.items() if api.status(order_no) != "pending"] == []
+    assert (balances(), exceptions()) == (UNPAID, dict.fromkeys(orders, "unknown_outcome"))
+
+
+@pytest.mark.parametrize(("adapter", "change"), cases("odd_responses", REMOTE), indirect=["adapter"])
+def test_a_response_that_is_not_authentic_credits_nothing(adapter, change, order_no, api, later, balances, exceptions):
     adapter.pay(order_no, 10_000)
     change(adapter, order_no)
     later(60)
     assert (api.status(order_no), balances(), exceptions()) == ("pending", UNPAID, {order_no: "unknown_outcome"})
 
 
-@pytest.mark.parametrize(("adapter", "case"), cases("states", DRIVERS), indirect=["adapter"])
-def test_an_unpaid_deposit_has_the_state_that_the_channel_reports(adapter, case, order_no, api, later, balances):
-    change, expected = case
-    change(adapter, order_no)
+@of(Trial, Wechat, Alipay)
+def test_an_unpaid_deposit_has_the_state_that_the_channel_reports(adapter, buy, api, later, balances):
+    orders = {state: buy() for state in adapter.states}
+    for state, (change, _) in adapter.states.items():
+        change(adapter, orders[state])
     later(60)
-    assert (api.status(order_no), balances()) == (expected, UNPAID)
+    assert {state: api.status(orders[state]) for state in orders} == {
+        state: expected for state, (_, expected) in adapter.states.items()
+    }
+    assert balances() == UNPAID
 
 
 # --- the end of a deposit
@@ -333,13 +361,6 @@ def test_late_money_for_a_payment_that_was_not_closed_is_found_without_a_notice(
     assert (api.status(order_no), balances(), exceptions()) == ("cancelled", UNPAID, {order_no: "late_payment"})
 
 
-@of(*REMOTE)
-def test_a_deposit_that_was_paid_at_the_last_moment_is_credited(adapter, order_no, api, later, balances):
-    adapter.pay(order_no, 10_000)
-    later(EXPIRY)
-    assert (api.status(order_no), balances()) == ("completed", PAID)
-
-
 @of(Wechat, Alipay)
 def test_a_deposit_that_is_paid_while_it_is_closed_is_credited(
     adapter, order_no, api, later, balances, exceptions, monkeypatch
@@ -353,16 +374,17 @@ def test_a_deposit_that_is_paid_while_it_is_closed_is_credited(
     assert (api.status(order_no), balances()) == ("completed", PAID)
 
 
-@pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.usefixtures("impatient")
 @of(Wechat, Alipay)
-def test_a_closing_without_a_response_is_repeated(fault, adapter, order_no, api, later):
-    adapter.begin(order_no)
-    adapter.platform.fails("", fault)
-    later(EXPIRY)
-    assert api.status(order_no) == "pending"
+def test_closings_without_a_response_are_repeated(adapter, buy, impatient, api, later):
+    orders = [buy() for _ in FAULTS]
+    for order_no, fault in zip(orders, FAULTS, strict=True):
+        adapter.begin(order_no)
+        adapter.platform.fails("", fault)  # the status check has a response
+    with impatient():
+        later(EXPIRY)
+    assert {api.status(order_no) for order_no in orders} == {"pending"}
     later(300)
-    assert (adapter.is_closed(order_no), api.status(order_no)) == (True, "cancelled")
+    assert {(api.status(order_no), adapter.is_closed(order_no)) for order_no in orders} == {("cancelled", True)}
 
 
 # --- the channel

@@ -1,6 +1,7 @@
 """Channels of real upstreams' protocols, whose other side is on this machine (`tests/upstreams/`)."""
 
 import json
+from contextlib import contextmanager
 
 import pytest
 from wechatpayv3 import WeChatPay, WeChatPayType
@@ -90,11 +91,17 @@ def payer(app):
 
 
 @pytest.fixture
-def impatient(fault, monkeypatch):
-    """If the test's `fault` is `slow`, calls to upstreams time out after half a second."""
-    if fault == "slow":
-        for name in ("CONNECT", "READ", "WHOLE"):
-            monkeypatch.setattr(f"gateways.upstream.{name}", 0.5)
+def impatient(monkeypatch):
+    """`with impatient():` calls to upstreams time out after half a second, so that the fault `slow` is one."""
+
+    @contextmanager
+    def hurry():
+        with monkeypatch.context() as patch:
+            for name in ("CONNECT", "READ", "WHOLE"):
+                patch.setattr(f"gateways.upstream.{name}", 0.5)
+            yield
+
+    return hurry
 
 
 @pytest.fixture

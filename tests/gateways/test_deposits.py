@@ -6,7 +6,6 @@ A driver's own file (`test_epay.py`, ...) tests what only its protocol has.
 import json
 import logging
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from threading import Barrier
 
 import pytest
@@ -222,20 +221,6 @@ def test_notices_over_real_http_count_once_in_any_order(how, adapter, service):
 
 
 # --- responses
-
-
-@pytest.fixture
-def impatient(monkeypatch):
-    """`with impatient():` calls to upstreams time out after half a second, so that the fault `slow` is one."""
-
-    @contextmanager
-    def hurry():
-        with monkeypatch.context() as patch:
-            for name in ("CONNECT", "READ", "WHOLE"):
-                patch.setattr(f"gateways.upstream.{name}", 0.5)
-            yield
-
-    return hurry
 
 
 @of(*REMOTE)

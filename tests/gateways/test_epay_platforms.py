@@ -8,23 +8,31 @@ from werkzeug import Response
 
 from gateways.base import ChannelRefused, ChannelUnknown, Opened, Payment
 from gateways.registry import build
+from models.tables.order import Order
+from services.channels.order_numbers import payout_number
 from tests.gateways.adapters import error_page
 from tests.upstreams.epay import EpayPlatform
 
 START = 1_000_000
 
 
-def answer(said, status=200):
-    return Response(json.dumps(said, ensure_ascii=False), status, content_type="text/html; charset=utf-8")
+@pytest.fixture
+def ends(platform):
+    """`ends(order_no, endtime="")`: the platform gives the order status 2 and these facts."""
+
+    def end(order_no, **facts):
+        platform.orders[order_no] |= {"status": "2", **facts}
+
+    return end
 
 
 # --- a page instead of a response
 
 
 def test_a_page_in_response_to_a_status_check_proves_nothing_about_the_order(
-    api, channel, platform, later, exceptions, monkeypatch
+    placed, api, platform, later, exceptions, monkeypatch
 ):
-    order_no = api.buy(channel=channel).data["order_no"]
+    order_no = placed()
     monkeypatch.setattr(platform, "answer", lambda path, request: Response(error_page("订单号不存在"), 200))
     later(450, times=3)
     assert (api.status(order_no), exceptions()) == ("pending", {order_no: "unknown_outcome"})
@@ -34,15 +42,8 @@ def test_money_for_an_order_refused_by_a_page_is_visible(version, api, channel, 
     platform.page = error_page("支付方式(type)不存在")
     api.buy(channel=channel)
     order_no = flask_json("order", "list")[0]["order_no"]
-    order = {
-        "pid": "1001",
-        "trade_no": "EP1",
-        "out_trade_no": order_no,
-        "type": "wxpay",
-        "name": "x",
-        "money": "100.00",
-    }
-    platform.orders[order_no] = order | {"status": "1"}
+    order = {"pid": "1001", "trade_no": "EP1", "out_trade_no": order_no, "type": "wxpay", "name": "x"}
+    platform.orders[order_no] = order | {"money": "100.00", "status": "1"}
     assert platform.notice(order_no, version).to(api.send, order_no).text == "success"
     assert exceptions() == {order_no: "late_payment"}
 
@@ -60,14 +61,14 @@ def test_an_address_on_the_platforms_host_is_shown_in_full(folder, version, web_
 
 
 PLATFORM = "https://pay.example.com/folder"  # the address of the platform in the tests below
-ON_SITE = [
-    ("/pay/qrcode/1/?d=1", "https://pay.example.com/pay/qrcode/1/?d=1"),
-    ("./pay/1", f"{PLATFORM}/pay/1"),
-    ("../pay/1", "https://pay.example.com/pay/1"),
-    ("//cdn.example.com/pay/1", "https://cdn.example.com/pay/1"),
-]
-ELSEWHERE = ["https://q.example.com/1?a=b", "http://q.example.com/1"]
-CODES = [
+ON_SITE = {
+    "/pay/qrcode/1/?d=1": "https://pay.example.com/pay/qrcode/1/?d=1",
+    "./pay/1": f"{PLATFORM}/pay/1",
+    "../pay/1": "https://pay.example.com/pay/1",
+    "//cdn.example.com/pay/1": "https://cdn.example.com/pay/1",
+}
+ELSEWHERE = ("https://q.example.com/1?a=b", "http://q.example.com/1")
+CODES = (
     *ELSEWHERE,
     "wxp://f2f0abc/def",
     "weixin://wxpay/bizpayurl?pr=1",
@@ -78,7 +79,9 @@ CODES = [
     "pay/qrcode/1",
     "张三 6222/0200",
     ".",
-]
+)
+NO_PAGES = ("pay/1", "javascript:alert(1)", "weixin://x", "wxp://f2f0", "/pay/1 2", "//[x/1")
+NO_LINKS = ("/pay/1", "./pay/1", "//x.example.com/1", "javascript:alert(1)")
 
 
 @pytest.fixture
@@ -96,53 +99,33 @@ def made(version, platform, monkeypatch):
     return open_payment
 
 
-@pytest.mark.parametrize(("given", "shown"), ON_SITE)
-def test_a_code_with_an_address_on_the_platforms_site_has_the_full_address(given, shown, made):
-    assert made("qrcode", given).qr == shown
-
-
-@pytest.mark.parametrize("code", CODES)
-def test_any_other_code_stays_as_it_is(code, made):
-    assert made("qrcode", code) == Opened(qr=code)
-
-
-@pytest.mark.parametrize(("given", "shown"), [*ON_SITE, *((each, each) for each in ELSEWHERE)])
-def test_a_page_on_the_platforms_site_has_the_full_address(given, shown, made):
-    assert made("jump", given) == Opened(redirect=shown)
-
-
-@pytest.mark.parametrize("given", ["pay/1", "javascript:alert(1)", "weixin://x", "wxp://f2f0", "/pay/1 2", "//[x/1"])
-def test_a_page_that_is_none_is_not_shown(given, made):
-    with pytest.raises(ChannelUnknown):
-        made("jump", given)
-
-
-@pytest.mark.parametrize("given", ["weixin://dl/business/?t=1", "alipays://platformapi/startapp?a=/b"])
-def test_an_apps_link_stays_as_it_is(given, made):
-    assert made("urlscheme", given) == Opened(scheme=given)
-
-
-@pytest.mark.parametrize("given", ["/pay/1", "./pay/1", "//x.example.com/1", "javascript:alert(1)"])
-def test_an_address_is_not_an_apps_link(given, made):
-    with pytest.raises(ChannelUnknown):
-        made("urlscheme", given)
-
-
-def test_an_image_instead_of_a_code_is_refused(made):
+def test_a_code_is_shown_as_it_is_but_with_the_full_address_on_the_platforms_site(made):
+    shown = ON_SITE | {code: code for code in CODES}
+    assert {code: made("qrcode", code) for code in shown} == {code: Opened(qr=text) for code, text in shown.items()}
     with pytest.raises(ChannelRefused):
-        made("qrcode", f"/9j/{'4AAQSkZJRgAB' * 100}")
+        made("qrcode", f"/9j/{'4AAQSkZJRgAB' * 100}")  # an image
 
 
-@pytest.mark.parametrize("version", ["1"], indirect=True)
-@pytest.mark.parametrize(("given", "shown"), [*ON_SITE, (ELSEWHERE[0], ELSEWHERE[0])])
-def test_the_second_page_alone_is_used(given, shown, made):
-    assert made("payurl2", given) == Opened(redirect=shown)
-
-
-@pytest.mark.parametrize("version", ["1"], indirect=True)
-def test_the_second_page_is_not_used_if_there_is_a_first(platform, made):
+def test_a_page_is_shown_with_its_full_address_if_it_is_one(version, platform, made):
+    shown = ON_SITE | {page: page for page in ELSEWHERE}
+    kinds = ["jump"] if version == "2" else ["jump", "payurl2"]
+    for kind in kinds:
+        assert {page: made(kind, page) for page in shown} == {
+            page: Opened(redirect=address) for page, address in shown.items()
+        }
+    for page in NO_PAGES:
+        with pytest.raises(ChannelUnknown):
+            made("jump", page)
     platform.adds = {"payurl2": "https://second.example.com/"}
-    assert made("jump", "https://first.example.com/") == Opened(redirect="https://first.example.com/")
+    assert made("jump", ELSEWHERE[0]) == Opened(redirect=ELSEWHERE[0])
+
+
+def test_an_apps_link_stays_as_it_is_and_is_no_address(made):
+    for link in ("weixin://dl/business/?t=1", "alipays://platformapi/startapp?a=/b"):
+        assert made("urlscheme", link) == Opened(scheme=link)
+    for link in NO_LINKS:
+        with pytest.raises(ChannelUnknown):
+            made("urlscheme", link)
 
 
 # --- an amount other than the order's
@@ -151,189 +134,170 @@ PAGE = "https://pay.example.com/pay/"
 
 
 @pytest.mark.parametrize("name", ["money", "realmoney", "payment_amount"])
-def test_for_another_amount_to_pay_only_the_platforms_page_is_shown(name, api, channel, platform, shown):
+def test_for_another_amount_to_pay_only_the_platforms_page_is_shown(name, placed, version, platform, shown):
     platform.gives, platform.adds = "jump", {name: "100.03"}
-    page = shown(api.buy(channel=channel).data["order_no"])
+    page = shown(placed())
     assert (f'href="{PAGE}EP' in page, "Scan with" in page) == (True, False)
+    if version == "1":
+        platform.gives, platform.adds = "qrcode", {name: 100.03, "payurl": f"{PAGE}1/"}
+        page = shown(placed())
+        assert (f'href="{PAGE}1/"' in page, "Scan with" in page) == (True, False), "a code in addition to a page"
 
 
-def test_a_code_in_addition_to_such_a_page_is_not_shown(web_server, api, add_channel, shown):
-    platform = EpayPlatform(web_server)
-    platform.adds = {"payment_amount": 100.03, "payurl": f"{PAGE}1/"}
-    page = shown(api.buy(channel=add_channel("epay", platform.config("1"))).data["order_no"])
-    assert (f'href="{PAGE}1/"' in page, "Scan with" in page) == (True, False)
-
-
-@pytest.mark.parametrize("sum_", ["100", "100.00", 100, 100.0, ""])
-def test_the_orders_own_amount_is_shown_as_a_code(sum_, api, channel, platform, shown):
-    platform.adds = {"money": sum_, "payment_amount": sum_}
-    assert "Scan with WeChat to pay" in shown(api.buy(channel=channel).data["order_no"])
+def test_the_orders_own_amount_is_shown_as_a_code(placed, platform, shown):
+    for amount in ("100", "100.00", 100, 100.0, ""):
+        platform.adds = {"money": amount, "payment_amount": amount}
+        assert "Scan with WeChat to pay" in shown(placed()), amount
 
 
 # --- "not found" in all its forms
 
 NOT_THERE = [
-    (200, {"code": -1, "msg": "订单号不存在"}),
-    (200, {"code": -1, "msg": "当前订单不存在！"}),
-    (200, {"code": "-1", "msg": "Order not found"}),
-    (200, {"code": -1, "msg": "The order does not exist."}),
-    *(
-        (200, {"code": -1, "msg": text})
-        for text in (
-            *("未找到该订单", "没有找到订单", "未查询到订单", "查询不到该订单", "支付订单不存在", "交易订单号不存在"),
-            *("订单信息不存在", "該訂單不存在", "No such order", "Order not exists"),
-        )
-    ),
-    (404, {"code": -1, "msg": "Order not found"}),
-    (404, {"code": 404, "msg": "订单不存在"}),
+    (200, -1, "订单号不存在"),
+    (200, -1, "当前订单不存在！"),
+    (200, "-1", "Order not found"),
+    (200, -1, "The order does not exist."),
+    (200, -1, "未找到该订单"),
+    (200, -1, "没有找到订单"),
+    (200, -1, "未查询到订单"),
+    (200, -1, "查询不到该订单"),
+    (200, -1, "支付订单不存在"),
+    (200, -1, "交易订单号不存在"),
+    (200, -1, "订单信息不存在"),
+    (200, -1, "該訂單不存在"),
+    (200, -1, "No such order"),
+    (200, -1, "Order not exists"),
+    (404, -1, "Order not found"),
+    (404, 404, "订单不存在"),
+    (404, -1, "订单不存在或已完成"),
+    (404, -1, "服务不存在或已完成"),
 ]
-ONLY_VERSION_1 = (200, {"code": 0, "msg": "订单不存在"})
 AMBIGUOUS = [
-    (200, {"code": -1, "msg": "商户不存在！"}),
-    (200, {"code": -1, "msg": "商户ID不能为空"}),
-    (200, {"code": -1, "msg": "商户已被封禁"}),
-    (200, {"code": -1, "msg": "支付通道不存在"}),
-    (200, {"code": -1, "msg": "接口订单号不存在"}),
-    (200, {"code": -1, "msg": "支付记录不存在"}),
-    (200, {"code": -1, "msg": "订单不存在或已支付"}),
-    (200, {"code": -1, "msg": "No such merchant order type"}),
-    (200, {"code": -1, "msg": "Invalid merchant credentials"}),
-    (200, {"code": -1, "msg": "RSA签名校验失败"}),
-    (200, {"code": -1, "msg": "请求过于频繁"}),
-    (200, {"code": -1, "msg": "系统维护中，订单不存在"}),
-    (200, {"code": -1, "msg": ""}),
-    (200, {"code": -3, "msg": "商户ID不存在"}),
-    (200, {"code": -3, "msg": "订单号不存在"}),
-    (200, {"code": -4, "msg": "订单号不能为空"}),
-    (200, {"code": -1, "msg": "订单号不存在", "trade_no": "EP1"}),
-    (404, {"code": -1, "msg": "Route not found"}),
-    (403, {"code": -1, "msg": "订单号不存在"}),
-    (500, {"code": -1, "msg": "订单号不存在"}),
+    (200, -1, "商户不存在！"),
+    (200, -1, "商户ID不能为空"),
+    (200, -1, "商户已被封禁"),
+    (200, -1, "支付通道不存在"),
+    (200, -1, "接口订单号不存在"),
+    (200, -1, "支付记录不存在"),
+    (200, -1, "订单不存在或已支付"),
+    (200, -1, "No such merchant order type"),
+    (200, -1, "Invalid merchant credentials"),
+    (200, -1, "RSA签名校验失败"),
+    (200, -1, "请求过于频繁"),
+    (200, -1, "系统维护中，订单不存在"),
+    (200, -1, ""),
+    (200, -3, "商户ID不存在"),
+    (200, -3, "订单号不存在"),
+    (200, -4, "订单号不能为空"),
+    (404, -1, "Route not found"),
+    (403, -1, "订单号不存在"),
+    (500, -1, "订单号不存在"),
+    # "or completed" means "not there" with 404 only.
+    *((status, -1, f"{what}不存在或已完成") for what in ("订单", "服务") for status in (200, 400, 500)),
+    (404, -1, "商户信息不存在"),
+    (404, -1, "订单不存在或已完成支付"),
+    (404, -1, "已完成"),
+    (404, -1, "系统错误：订单不存在或已完成"),
 ]
+AS_NO_ANSWER_IN_2 = (200, 0, "订单不存在")  # in version 2, code 0 is a success
 
 
-def expires(api, platform, order_no, later):
+def test_only_a_response_about_the_order_itself_lets_it_expire(
+    version, placed, api, platform, later, exceptions, monkeypatch
+):
+    orders = {placed(): said for said in (*NOT_THERE, AS_NO_ANSWER_IN_2, *AMBIGUOUS)}
+    named, bare = placed(), placed()
+
+    def answer(fields, said):
+        number = fields.get("out_trade_no")
+        if number == bare:
+            return Response("<h1>404 Not Found</h1>", 404)
+        status, code, text = orders.get(number, (200, -1, "订单号不存在"))
+        told = {"code": code, "msg": text} | ({"trade_no": "EP1"} if number == named else {})
+        return Response(json.dumps(told), status, content_type="text/html; charset=utf-8")
+
+    monkeypatch.setattr(platform, "_unless_absent", answer)
     platform.orders.clear()
     later(450, times=2)
-    return api.status(order_no) == "cancelled"
+    expired = [said for order_no, said in orders.items() if api.status(order_no) == "cancelled"]
+    assert expired == NOT_THERE + ([AS_NO_ANSWER_IN_2] if version == "1" else [])
+    waiting = [order_no for order_no in (*orders, named, bare) if api.status(order_no) == "pending"]
+    assert exceptions() == dict.fromkeys(waiting, "unknown_outcome")
+    assert {named, bare} <= set(waiting)
 
 
-@pytest.mark.parametrize(("status", "said"), NOT_THERE)
-def test_an_order_that_the_platform_never_had_expires(status, said, api, channel, platform, later):
-    order_no = api.buy(channel=channel).data["order_no"]
-    platform.absent = answer(said, status)
-    assert expires(api, platform, order_no, later)
+NO_PAYOUT = ("转账交易号不存在", "付款记录不存在", "当前转账订单不存在", "代付订单不存在！")
+NOT_ABOUT_IT = ("订单号不存在", "当前订单不存在！", "记录不存在", "Order not found", "支付通道不存在")
 
 
-def test_code_0_is_not_a_success_in_version_1_and_not_a_response_in_version_2(version, api, channel, platform, later):
-    order_no = api.buy(channel=channel).data["order_no"]
-    platform.absent = answer(ONLY_VERSION_1[1])
-    assert expires(api, platform, order_no, later) is (version == "1")
-
-
-@pytest.mark.parametrize(("status", "said"), AMBIGUOUS)
-def test_a_response_about_the_account_or_the_request_is_not_about_the_order(
-    status, said, api, channel, platform, later, exceptions
+@pytest.mark.parametrize("version", ["2"], indirect=True)
+def test_only_a_text_about_the_payout_itself_lets_it_be_sent_again(
+    version, api, add_channel, platform, later, monkeypatch
 ):
-    order_no = api.buy(channel=channel).data["order_no"]
-    platform.absent = answer(said, status)
-    assert not expires(api, platform, order_no, later)
-    assert exceptions() == {order_no: "unknown_outcome"}
-
-
-def test_a_bare_page_with_404_is_not_about_the_order(api, channel, platform, later):
-    order_no = api.buy(channel=channel).data["order_no"]
-    platform.absent = Response("<h1>404 Not Found</h1>", 404)
-    assert not expires(api, platform, order_no, later)
-
-
-@pytest.mark.parametrize("msg", ["订单号不存在", "当前订单不存在！", "记录不存在", "Order not found", "支付通道不存在"])
-def test_only_a_text_about_the_payout_itself_lets_it_be_sent_again(msg, api, add_channel, platform, later, monkeypatch):
-    channel = add_channel("epay", platform.config("2"), "--auto-accept-max", "1000")
-    order_no = api.sell(channel=channel, paychannel_paymethod="alipay").data["order_no"]
+    channel = add_channel("epay", platform.config(version), "--auto-accept-max", "1000")
+    texts = {}
+    for text in (*NO_PAYOUT, *NOT_ABOUT_IT):
+        order_no = api.sell("10.00", channel=channel, paychannel_paymethod="alipay").data["order_no"]
+        texts[payout_number(Order.get(Order.order_no == order_no))] = text
     later(1)
-    platform.fails("unheard")
+    platform.fails(*["unheard"] * len(texts))
     later(1)
-    monkeypatch.setattr(platform, "_ask_transfer", lambda fields: {"code": -1, "msg": msg})
-    later(700, times=3)
-    assert (platform.payouts, api.status(order_no)) == ({}, "confirmed")
 
+    def answer(fields):
+        return {"code": -1, "msg": texts[fields.get("out_biz_no") or fields["biz_no"]]}
 
-@pytest.mark.parametrize("msg", ["转账交易号不存在", "付款记录不存在", "当前转账订单不存在", "代付订单不存在！"])
-def test_a_payout_that_the_platform_never_had_is_sent_again(msg, api, add_channel, platform, later, monkeypatch):
-    channel = add_channel("epay", platform.config("2"), "--auto-accept-max", "1000")
-    api.sell(channel=channel, paychannel_paymethod="alipay")
-    later(1)
-    platform.fails("unheard")
-    later(1)
-    monkeypatch.setattr(platform, "_ask_transfer", lambda fields: {"code": -1, "msg": msg})
-    later(700)
-    assert len(platform.payouts) == 1
+    monkeypatch.setattr(platform, "_ask_transfer", answer)
+    for seconds in (700, 700, 700):
+        later(seconds)
+        assert [texts[number] for number in platform.payouts] == list(NO_PAYOUT)
 
 
 # --- status 2: refunded, or expired
 
-PAID_THERE = [{"endtime": "2026-05-01 12:00:00"}, {"api_trade_no": "42000001"}, {"buyer": "o-1"}]
 
-
-def ends(platform, order_no, **facts):
-    platform.orders[order_no] |= {"status": "2", **facts}
-
-
-@pytest.mark.parametrize("facts", [{}, {"endtime": ""}, {"endtime": "0000-00-00 00:00:00"}])
 def test_an_order_that_expired_at_the_platform_is_not_a_payment_and_expires_here(
-    facts, api, channel, platform, later, exceptions, balances
+    placed, api, ends, later, exceptions, balances
 ):
-    order_no = api.buy(channel=channel).data["order_no"]
-    ends(platform, order_no, **facts)
+    orders = [placed() for _ in range(3)]
+    for order_no, facts in zip(orders, ({}, {"endtime": ""}, {"endtime": "0000-00-00 00:00:00"}), strict=True):
+        ends(order_no, **facts)
     later(60)
-    assert (api.status(order_no), exceptions()) == ("pending", {})
+    assert ({api.status(order_no) for order_no in orders}, exceptions()) == ({"pending"}, {})
     later(450, times=2)
     later(601)
-    assert (api.status(order_no), exceptions(), balances()) == ("cancelled", {}, (START, 0))
+    assert ({api.status(order_no) for order_no in orders}, exceptions()) == ({"cancelled"}, {})
+    assert balances() == (START, 0)
 
 
-@pytest.mark.parametrize("facts", PAID_THERE)
-def test_a_refunded_order_with_a_payment_is_a_refund_of_unknown_amount(
-    facts, api, channel, platform, later, exceptions
-):
-    order_no = api.buy(channel=channel).data["order_no"]
-    ends(platform, order_no, **facts)
+def test_a_refunded_order_with_a_payment_is_a_refund_of_unknown_amount(placed, api, ends, later, exceptions):
+    orders = [placed() for _ in range(3)]
+    paid = ({"endtime": "2026-05-01 12:00:00"}, {"api_trade_no": "42000001"}, {"buyer": "o-1"})
+    for order_no, facts in zip(orders, paid, strict=True):
+        ends(order_no, **facts)
     later(60)
-    assert (api.status(order_no), exceptions()) == ("pending", {order_no: "wrong_amount"})
+    assert {api.status(order_no) for order_no in orders} == {"pending"}
+    assert exceptions() == dict.fromkeys(orders, "wrong_amount")
 
 
 def test_an_order_expired_at_the_platform_and_paid_after_all_is_credited(
-    version, api, channel, platform, later, balances
+    version, placed, api, ends, platform, later, balances
 ):
-    order_no = api.buy(channel=channel).data["order_no"]
-    ends(platform, order_no)
+    order_no = placed()
+    ends(order_no)
     later(60)
     platform.pay(order_no)
     platform.notice(order_no, version).to(api.send, order_no)
     assert (api.status(order_no), balances()) == ("completed", (START + 9_940, 0))
 
 
-def test_credited_money_with_status_2_at_the_platform_is_reversed_by_an_unknown_amount(
-    version, api, channel, platform, flask, exceptions, order_details
+@pytest.mark.parametrize(("paid", "kind"), [("100.00", "reversed"), ("90.00", "wrong_amount")])
+def test_recorded_money_with_status_2_at_the_platform_is_of_unknown_amount(
+    paid, kind, version, placed, api, ends, platform, flask, order_details
 ):
-    order_no = api.buy(channel=channel).data["order_no"]
-    platform.pay(order_no)
+    order_no = placed()
+    platform.pay(order_no, paid)
     platform.notice(order_no, version).to(api.send, order_no)
-    ends(platform, order_no, endtime="")
+    ends(order_no, endtime="")
     flask("order", "ask", order_no)
-    assert exceptions() == {order_no: "reversed"}
-    assert [each["amount"] for each in order_details(order_no)["exceptions"]] == ["0.00"]
-
-
-def test_money_in_an_open_exception_with_status_2_at_the_platform_loses_its_amount(
-    version, api, channel, platform, flask, order_details
-):
-    order_no = api.buy(channel=channel).data["order_no"]
-    platform.pay(order_no, "90.00")
-    platform.notice(order_no, version).to(api.send, order_no)
-    ends(platform, order_no, endtime="")
-    flask("order", "ask", order_no)
-    assert [(each["kind"], each["amount"]) for each in order_details(order_no)["exceptions"]] == [
-        ("wrong_amount", "0.00")
-    ]
+    found = [(each["kind"], each["amount"], each["resolution"]) for each in order_details(order_no)["exceptions"]]
+    assert found == [(kind, "0.00", None)]

@@ -38,33 +38,44 @@ def received_forms(platform):
     return forms
 
 
-def test_nothing_is_opened_when_the_order_is_created_or_its_page_only_loaded(placed, platform, payer):
+@pytest.fixture
+def two_attempts(placed, payer):
+    """A deposit with two attempts: its own number, and that with `_2`."""
+    order_no = placed()
+    payer("pc").opens(order_no)
+    payer("mobile").opens(order_no)
+    return order_no
+
+
+def test_nothing_is_opened_before_a_payer_views_the_page_or_after_the_expiry(placed, platform, payer, api, ahead, due):
     order_no = placed()
     page = payer().views(order_no)
     assert 'id="open"' in page
     assert "Preparing your payment" in page
     assert not payer().is_ready(order_no)
+    ahead(901)
+    payer().opens(order_no)
     assert platform.calls == []
+    due.orders()
+    assert (api.status(order_no), platform.orders) == ("cancelled", {})
 
 
-@pytest.mark.parametrize("browser", AGENTS)
-def test_the_platform_gets_the_payers_own_address_and_browser(placed, received_forms, payer, browser):
-    order_no = placed()
-    assert 'class="qr"' in payer(browser, "2001:db8::7").opens(order_no)
-    [form] = received_forms("create")
-    assert (form["clientip"], form["device"], form["out_trade_no"]) == ("2001:db8::7", browser, order_no)
+def test_the_platform_gets_the_payers_own_address_and_browser(placed, received_forms, payer):
+    orders = {placed(): browser for browser in AGENTS}
+    for order_no, browser in orders.items():
+        assert 'class="qr"' in payer(browser, "2001:db8::7").opens(order_no)
+    forms = received_forms("create")
+    assert {form["out_trade_no"]: form["device"] for form in forms} == orders
+    assert {form["clientip"] for form in forms} == {"2001:db8::7"}
 
 
 @pytest.mark.parametrize("settings_of_app", [{"trusted_proxies": 1}])
-@pytest.mark.parametrize(
-    ("forwarded", "address"),
-    [("203.0.113.7:50123", "203.0.113.7"), ("[2001:db8::1]:443", "2001:db8::1"), ("unknown", "198.51.100.9")],
-)
-def test_the_platform_gets_a_plain_address_whatever_a_proxy_adds_to_it(
-    placed, received_forms, payer, forwarded, address
-):
-    payer(address="198.51.100.9", forwarded=forwarded).opens(placed())
-    assert received_forms("create")[0]["clientip"] == address
+@pytest.mark.parametrize("version", ["2"], indirect=True)
+def test_the_platform_gets_a_plain_address_whatever_a_proxy_adds_to_it(placed, received_forms, payer):
+    for forwarded in ("203.0.113.7:50123", "[2001:db8::1]:443", "unknown"):
+        payer(address="198.51.100.9", forwarded=forwarded).opens(placed())
+    addresses = [form["clientip"] for form in received_forms("create")]
+    assert addresses == ["203.0.113.7", "2001:db8::1", "198.51.100.9"]
 
 
 def test_it_is_opened_once_for_a_browser_and_completed_by_the_notice(
@@ -81,40 +92,37 @@ def test_it_is_opened_once_for_a_browser_and_completed_by_the_notice(
 
 
 def test_another_browser_gets_an_attempt_with_a_number_of_its_own(
-    placed, payer, received_forms, version, order_details
+    two_attempts, payer, received_forms, version, order_details
 ):
-    order_no = placed()
-    payer("pc").opens(order_no)
-    assert not payer("mobile").is_ready(order_no)
-    assert 'class="qr"' in payer("mobile").opens(order_no)
-    assert [form["out_trade_no"] for form in received_forms("create")] == [order_no, f"{order_no}_2"]
-    assert [form["out_trade_no"] for form in received_forms("close")] == ([order_no] if version == "2" else [])
-    told = [line["why"] for line in order_details(order_no)["history"]]
-    assert f"Payment {order_no}_2 created at the channel for a browser: mobile" in told
+    assert not payer("qq").is_ready(two_attempts)
+    assert 'class="qr"' in payer("qq").opens(two_attempts)
+    numbers = [two_attempts, f"{two_attempts}_2", f"{two_attempts}_3"]
+    assert [form["out_trade_no"] for form in received_forms("create")] == numbers
+    # Version 1 can't close a payment, so each browser continues with its own.
+    assert [form["out_trade_no"] for form in received_forms("close")] == (numbers[:2] if version == "2" else [])
+    told = [line["why"] for line in order_details(two_attempts)["history"]]
+    assert f"Payment {two_attempts}_2 created at the channel for a browser: mobile" in told
+    for browser in ("pc", "mobile", "qq"):
+        assert 'class="qr"' in payer(browser).opens(two_attempts)
+    assert len(received_forms("create")) == (3 if version == "1" else 6)
 
 
-@pytest.mark.parametrize("number", ["", "_2"])
-@pytest.mark.parametrize("by", ["notice", "question"])
+@pytest.mark.parametrize(("number", "by"), [("", "question"), ("_2", "question"), ("_2", "notice")])
 def test_whichever_attempt_is_paid_completes_the_order(
-    number, by, placed, version, platform, payer, api, later, due, balances
+    number, by, two_attempts, version, platform, api, later, due, balances
 ):
-    order_no = placed()
-    payer("pc").opens(order_no)
-    payer("mobile").opens(order_no)
-    platform.pay(order_no + number)
+    platform.pay(two_attempts + number)
     if by == "notice":
-        platform.notice(order_no + number, version).to(api.send, order_no)
+        platform.notice(two_attempts + number, version).to(api.send, two_attempts)
         due.orders()
     else:
         later(61)
-    assert (api.status(order_no), balances()) == ("completed", (PAID, 0))
+    assert (api.status(two_attempts), balances()) == ("completed", (PAID, 0))
 
 
 @pytest.mark.parametrize("by", ["notice", "question"])
-def test_two_paid_attempts_are_a_second_payment(by, placed, version, platform, payer, api, later, balances, exceptions):
-    order_no = placed()
-    payer("pc").opens(order_no)
-    payer("mobile").opens(order_no)
+def test_two_paid_attempts_are_a_second_payment(by, two_attempts, version, platform, api, later, balances, exceptions):
+    order_no = two_attempts
     for number in (order_no, f"{order_no}_2"):
         platform.pay(number)
         if by == "notice":
@@ -125,11 +133,9 @@ def test_two_paid_attempts_are_a_second_payment(by, placed, version, platform, p
 
 @pytest.mark.parametrize("version", ["1"], indirect=True)
 def test_money_of_another_attempt_is_found_after_an_operator_ended_the_order(
-    placed, version, platform, payer, api, flask, later, due, exceptions
+    two_attempts, version, platform, api, flask, later, due, exceptions
 ):
-    order_no = placed()
-    for browser in ("pc", "mobile"):
-        payer(browser).opens(order_no)
+    order_no = two_attempts
     platform.pay(order_no, "90.00")
     platform.notice(order_no, version).to(api.send, order_no)
     due.orders()
@@ -141,10 +147,8 @@ def test_money_of_another_attempt_is_found_after_an_operator_ended_the_order(
     assert exceptions() == {order_no: "late_payment"}
 
 
-def test_an_unpaid_attempt_proves_nothing_about_the_paid_one(placed, platform, payer, flask, later, exceptions, api):
-    order_no = placed()
-    payer("pc").opens(order_no)
-    payer("mobile").opens(order_no)
+def test_an_unpaid_attempt_proves_nothing_about_the_paid_one(two_attempts, platform, flask, later, exceptions, api):
+    order_no = two_attempts
     platform.pay(order_no)
     later(61)
     assert "status at the channel: paid 100.00\n" in flask("order", "ask", order_no).output
@@ -210,64 +214,46 @@ def test_refused_attempts_are_not_checked_at_each_new_one(placed, version, platf
     assert len(checks) == len(others), "of the one that was not refused"
 
 
-def test_a_payment_that_stays_open_at_the_channel_is_used_again(placed, version, payer, received_forms):
-    order_no, people = placed(), [payer(browser) for browser in ("pc", "mobile", "qq")]
-    for _ in range(3):
-        for each in people:
-            assert 'class="qr"' in each.opens(order_no)
-    assert len(received_forms("create")) == (3 if version == "1" else 9), "version 2 closes the others"
-
-
-@pytest.mark.parametrize("fault", ["unheard", "lost", "half", "broken"])
 def test_an_attempt_without_a_response_is_repeated_under_the_same_number(
-    fault, placed, platform, payer, received_forms, ahead, exceptions
+    placed, platform, payer, received_forms, ahead, exceptions
 ):
-    order_no = placed()
-    platform.fails(fault)
-    assert 'id="open"' in payer().opens(order_no)
-    assert exceptions() == {order_no: "unknown_outcome"}
-    payer().opens(order_no)
-    assert len(received_forms("create")) == 1, "another request may be at it"
+    faults = ("unheard", "lost", "half", "broken")
+    orders = [placed() for _ in faults]
+    for order_no, fault in zip(orders, faults, strict=True):
+        platform.fails(fault)
+        assert 'id="open"' in payer().opens(order_no), fault
+        payer().opens(order_no)
+    assert exceptions() == dict.fromkeys(orders, "unknown_outcome")
+    assert [form["out_trade_no"] for form in received_forms("create")] == orders, "another request may be at it"
     ahead(21)
-    assert 'class="qr"' in payer().opens(order_no)
-    assert [form["out_trade_no"] for form in received_forms("create")] == [order_no, order_no]
+    assert all('class="qr"' in payer().opens(order_no) for order_no in orders)
+    assert [form["out_trade_no"] for form in received_forms("create")] == orders * 2
 
 
-def test_an_order_without_a_page_view_expires(placed, api, later, platform):
-    order_no = placed()
-    later(901)
-    assert api.status(order_no) == "cancelled"
-    assert platform.orders == {}
-
-
-def test_an_expired_order_opens_nothing_any_more(placed, payer, ahead, platform):
-    order_no = placed()
-    ahead(901)
-    payer().opens(order_no)
-    assert platform.calls == []
-
-
-def test_all_attempts_are_closed_when_the_order_expires(placed, payer, later, api, version, received_forms):
-    order_no = placed()
-    payer("pc").opens(order_no)
-    payer("mobile").opens(order_no)
-    later(901)
-    assert api.status(order_no) == "cancelled"
-    if version == "2":
-        assert {form["out_trade_no"] for form in received_forms("close")} == {order_no, f"{order_no}_2"}
-
-
-def test_a_late_payment_of_an_earlier_attempt_is_an_exception(
-    placed, payer, later, due, platform, version, api, exceptions
+def test_all_attempts_are_closed_when_the_order_expires_and_a_late_payment_is_an_exception(
+    two_attempts, later, due, api, platform, version, received_forms, exceptions
 ):
-    order_no = placed()
-    payer("pc").opens(order_no)
-    payer("mobile").opens(order_no)
     later(901)
-    platform.pay(order_no)
-    platform.notice(order_no, version).to(api.send, order_no)
+    assert api.status(two_attempts) == "cancelled"
+    if version == "2":
+        assert {form["out_trade_no"] for form in received_forms("close")} == {two_attempts, f"{two_attempts}_2"}
+    platform.pay(two_attempts)
+    platform.notice(two_attempts, version).to(api.send, two_attempts)
     due.orders()
-    assert exceptions() == {order_no: "late_payment"}
+    assert exceptions() == {two_attempts: "late_payment"}
+
+
+def test_a_frozen_attempt_delays_no_money_of_another_and_does_not_expire(
+    two_attempts, platform, api, later, exceptions
+):
+    platform.orders[two_attempts]["status"] = "3"
+    later(61)
+    for _ in range(3):
+        assert (api.status(two_attempts), exceptions()) == ("pending", {two_attempts: "unknown_outcome"})
+        later(901)
+    platform.pay(f"{two_attempts}_2")
+    later(601)
+    assert (api.status(two_attempts), exceptions()) == ("completed", {})
 
 
 @pytest.mark.parametrize("version", ["2"], indirect=True)
@@ -292,27 +278,6 @@ def test_the_notice_of_a_refunded_attempt_is_not_credited_next_to_another_attemp
     assert (api.status(order_no), balances()[0], exceptions()) == (status, money, {})
 
 
-def test_a_frozen_attempt_does_not_delay_the_money_of_another(placed, platform, payer, api, later, exceptions):
-    order_no = placed()
-    payer("pc").opens(order_no)
-    payer("mobile").opens(order_no)
-    platform.orders[order_no]["status"] = "3"
-    later(61)
-    assert exceptions() == {order_no: "unknown_outcome"}
-    platform.pay(f"{order_no}_2")
-    later(601)
-    assert (api.status(order_no), exceptions()) == ("completed", {})
-
-
-def test_an_attempt_of_unknown_state_does_not_expire(placed, platform, payer, api, later, exceptions):
-    order_no = placed()
-    payer("pc").opens(order_no)
-    payer("mobile").opens(order_no)
-    platform.orders[order_no]["status"] = "3"
-    later(901, times=3)
-    assert (api.status(order_no), exceptions()) == ("pending", {order_no: "unknown_outcome"})
-
-
 def test_earlier_attempts_are_checked_and_closed_before_a_new_one(placed, platform, version, payer, received_forms):
     order_no = placed()
     payer("pc").opens(order_no)
@@ -327,9 +292,10 @@ def test_earlier_attempts_are_checked_and_closed_before_a_new_one(placed, platfo
 
 
 def test_with_redirect_version_2_sends_the_browser_to_the_platform_by_a_signed_form(
-    api, platform, add_channel, payer, http
+    api, platform, add_channel, payer, http, flask
 ):
-    order_no = api.buy(channel=add_channel("epay", platform.config("2", redirect="true"))).data["order_no"]
+    channel = add_channel("epay", platform.config("2", redirect="true"))
+    order_no = api.buy(channel=channel).data["order_no"]
     assert f'href="/addons/paychannel/pay/go?order_no={order_no}"' in payer().views(order_no)
     page = http("GET", f"/addons/paychannel/pay/go?order_no={order_no}")
     assert f'action="{platform.url}/api/pay/submit"' in page.text
@@ -338,11 +304,9 @@ def test_with_redirect_version_2_sends_the_browser_to_the_platform_by_a_signed_f
     assert platform.calls == []
     answer = requests.post(f"{platform.url}/api/pay/submit", data=fields, timeout=10)
     assert (answer.status_code, list(platform.orders)) == (200, [order_no])
-
-
-def test_without_a_way_to_the_platform_the_payer_returns_to_the_page(placed, http):
-    order_no = placed()
-    assert http("GET", f"/addons/paychannel/pay/go?order_no={order_no}").headers["Location"].endswith(order_no)
+    flask("channel", "set", channel, "--config", "redirect=false")
+    back = http("GET", f"/addons/paychannel/pay/go?order_no={order_no}").headers["Location"]
+    assert back.endswith(order_no), "without a way to the platform, the payer returns to the page"
 
 
 @pytest.fixture
@@ -357,21 +321,20 @@ def lacking(placed, platform, payer, backup):
     return order_no
 
 
-@pytest.mark.parametrize("resumed", [False, True], ids=["paused", "resumed"])
-def test_an_attempt_that_a_restored_database_lacks_is_checked(resumed, lacking, later, api, flask):
-    if resumed:
-        flask("db", "resume")
-    later(901)
-    assert api.status(lacking) == "completed"
-
-
-def test_an_attempt_that_a_restored_database_lacks_is_not_a_reversal(
-    lacking, version, platform, due, api, flask, exceptions
+@pytest.mark.parametrize("by", ["the sweep, paused", "the sweep, resumed", "its notice"])
+def test_an_attempt_that_a_restored_database_lacks_is_checked_and_not_a_reversal(
+    by, lacking, version, platform, later, due, api, flask, exceptions
 ):
-    platform.notice(f"{lacking}_2", version).to(api.send, lacking)
-    due.orders()
+    if by == "the sweep, resumed":
+        flask("db", "resume")
+    if by == "its notice":
+        platform.notice(f"{lacking}_2", version).to(api.send, lacking)
+        due.orders()
+    else:
+        later(901)
     assert api.status(lacking) == "completed"
-    flask("db", "resume")
+    if by != "the sweep, resumed":
+        flask("db", "resume")
     flask("order", "ask", lacking)
     assert exceptions() == {}
 
@@ -416,13 +379,12 @@ def test_without_status_checks_the_notice_of_any_attempt_credits_the_deposit(
     assert [call.path for call in platform.calls if call.path.endswith("/api.php")] == []
 
 
-@pytest.mark.parametrize("changed", [False, True], ids=["unchanged", "channel changed"])
 def test_a_payment_opened_at_creation_is_not_opened_again(
-    changed, api, platform, version, add_channel, flask, payer, received_forms
+    api, platform, version, add_channel, flask, payer, received_forms
 ):
     channel = add_channel("epay", platform.config(version))
     order_no = api.buy(channel=channel).data["order_no"]
-    if changed:
-        flask("channel", "set", channel, "--config", "open_on_view=true")
+    assert 'class="qr"' in payer("mobile").opens(order_no)
+    flask("channel", "set", channel, "--config", "open_on_view=true")
     assert 'class="qr"' in payer("mobile").opens(order_no)
     assert [form["out_trade_no"] for form in received_forms("create")] == [order_no]

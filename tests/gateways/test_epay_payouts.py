@@ -12,16 +12,15 @@ def channel(platform, add_channel):
 
 
 @pytest.fixture
+def handed_over(platform):
+    """`handed_over()`: the number of payout requests to the platform."""
+    return lambda: [call.path for call in platform.calls].count("/epay/api/transfer/submit")
+
+
+@pytest.fixture
 def placed(api, channel):
     """`placed()`: the number of a new, auto-approved withdrawal of 100 yuan."""
     return lambda: api.sell(channel=channel, paychannel_paymethod="alipay").data["order_no"]
-
-
-def test_an_older_platforms_responses_without_a_number_are_accepted(placed, api, platform, later, balances):
-    platform.is_old = True
-    order_no = placed()
-    later(1, times=4)
-    assert (api.status(order_no), balances()) == ("completed", SPENT)
 
 
 @pytest.mark.parametrize("named", [{"biz_no": "BZ1"}, {"out_biz_no": "2026050112000000001"}])
@@ -34,6 +33,16 @@ def test_a_not_found_of_the_platforms_bank_does_not_mean_an_absent_payout(
     later(1_000, times=3)
     assert (api.status(order_no), balances(), len(platform.payouts)) == ("confirmed", HELD, 1)
     assert platform.calls[-1].path.endswith("transfer/query")
+
+
+@pytest.mark.parametrize("knows", [{"is_old": True}, {"knows_by": ("biz_no",)}], ids=["an older one", "its own number"])
+def test_a_platform_may_name_payouts_in_its_own_way(knows, placed, api, platform, later, balances):
+    for name, value in knows.items():
+        setattr(platform, name, value)
+    order_no = placed()
+    later(1, times=4)
+    later(601, times=2)
+    assert (api.status(order_no), balances(), len(platform.payouts)) == ("completed", SPENT, 1)
 
 
 def test_over_plain_http_nothing_is_paid_out(api, platform, add_channel):
@@ -52,14 +61,6 @@ def noted(order_details):
     ]
 
 
-def test_a_payout_that_the_platform_knows_by_its_own_number_is_found(placed, api, platform, later, balances):
-    platform.knows_by = ("biz_no",)
-    order_no = placed()
-    later(1, times=4)
-    later(601, times=2)
-    assert (api.status(order_no), balances(), len(platform.payouts)) == ("completed", SPENT, 1)
-
-
 def test_a_payout_is_absent_only_if_the_platform_knows_it_by_neither_number(
     placed, api, platform, later, balances, monkeypatch
 ):
@@ -74,21 +75,14 @@ def test_a_payout_is_absent_only_if_the_platform_knows_it_by_neither_number(
     assert (platform.payouts, api.status(order_no), balances()) == ({}, "confirmed", HELD)
 
 
-def test_a_response_with_only_the_banks_number_stores_it(placed, platform, later, noted):
-    platform.is_old = True
-    platform.transfers_end = "0"
-    order_no = placed()
-    later(1, times=2)
-    [number] = platform.payouts
-    assert noted(order_no) == [f"The channel has the payout: BANK{number}"]
-
-
-def test_the_required_approval_of_the_platforms_staff_is_noted_once(placed, platform, later, noted):
-    platform.transfers_end = "3"
+def test_the_history_has_the_banks_number_and_the_required_approval_once(placed, platform, later, noted):
+    platform.is_old, platform.transfers_end = True, "3"
     order_no = placed()
     later(60, times=6)
-    assert [line for line in noted(order_no) if "waits for the platform's staff" in line] == noted(order_no)[1:]
-    assert len(noted(order_no)) == 2
+    [number] = platform.payouts
+    shown, approval = noted(order_no)
+    assert shown == f"The channel has the payout: BANK{number}"
+    assert "waits for the platform's staff" in approval
 
 
 @pytest.mark.parametrize(
@@ -115,54 +109,35 @@ def handed_over_unheard(placed, platform, later):
     return order_no, {"code": -1, "msg": "支付通道不存在", "biz_no": f"BZ{number}", "out_biz_no": number}
 
 
-def test_an_error_that_names_the_payout_shows_that_the_platform_has_it(
-    handed_over_unheard, api, platform, later, balances, exceptions, monkeypatch
-):
-    order_no, named = handed_over_unheard
-    with monkeypatch.context() as staff_has_it:
-        staff_has_it.setattr(platform, "_ask_transfer", lambda fields: named)
-        later(300)
-        assert exceptions() == {order_no: "unknown_outcome"}
-    platform.payouts.clear()
-    later(601, times=3)
-    assert (platform.payouts, api.status(order_no), balances()) == ({}, "confirmed", HELD)
-    assert exceptions() == {order_no: "payout_missing"}
-
-
-@pytest.mark.parametrize("status", ["4", "9", ""])
-def test_an_unknown_status_keeps_the_reserve_and_shows_that_the_payout_exists(
-    status, placed, api, platform, later, balances, exceptions, noted, monkeypatch
-):
-    monkeypatch.setattr(platform, "_transfer", lambda fields: {"code": 0, "status": status})
-    order_no = placed()
-    later(1, times=2)
-    assert len(noted(order_no)) == 1
-    assert (api.status(order_no), balances(), exceptions()) == ("confirmed", HELD, {order_no: "unknown_outcome"})
-    later(601)
-    assert exceptions() == {order_no: "payout_missing"}
-    assert [call.path for call in platform.calls].count("/epay/api/transfer/submit") == 1
-
-
-# --- an operator ends a payout that the platform does not have
-
-
-@pytest.mark.parametrize("by", ["ask", "reject"])
-def test_an_error_that_names_the_payout_counts_for_every_caller(
-    by, handed_over_unheard, platform, later, ahead, refuses, exceptions, monkeypatch
+@pytest.mark.parametrize("by", ["the service", "ask", "reject"])
+def test_an_error_that_names_the_payout_shows_every_caller_that_the_platform_has_it(
+    by, handed_over_unheard, api, platform, later, ahead, refuses, balances, exceptions, handed_over, monkeypatch
 ):
     order_no, named = handed_over_unheard
     with monkeypatch.context() as it_waits_for_the_staff:
         it_waits_for_the_staff.setattr(platform, "_ask_transfer", lambda fields: named)
-        ahead(660)
-        refuses("order", by, order_no, *(["--reason", "wrong account"] if by == "reject" else []))
+        if by == "the service":
+            later(300)
+            assert exceptions() == {order_no: "unknown_outcome"}
+        else:
+            ahead(660)
+            refuses("order", by, order_no, *(["--reason", "wrong account"] if by == "reject" else []))
     platform.payouts.clear()
     later(601, times=3)
     later(3600, times=3)
-    handed_over = [call.path for call in platform.calls].count("/epay/api/transfer/submit")
-    assert (handed_over, exceptions()) == (1, {order_no: "payout_missing"})
+    assert (handed_over(), exceptions()) == (1, {order_no: "payout_missing"})
+    assert (api.status(order_no), balances()) == ("confirmed", HELD)
 
 
-# --- a platform that no longer responds
-
-
-# --- channels without payouts
+def test_an_unknown_status_keeps_the_reserve_and_shows_that_the_payout_exists(
+    placed, api, platform, later, balances, exceptions, noted, handed_over, monkeypatch
+):
+    statuses = iter(["4", "9", ""])
+    monkeypatch.setattr(platform, "_transfer", lambda fields: {"code": 0, "status": next(statuses)})
+    orders = [placed() for _ in range(3)]
+    later(1, times=2)
+    assert [len(noted(order_no)) for order_no in orders] == [1, 1, 1]
+    assert ({api.status(order_no) for order_no in orders}, balances()) == ({"confirmed"}, (START - 30_090, 30_090))
+    assert exceptions() == dict.fromkeys(orders, "unknown_outcome")
+    later(601)
+    assert (exceptions(), handed_over()) == (dict.fromkeys(orders, "payout_missing"), 3)

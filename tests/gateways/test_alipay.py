@@ -11,7 +11,6 @@ import segno
 from gateways import registry
 from tests.gateways.adapters import WHOLE_RESPONSE, responds
 from tests.pages import Seen
-from tests.upstreams.alipay import WRITTEN
 
 START = 1_000_000
 PAID, UNPAID = (START + 9_940, 0), (START, 0)
@@ -73,61 +72,47 @@ def test_the_request_names_the_order_in_yuan_and_its_end_in_chinas_time(clock, a
     assert call.args["timestamp"] == "2026-05-01 20:00:00"
 
 
-@pytest.mark.parametrize("written", WRITTEN)
-def test_a_lost_notice_is_found_by_a_status_check_in_every_format(written, api, alipay, order_no, later):
-    alipay.pay(order_no)
-    alipay.written = written
-    later(60)
-    assert api.status(order_no) == "completed"
+# --- notices
 
 
-def test_a_scanned_code_is_not_paid_yet(api, alipay, order_no, later, balances):
+def test_a_code_that_was_scanned_is_not_paid_and_is_cancelled_once_alipay_closes_it(
+    api, alipay, order_no, later, balances, steps
+):
     alipay.scan(order_no)
     assert alipay.notice(order_no).to(api.send, order_no).text == "success"
     later(60)
     assert (api.status(order_no), balances()) == ("pending", UNPAID)
+    alipay.notice(order_no, trade_status="TRADE_CLOSED").to(api.send, order_no)
+    assert steps(order_no)[-1] == ("channel", "pending", "cancelled")
 
 
-# --- notices
-
-
-def test_a_trade_closed_after_its_success_is_a_reversal(api, alipay, paid, exceptions, balances):
-    answer = alipay.notice(paid, trade_status="TRADE_CLOSED").to(api.send, paid)
-    assert (answer.text, api.status(paid), balances()) == ("success", "completed", PAID)
-    assert exceptions() == {paid: "reversed"}
-
-
-def test_a_notice_older_than_the_payment_changes_nothing(api, alipay, paid, order_details):
+def test_after_the_success_an_older_notice_changes_nothing_and_a_closed_trade_is_a_reversal(
+    api, alipay, paid, order_details, exceptions, balances
+):
     told = order_details(paid)
     assert alipay.notice(paid, trade_status="WAIT_BUYER_PAY").to(api.send, paid).text == "success"
     assert order_details(paid) == told
-
-
-def test_a_trade_that_alipay_closes_unpaid_cancels_the_order(api, alipay, order_no, steps):
-    alipay.scan(order_no)
-    alipay.notice(order_no, trade_status="TRADE_CLOSED").to(api.send, order_no)
-    assert steps(order_no)[-1] == ("channel", "pending", "cancelled")
+    assert alipay.notice(paid, trade_status="TRADE_CLOSED").to(api.send, paid).text == "success"
+    assert (api.status(paid), balances(), exceptions()) == ("completed", PAID, {paid: "reversed"})
 
 
 # --- expiry
 
 
-@pytest.mark.parametrize("error", [("40004", "ACQ.SYSTEM_ERROR"), ("20000", "isp.unknow-error")])
-def test_an_order_that_could_not_be_closed_stays_open(error, api, alipay, order_no, later, exceptions):
-    alipay.scan(order_no)
-    alipay.errs("", "")
-    alipay.errs(*error)
-    later(EXPIRY)
-    assert (api.status(order_no), exceptions()) == ("pending", {order_no: "unknown_outcome"})
-
-
-def test_an_unsigned_not_found_cancels_no_deposit(api, alipay, order_no, later, order_details):
+def test_an_order_that_could_not_be_closed_or_checked_stays_open(api, alipay, buy, later, order_details):
+    orders = [buy().data["order_no"] for _ in range(3)]
+    for order_no in orders:
+        alipay.scan(order_no)
+    for error in (("40004", "ACQ.SYSTEM_ERROR"), ("20000", "isp.unknow-error")):
+        alipay.errs("", "")  # the status check has a response, closing has none
+        alipay.errs(*error)
     alipay.errs("40004", "ACQ.TRADE_NOT_EXIST", signed=False)
     later(EXPIRY)
-    assert api.status(order_no) == "pending"
-    assert (
-        "unsigned error: 业务处理失败 (40004 ACQ.TRADE_NOT_EXIST)" in order_details(order_no)["exceptions"][0]["detail"]
-    )
+    for order_no, error in zip(orders, ("ACQ.SYSTEM_ERROR", "isp.unknow-error", "ACQ.TRADE_NOT_EXIST"), strict=True):
+        assert api.status(order_no) == "pending", error
+        [exception] = order_details(order_no)["exceptions"]
+        assert (exception["kind"], error in exception["detail"]) == ("unknown_outcome", True), error
+        assert ("unsigned error" in exception["detail"]) is (error == "ACQ.TRADE_NOT_EXIST")
 
 
 def test_a_response_counts_with_its_signature_only(alipay, buy, exceptions, shown, monkeypatch):

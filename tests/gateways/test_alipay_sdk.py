@@ -189,6 +189,3 @@ def test_the_signature_of_a_form_that_alipays_sandbox_signed_is_valid(alipay):
         ours.read_notice(Incoming("POST", b"", {}, SANDBOX_FORM))
     with pytest.raises(BadNotice, match="bad signature"):
         ours.read_notice(Incoming("POST", b"", {}, SANDBOX_FORM.replace(b"amount=0.01", b"amount=0.10")))
-
-
-# --- several threads

@@ -13,7 +13,9 @@ def channel(version, platform, add_channel):
     return add_channel("epay", platform.config(version), "--pay-method", "wxpay,alipay", "--min", "2.00")
 
 
-def test_it_reports_everything_that_can_be_checked(checked, version, platform):
+def test_it_reports_everything_that_can_be_checked_and_creates_no_order_here(
+    checked, version, platform, channel, flask, flask_json
+):
     found = checked()
     assert found["keys"] == ("ok", "The channel responds and accepts your keys.")
     assert found["collect"] == ("ok", "Enabled. Balance at the platform: 1000.00")
@@ -27,20 +29,17 @@ def test_it_reports_everything_that_can_be_checked(checked, version, platform):
         assert found["pay_out"] == ("ok", "Enabled. Available: 100000.00, platform fee: 0.5%")
         assert all(order.get("closed") for order in platform.orders.values())
     assert {order["money"] for order in platform.orders.values()} == {"2.00"}
-
-
-def test_it_creates_no_order_here(checked, flask_json):
-    checked()
     assert flask_json("order", "list") == []
+    lines = flask("channel", "check", channel).output.splitlines()
+    assert [line.split()[:2] for line in lines[:3]] == [["check", "result"], ["keys", "ok"], ["collect", "ok"]]
 
 
-@pytest.mark.parametrize(
-    ("state", "text"),
-    [(0, "The platform has disabled payments for the merchant."), (2, "The platform is still reviewing the merchant.")],
-)
-def test_a_merchant_that_may_not_take_payments_is_a_problem(state, text, checked, platform):
-    platform.merchant_state = state
-    assert checked(fails=True)["collect"] == ("problem", text)
+def test_a_merchant_that_may_not_take_payments_is_a_problem(checked, platform):
+    for platform.merchant_state, text in (
+        (0, "The platform has disabled payments for the merchant."),
+        (2, "The platform is still reviewing the merchant."),
+    ):
+        assert checked(fails=True)["collect"] == ("problem", text)
 
 
 def test_a_refused_payment_method_is_a_problem_with_the_platforms_message(checked, platform):
@@ -73,23 +72,16 @@ def says_it_is(monkeypatch):
     return lambda date: monkeypatch.setattr(BaseHTTPRequestHandler, "date_time_string", lambda *_: date)
 
 
-@pytest.mark.parametrize(("seconds", "said"), [(-200, "-"), (200, "+")])
-def test_a_wrong_clock_is_a_problem(seconds, said, checked, says_it_is):
-    says_it_is(formatdate(time.time() - seconds, usegmt=True))
-    result, detail = checked(fails=True)["clock"]
-    assert result == "problem"
-    assert re.fullmatch(rf"\{said}(199|200|201) seconds off the channel's clock. Correct this machine's clock.", detail)
-
-
-@pytest.mark.parametrize("date", ["", "yesterday"])
-def test_a_channel_without_a_time_is_not_a_problem(date, checked, says_it_is):
-    says_it_is(date)
-    assert checked()["clock"] == ("-", "The channel returned no time.")
-
-
-def test_the_output_for_people_is_a_table(flask, channel):
-    lines = flask("channel", "check", channel).output.splitlines()
-    assert [line.split()[:2] for line in lines[:3]] == [["check", "result"], ["keys", "ok"], ["collect", "ok"]]
+def test_a_wrong_clock_is_a_problem_and_a_channel_without_a_time_is_none(checked, says_it_is):
+    for seconds, sign in ((-200, "-"), (200, "+")):
+        says_it_is(formatdate(time.time() - seconds, usegmt=True))
+        result, detail = checked(fails=True)["clock"]
+        assert result == "problem"
+        off = rf"\{sign}(199|200|201) seconds off the channel's clock. Correct this machine's clock."
+        assert re.fullmatch(off, detail)
+    for date in ("", "yesterday"):
+        says_it_is(date)
+        assert checked()["clock"] == ("-", "The channel returned no time.")
 
 
 def test_a_manual_channel_has_no_check(flask_json):

@@ -3,7 +3,6 @@
 import pytest
 
 START = 1_000_000
-TEN_MINUTES = 601
 version_2 = pytest.mark.parametrize("version", ["2"], indirect=True)  # which reports how much was returned
 
 
@@ -37,7 +36,7 @@ def query_count(platform):
     return sum("query" in call.path or "act=order" in call.query_string.decode() for call in platform.calls)
 
 
-def test_money_refunded_by_the_platform_is_not_credited_again(
+def test_money_refunded_by_the_platform_is_credited_again_only_if_it_is_received_again(
     version, paid_late, api, platform, flask, due, kinds, exceptions
 ):
     order_no, notice = paid_late
@@ -50,14 +49,22 @@ def test_money_refunded_by_the_platform_is_not_credited_again(
     due.orders()
     assert (kinds(order_no), exceptions()) == (before, {})
     assert query_count(platform) == questions + 1
+    platform.orders[order_no] |= {"status": "1", "refundmoney": ""}
+    assert notice.to(api.send, order_no).text == "success"
+    due.orders()
+    assert list(exceptions()) == [order_no]
 
 
-def test_money_returned_by_an_operator_is_not_credited_again(paid_late, api, flask, due, kinds, exceptions):
+def test_after_an_operator_returned_money_only_another_payment_counts(
+    version, paid_late, api, platform, flask, due, kinds, exceptions
+):
     order_no, notice = paid_late
     flask("order", "settle", order_no, "--refund")
     assert notice.to(api.send, order_no).text == "success"
     due.orders()
     assert (kinds(order_no), exceptions()) == ([("late_payment", "refund")], {})
+    assert platform.notice(order_no, version, trade_no="EP-SECOND").to(api.send, order_no).text == "success"
+    assert exceptions() == {order_no: "late_payment"}
 
 
 @version_2
@@ -88,49 +95,18 @@ def test_money_refunded_before_its_credit_is_not_late_money(
     assert (kinds(order_no), exceptions()) == ([], {})
 
 
-def test_money_that_is_received_again_is_found_by_a_status_check(
-    version, paid_late, api, platform, flask, due, exceptions
+@pytest.mark.parametrize(("version", "back"), [("1", ""), ("2", "100.00"), ("2", "30.00")], indirect=["version"])
+@pytest.mark.parametrize("status", ["pending", "cancelled"])
+def test_the_first_notice_after_a_refund_credits_nothing_until_the_money_is_back_at_the_platform(
+    status, version, back, api, platform, channel, later, due, order_details, balances
 ):
-    order_no, notice = paid_late
-    refunded(platform, order_no, version)
-    flask("order", "ask", order_no)
-    if version == "1":
-        flask("order", "settle", order_no, "--refund")
-    platform.orders[order_no] |= {"status": "1", "refundmoney": ""}
-    assert notice.to(api.send, order_no).text == "success"
-    due.orders()
-    assert list(exceptions()) == [order_no]
-
-
-def test_another_payment_for_the_same_order_counts_immediately(version, paid_late, api, platform, flask, exceptions):
-    order_no, _ = paid_late
-    flask("order", "settle", order_no, "--refund")
-    assert platform.notice(order_no, version, trade_no="EP-SECOND").to(api.send, order_no).text == "success"
-    assert exceptions() == {order_no: "late_payment"}
-
-
-BACK = [("1", ""), ("2", "100.00"), ("2", "30.00")]  # the refund that the platform reports
-
-
-def heard_of_refund_first(version, back, api, platform, add_channel, later, status="pending"):
-    """A deposit with a lost notice and a refund, after the status check that reported it."""
-    platform.can_close = False
-    order_no = api.buy(channel=add_channel("epay", platform.config(version))).data["order_no"]
+    order_no = api.buy(channel=channel).data["order_no"]
     if status == "cancelled":
         later(450, times=2)
     platform.pay(order_no)
     notice = platform.notice(order_no, version)
     platform.orders[order_no] |= {"status": "2", "refundmoney": back}
-    later(61 if status == "pending" else TEN_MINUTES)
-    return order_no, notice
-
-
-@pytest.mark.parametrize(("version", "back"), BACK)
-@pytest.mark.parametrize("status", ["pending", "cancelled"])
-def test_the_first_notice_after_a_refund_credits_and_opens_nothing(
-    status, version, back, api, platform, add_channel, later, due, order_details, balances
-):
-    order_no, notice = heard_of_refund_first(version, back, api, platform, add_channel, later, status)
+    later(61 if status == "pending" else 601)  # a status check reports the refund
 
     def books():
         facts = order_details(order_no)
@@ -142,20 +118,12 @@ def test_the_first_notice_after_a_refund_credits_and_opens_nothing(
     assert notice.to(api.send, order_no).text == "success"
     due.orders()
     assert books() == before
-
-
-@pytest.mark.parametrize(("version", "back"), BACK)
-def test_money_that_is_back_at_the_platform_is_credited_after_the_status_check(
-    version, back, api, platform, add_channel, later, due, balances
-):
-    order_no, notice = heard_of_refund_first(version, back, api, platform, add_channel, later)
     platform.orders[order_no] |= {"status": "1", "refundmoney": ""}
     assert notice.to(api.send, order_no).text == "success"
     due.orders()
-    if api.status(order_no) == "cancelled":
-        assert balances() == (START, 0)
-    else:
-        assert (api.status(order_no), balances()) == ("completed", (START + 9_940, 0))
+    is_over = before[0] == "cancelled"
+    expected = ("cancelled", (START, 0)) if is_over else ("completed", (START + 9_940, 0))
+    assert (api.status(order_no), balances()) == expected
 
 
 @pytest.mark.parametrize("version", ["1"], indirect=True)

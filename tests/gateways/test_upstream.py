@@ -97,14 +97,22 @@ def fails_after(base, **named):
 # --- deadlines of calls
 
 
-@pytest.mark.parametrize(("connect", "whole"), [(0.6, 10.0), (10.0, 0.6)])
-@pytest.mark.parametrize("way", ["direct", "proxy", "tunnel"])
-def test_a_name_with_many_dead_addresses_takes_no_longer_than_one(way, connect, whole, dead, name_of, monkeypatch):
+@pytest.mark.parametrize(
+    ("base", "proxy", "connect", "whole"),
+    [
+        ("http://upstream.example", "", 0.6, 10.0),
+        ("http://upstream.example", "", 10.0, 0.6),
+        ("http://upstream.example", "http://proxy.example:3128", 0.6, 10.0),
+        ("https://upstream.example", "http://proxy.example:3128", 10.0, 0.6),
+    ],
+    ids=["directly", "directly, as a whole", "through a proxy", "through a tunnel, as a whole"],
+)
+def test_a_name_with_many_dead_addresses_takes_no_longer_than_one(
+    base, proxy, connect, whole, dead, name_of, monkeypatch
+):
     patience(monkeypatch, connect, whole)
     name_of(*[dead] * 60)
-    bases = {"direct": "http://upstream.example", "proxy": "http://upstream.example"}
-    proxy = "" if way == "direct" else "http://proxy.example:3128"
-    assert 0.5 < fails_after(bases.get(way, "https://upstream.example"), proxy=proxy) < 20
+    assert 0.5 < fails_after(base, proxy=proxy) < 20
 
 
 def test_a_dead_address_leaves_time_for_the_next_one(dead, serving, name_of, monkeypatch):
@@ -146,128 +154,112 @@ def test_a_proxy_may_be_given_by_its_ipv6_address(monkeypatch):
     assert asked == [b"CONNECT upstream.example:443"]
 
 
-# --- compressed responses
+# --- the response
+
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+INCOMPLETE = (
+    CHUNKED + b"2\r\n{}\r\n",
+    CHUNKED + b"ffffffffffffffff\r\n{}",
+    b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n{}",
+    b"HTTP/1.1 200 OK\r\nContent-Length: 18446744073709551615\r\n\r\n{}",
+)
+
+
+@pytest.fixture
+def sending(serving):
+    """`sending(*parts)`: the address of a server that responds with these bytes."""
+    return lambda *parts: f"http://127.0.0.1:{serving(lambda carrier, _: carrier.sendall(b''.join(parts)))}"
 
 
 def packed(body, encoding):
+    """A response with this Content-Encoding."""
     head = f"HTTP/1.1 200 OK\r\nContent-Encoding: {encoding}\r\nContent-Length: {len(body)}\r\n\r\n"
-    return lambda carrier, _: carrier.sendall(head.encode() + body)
+    return head.encode(), body
 
 
-@pytest.mark.parametrize(
-    ("encoding", "body"),
-    [("gzip", gzip.compress(b"{}")), ("gzip, gzip", gzip.compress(gzip.compress(bytes(1000)))), ("x-own", b"{}")],
-    ids=["once", "twice", "in its own way"],
-)
-def test_an_unrequested_compressed_response_is_refused(encoding, body, serving):
-    with pytest.raises(ChannelUnknown, match=f"127.0.0.1 .*{encoding}"):
-        Upstream(f"http://127.0.0.1:{serving(packed(body, encoding))}").get("a", {})
+def test_a_compressed_response_is_refused_because_none_was_requested(sending):
+    twice = gzip.compress(gzip.compress(bytes(1000)))
+    for encoding, body in (("gzip", gzip.compress(b"{}")), ("gzip, gzip", twice), ("x-own", b"{}")):
+        with pytest.raises(ChannelUnknown, match=f"127.0.0.1 .*{encoding}"):
+            Upstream(sending(*packed(body, encoding))).get("a", {})
+    for encoding in ("identity", "Identity", ""):
+        assert Upstream(sending(*packed(b"{}", encoding))).get("a", {}).json() == {}
 
 
-@pytest.mark.parametrize("encoding", ["identity", "Identity", ""])
-def test_a_response_declared_as_identity_is_accepted(encoding, serving):
-    reply = Upstream(f"http://127.0.0.1:{serving(packed(b'{}', encoding))}").get("a", {})
-    assert reply.json() == {}
+def test_a_chunked_response_is_joined_and_an_incomplete_one_refused(sending):
+    assert Upstream(sending(CHUNKED, b"1\r\n{\r\n1\r\n}\r\n0\r\n\r\n")).get("a", {}).body == b"{}"
+    for sent in INCOMPLETE:
+        fails_after(sending(sent))
 
 
-CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
-
-
-def test_a_chunked_response_is_joined(serving):
-    port = serving(lambda carrier, _: carrier.sendall(CHUNKED + b"1\r\n{\r\n1\r\n}\r\n0\r\n\r\n"))
-    assert Upstream(f"http://127.0.0.1:{port}").get("a", {}).body == b"{}"
-
-
-@pytest.mark.parametrize(
-    "sent",
-    [
-        pytest.param(CHUNKED + b"2\r\n{}\r\n", id="no last chunk"),
-        pytest.param(CHUNKED + b"ffffffffffffffff\r\n{}", id="a huge chunk"),
-        pytest.param(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n{}", id="cut off"),
-        pytest.param(b"HTTP/1.1 200 OK\r\nContent-Length: 18446744073709551615\r\n\r\n{}", id="a huge length"),
-    ],
-)
-def test_an_incomplete_response_is_refused(sent, serving):
-    fails_after(f"http://127.0.0.1:{serving(lambda carrier, _: carrier.sendall(sent))}")
-
-
-# --- logs
-
-
-def test_a_malformed_header_puts_no_address_into_a_log(app, web_server, add_channel, refuses, serving, caplog):
-    caplog.set_level(logging.DEBUG)  # of the root only
-    malformed = ANSWER.replace(b"\r\n\r\n", b"\r\nno header\r\n\r\n")
-    base = f"http://127.0.0.1:{serving(lambda carrier, _: carrier.sendall(malformed))}"
-    channel = add_channel("epay", EpayPlatform(web_server).config("1", base_url=base))
-    refuses("channel", "check", str(channel))
-    Upstream(base).get("api.php", {"key": KEY})
-    assert KEY not in caplog.text
-    assert "api.php" not in caplog.text
-
-
-AT_HOME = ("127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0", "2130706433")
-
-
-@pytest.mark.parametrize("host", AT_HOME)
-def test_a_private_address_is_called_only_if_the_settings_allow_it(serving, chosen, host):
-    heard = []
-    port = serving(lambda client, _: (heard.append(client), client.sendall(ANSWER)))
-    chosen(private_channels=False)
-    with pytest.raises(
-        ChannelUnknown, match=r"was not called: .* is not a public address, and private_channels is not set"
-    ):
-        Upstream(f"http://{host}:{port}").get("api.php", {"key": "secret"})
+def test_a_redirect_is_a_response_and_not_followed(sending, recorded):
+    other, heard = recorded
+    for status in (301, 302, 307):
+        moved = f"HTTP/1.1 {status} Moved\r\nLocation: http://127.0.0.1:{other}/\r\nContent-Length: 0\r\n\r\n"
+        assert Upstream(sending(moved.encode())).get("api.php", {}).status == status
     assert heard == []
 
 
-@pytest.mark.parametrize("wanted", [{"private_channels": True}, {"demo": True}])
-def test_the_demo_and_a_setting_allow_private_addresses(serving, chosen, wanted):
-    port = serving(lambda client, _: client.sendall(ANSWER))
-    chosen(**wanted)
-    assert Upstream(f"http://127.0.0.1:{port}").get("api.php", {}).status == 200
+# --- the addresses that are called
 
 
-def test_a_name_with_one_private_address_is_not_called(serving, chosen, monkeypatch):
-    port = serving(lambda client, _: client.sendall(ANSWER))
+@pytest.fixture
+def recorded(serving):
+    """The port of a server, and the list of its connections."""
+    heard = []
+    return serving(lambda client, _: (heard.append(client), client.sendall(ANSWER))), heard
+
+
+def test_a_private_address_is_called_only_if_the_settings_allow_it(recorded, chosen):
+    port, heard = recorded
+    chosen(private_channels=False)
+    refusal = r"was not called: .* is not a public address, and private_channels is not set"
+    for host in ("127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0", "2130706433"):
+        with pytest.raises(ChannelUnknown, match=refusal):
+            Upstream(f"http://{host}:{port}").get("api.php", {"key": "secret"})
+    with pytest.raises(ChannelUnknown, match="private_channels is not set"):
+        Upstream("http://pay.example", f"http://127.0.0.1:{port}").get("api.php", {})  # its proxy
+    assert heard == []
+    for wanted in ({"private_channels": True}, {"demo": True}):
+        chosen(**wanted)
+        assert Upstream(f"http://127.0.0.1:{port}").get("api.php", {}).status == 200
+
+
+def test_a_name_with_one_private_address_is_not_called(recorded, chosen, monkeypatch):
+    port, heard = recorded
     found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port)) for address in ("93.184.215.14", "127.0.0.1")]
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
     chosen()
     with pytest.raises(ChannelUnknown, match=r"pay\.example was not called: 127\.0\.0\.1"):
         Upstream(f"http://pay.example:{port}").get("api.php", {})
-
-
-def test_a_private_proxy_is_not_called_either(serving, chosen):
-    heard = []
-    port = serving(lambda client, _: (heard.append(client), client.sendall(ANSWER)))
-    chosen()
-    with pytest.raises(ChannelUnknown, match="private_channels is not set"):
-        Upstream("http://pay.example", f"http://127.0.0.1:{port}").get("api.php", {})
     assert heard == []
 
 
-@pytest.mark.parametrize("status", [301, 302, 307])
-def test_a_redirect_is_a_response_and_not_followed(serving, status):
-    heard = []
-    other = serving(lambda client, _: (heard.append(client), client.sendall(ANSWER)))
-    moved = f"HTTP/1.1 {status} Moved\r\nLocation: http://127.0.0.1:{other}/\r\nContent-Length: 0\r\n\r\n".encode()
-    port = serving(lambda client, _: client.sendall(moved))
-    assert Upstream(f"http://127.0.0.1:{port}").get("api.php", {}).status == status
-    assert heard == []
-
-
-def test_a_proxy_in_the_environment_is_not_called(serving, monkeypatch):
-    heard = []
-    proxy = serving(lambda client, _: (heard.append(client), client.sendall(ANSWER)))
+def test_a_proxy_in_the_environment_is_not_called(sending, recorded, monkeypatch):
+    proxy, heard = recorded
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, f"http://127.0.0.1:{proxy}")
     for name in ("no_proxy", "NO_PROXY"):
         monkeypatch.delenv(name, raising=False)
-    port = serving(lambda client, _: client.sendall(ANSWER))
-    assert Upstream(f"http://127.0.0.1:{port}").get("api.php", {}).status == 200
+    assert Upstream(sending(ANSWER)).get("api.php", {}).status == 200
     assert heard == []
 
 
-@pytest.mark.parametrize("host", ["①②⑦.0.0.1", "*.example", "a..example"])
-def test_an_impossible_host_has_no_response(host):
-    with pytest.raises(ChannelUnknown, match="no response from"):
-        Upstream(f"https://{host}").get("api.php", {"key": "secret"})
+def test_an_impossible_host_has_no_response():
+    for host in ("①②⑦.0.0.1", "*.example", "a..example"):
+        with pytest.raises(ChannelUnknown, match="no response from"):
+            Upstream(f"https://{host}").get("api.php", {"key": "secret"})
+
+
+# --- logs
+
+
+def test_a_malformed_header_puts_no_address_into_a_log(app, web_server, add_channel, refuses, sending, caplog):
+    caplog.set_level(logging.DEBUG)  # of the root only
+    malformed = ANSWER.replace(b"\r\n\r\n", b"\r\nno header\r\n\r\n")
+    base = sending(malformed)
+    channel = add_channel("epay", EpayPlatform(web_server).config("1", base_url=base))
+    refuses("channel", "check", str(channel))
+    Upstream(base).get("api.php", {"key": KEY})
+    assert KEY not in caplog.text
+    assert "api.php" not in caplog.text

@@ -7,7 +7,7 @@ from datetime import datetime
 import pytest
 from werkzeug import Response
 
-from tests.support import free_port
+from tests.support import completed, free_port
 
 PAUSES = (5, 300, 1_800, 7_200, 18_000, 36_000, 36_000)
 
@@ -39,93 +39,58 @@ def fail_until_dead(due, ahead, callback):
     return run
 
 
-def completed(api):
-    order_no = api.buy().data["order_no"]
-    api.play(order_no, "success")
-    return order_no
-
-
-def test_eight_attempts_by_the_schedule_and_then_failed(api, shop, fail_until_dead, callback, ahead, due, flask_json):
+def test_eight_attempts_by_the_schedule_with_the_same_bytes_and_eight_more_after_a_redelivery(
+    api, shop, fail_until_dead, callback, ahead, due, flask, flask_json
+):
     shop.answers(500)
     completed(api)
-    waits = fail_until_dead()
-    assert len(waits) == len(PAUSES)
-    for waited, pause in zip(waits, PAUSES, strict=True):
-        assert round(pause * 0.9) <= waited <= round(pause * 1.1)
-    assert (callback()["state"], len(shop.got)) == ("dead", 8)
-    assert [row["id"] for row in flask_json("callback", "list", "--state", "dead")] == [callback()["id"]]
-    ahead(1_000_000)
-    assert due.callbacks() == 0
+    for attempts in (8, 16):
+        waits = fail_until_dead()
+        for waited, pause in zip(waits, PAUSES, strict=True):
+            assert round(pause * 0.9) <= waited <= round(pause * 1.1)
+        assert (callback()["state"], len(shop.got), len(callback()["tries"])) == ("dead", attempts, attempts)
+        assert [row["id"] for row in flask_json("callback", "list", "--state", "dead")] == [callback()["id"]]
+        ahead(1_000_000)
+        assert due.callbacks() == 0
+        flask("callback", "redeliver", callback()["id"])
+    assert all(got.event for got in shop.got), "each is verified on receipt, at the time of that day"
+    assert len({(got.webhook_id, got.body) for got in shop.got}) == 1
+    assert len({got.headers["Webhook-Timestamp"] for got in shop.got}) == 16
 
 
-def test_every_attempt_has_the_same_id_and_bytes_and_its_own_time(api, shop, fail_until_dead):
-    shop.answers(503)
-    completed(api)
-    fail_until_dead()
-    assert all(got.event for got in shop.got)  # each verified on receipt, at the time of that day
-    assert len({got.webhook_id for got in shop.got}) == 1
-    assert len({got.body for got in shop.got}) == 1
-    assert len({got.headers["Webhook-Timestamp"] for got in shop.got}) == 8
+DELIVERED = (200, 201, 202, 204, 299)
+TRIED_AGAIN = (300, 301, 302, 303, 304, 307, 308, 400, 401, 404, 409, 429, 500, 502, 503)
 
 
-def test_the_pauses_vary(api, shop, due, ahead, flask_json):
-    shop.answers(500)
-    for _ in range(15):
+def test_the_status_decides_whether_a_callback_is_sent_again(
+    api, shop, other_shop, due, ahead, flask, flask_json, tries
+):
+    states = {}
+    for status in (*DELIVERED, *TRIED_AGAIN, 410):
+        shop.answers(status, headers={"Location": other_shop.url})
         completed(api)
-    due.callbacks()
-    ahead(6)
-    due.callbacks()
-    assert len({row["due_at"] for row in flask_json("callback", "list")}) > 3
+        due.callbacks()
+        newest = flask_json("callback", "list", "--limit", "1")[0]
+        states[status] = newest["state"]
+        assert (newest["due_at"] is not None) is (newest["state"] == "pending"), status
+        assert [attempt["status"] for attempt in tries()] == [status]
+    assert states == dict.fromkeys(DELIVERED, "delivered") | dict.fromkeys(TRIED_AGAIN, "pending") | {410: "dead"}
+    assert other_shop.got == [], "redirects are not followed"
 
-
-def test_a_callback_that_fails_first_is_delivered_later(api, shop, due, ahead, callback):
     shop.answers(500)
-    completed(api)
-    due.callbacks()
-    shop.answers(200)
     ahead(6)
     due.callbacks()
-    assert callback()["state"] == "delivered"
-    assert [attempt["status"] for attempt in callback()["tries"]] == [500, 200]
-
-
-@pytest.mark.parametrize("status", [200, 201, 202, 204, 299])
-def test_any_2xx_is_delivered(status, api, shop, due, callback):
-    shop.answers(status)
-    completed(api)
+    assert len({row["due_at"] for row in flask_json("callback", "list")}) > 5, "the pauses vary"
+    shop.answers(200)
+    ahead(331)
+    assert due.callbacks() == len(TRIED_AGAIN)
+    ended, *others = flask_json("callback", "list")
+    assert (ended["state"], {row["state"] for row in others}) == ("dead", {"delivered"})
+    flask("callback", "redeliver", ended["id"])
     due.callbacks()
-    assert callback()["state"] == "delivered"
-    assert [attempt["status"] for attempt in callback()["tries"]] == [status]
-
-
-@pytest.mark.parametrize("status", [300, 304, 400, 401, 404, 409, 429, 500, 502, 503])
-def test_any_other_status_is_tried_again(status, api, shop, due, callback):
-    shop.answers(status)
-    completed(api)
-    due.callbacks()
-    assert callback()["state"] == "pending"
-    assert callback()["due_at"] is not None
-    assert [attempt["status"] for attempt in callback()["tries"]] == [status]
-
-
-@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_a_redirect_is_a_failure_and_is_not_followed(status, api, shop, other_shop, due, callback):
-    shop.answers(status, headers={"Location": other_shop.url})
-    completed(api)
-    due.callbacks()
-    assert callback()["state"] == "pending"
-    assert callback()["tries"][0]["status"] == status
-    assert other_shop.got == []
-
-
-def test_410_ends_it(api, shop, due, ahead, callback):
-    shop.answers(410)
-    completed(api)
-    due.callbacks()
-    assert callback()["state"] == "dead"
-    ahead(1_000_000)
-    due.callbacks()
-    assert len(shop.got) == 1
+    assert [attempt["status"] for attempt in tries()] == [410, 200]
+    first, second = [got for got in shop.got if got.webhook_id == ended["id"]]
+    assert (first.body, first.event["data"]["order_no"]) == (second.body, ended["order_no"])
 
 
 def test_an_unreachable_server_is_tried_again(api, flask, due, callback):
@@ -138,64 +103,31 @@ def test_an_unreachable_server_is_tried_again(api, flask, due, callback):
     assert callback()["state"] == "pending"
 
 
-def test_a_2xx_with_an_unreadable_text_is_delivered(api, shop, due, callback):
-    shop.answers(200, "not packed at all", {"Content-Encoding": "gzip"})
-    completed(api)
-    due.callbacks()
-    assert callback()["state"] == "delivered"
-
-
-def test_each_attempt_is_stored_with_its_time_and_duration(api, shop, due, callback):
+@pytest.mark.parametrize(
+    ("text", "headers", "kept"),
+    [
+        ("x" * 5000, {}, "x" * 1024),
+        ("收" * 2000, {}, "收" * 341),
+        (["it ", "failed ", "because"], {}, "it failed because"),
+        ("not packed at all", {"Content-Encoding": "gzip"}, None),
+    ],
+    ids=["a long one", "a long one in Chinese", "in pieces", "unreadable"],
+)
+def test_the_first_kibibyte_of_the_response_is_stored_with_time_and_duration(
+    text, headers, kept, api, shop, due, tries
+):
     def slowly(request):
         threading.Event().wait(0.05)
-        return Response("later", 500)
+        return Response(iter([text] if isinstance(text, str) else text), 200, headers)
 
     shop.answer = slowly
     completed(api)
     due.callbacks()
-    (attempt,) = callback()["tries"]
+    (attempt,) = tries()
     assert abs(attempt["at"] - time.time()) < 60
     assert 50 <= attempt["milliseconds"] < 60_000
-    assert (attempt["status"], attempt["answer"]) == (500, "later")
-
-
-@pytest.mark.parametrize("text", ["x" * 5000, "收" * 2000])
-def test_the_first_kibibyte_of_the_response_is_stored(text, api, shop, due, callback):
-    shop.answers(500, text)
-    completed(api)
-    due.callbacks()
-    kept = callback()["tries"][0]["answer"].rstrip("\ufffd")
-    assert text.startswith(kept)
-    assert 1021 <= len(kept.encode()) <= 1024
-
-
-def test_a_response_in_pieces_is_stored_complete(api, shop, due, callback):
-    shop.answer = lambda request: Response(iter(["it ", "failed ", "because"]), 500)
-    completed(api)
-    due.callbacks()
-    assert callback()["tries"][0]["answer"] == "it failed because"
-
-
-def test_a_failed_callback_can_be_redelivered_manually(api, shop, flask, due, callback):
-    shop.answers(410)
-    completed(api)
-    due.callbacks()
-    shop.answers(200)
-    flask("callback", "redeliver", callback()["id"])
-    due.callbacks()
-    assert callback()["state"] == "delivered"
-    assert [attempt["status"] for attempt in callback()["tries"]] == [410, 200]
-    assert shop.got[0].body == shop.got[1].body
-    assert shop.got[0].webhook_id == shop.got[1].webhook_id
-
-
-def test_a_redelivered_callback_has_eight_attempts_again(api, shop, flask, fail_until_dead, callback):
-    shop.answers(500)
-    completed(api)
-    fail_until_dead()
-    flask("callback", "redeliver", callback()["id"])
-    assert len(fail_until_dead()) == len(PAUSES)
-    assert len(callback()["tries"]) == 16
+    assert attempt["status"] == 200
+    assert kept is None or attempt["answer"].rstrip("\ufffd") == kept
 
 
 def test_a_redelivery_requested_during_an_attempt_is_not_lost_with_it(api, shop, flask, due, callback):
@@ -255,9 +187,7 @@ def test_all_callbacks_of_a_merchant_in_a_time_range_are_redelivered(api, other,
     assert other_shop.got == []
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [(), ("msg_unknown",), ("--merchant", "nobody"), ("--merchant", "other"), ("msg_unknown", "--merchant", "demo")],
-)
-def test_a_redelivery_of_nothing_is_refused(arguments, flask):
-    flask("callback", "redeliver", *arguments, fails=True)
+def test_a_redelivery_of_nothing_is_refused(flask):
+    for arguments in ((), ("msg_unknown",), ("--merchant", "nobody"), ("--merchant", "other")):
+        flask("callback", "redeliver", *arguments, fails=True)
+    flask("callback", "redeliver", "msg_unknown", "--merchant", "demo", fails=True)

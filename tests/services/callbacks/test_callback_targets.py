@@ -11,6 +11,8 @@ from tests.support import Receiver, completed, https_certificate
 
 IN_PRODUCTION = {"private_callbacks": False}
 PUBLIC = "93.184.215.14"
+in_production = pytest.mark.parametrize("settings_of_app", [IN_PRODUCTION])
+PROXIES = ("http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")
 AT_HOME = ["127.0.0.1", "::1", "10.0.0.1", "169.254.169.254", "::ffff:127.0.0.1", "64:ff9b::7f00:1", "fe80::1"]
 
 
@@ -24,6 +26,20 @@ def swept(due):
         thread.join()
 
     return sweep
+
+
+@pytest.fixture
+def attempt(flask, api, swept, tries):
+    """`attempt(url)`: the only attempt of a new callback to this address, as (status, answer)."""
+
+    def send(url):
+        flask("merchant", "set", "demo", "--callback-url", url)
+        completed(api)
+        swept()
+        (made,) = tries()
+        return made["status"], made["answer"]
+
+    return send
 
 
 @pytest.fixture
@@ -78,19 +94,6 @@ LOOPBACK = str.split("""
 """)
 
 
-@pytest.mark.parametrize("settings_of_app", [IN_PRODUCTION])
-@pytest.mark.parametrize("host", LOOPBACK)
-def test_loopback_is_refused_in_production_in_any_notation(host, api, receiver, flask, swept, tries, dials):
-    host, hash_sign, rest = host.partition("#")
-    flask("merchant", "set", "demo", "--callback-url", f"http://{host}:{receiver.server.port}/demo{hash_sign}{rest}")
-    completed(api)
-    swept()
-    (attempt,) = tries()
-    assert attempt["status"] is None
-    assert attempt["answer"]
-    assert (dials, receiver.got) == ([], [])
-
-
 ELSEWHERE = str.split("""
 10.1.2.3 172.16.0.1 192.168.1.1 169.254.169.254 2852039166 0xa9fea9fe 0251.0376.0251.0376 169.254.43518 100.64.0.1
 100.100.100.200 168.63.129.16 192.0.0.192 198.18.0.1 224.0.0.1 255.255.255.255 [fe80::1] [fd00::1]
@@ -99,17 +102,18 @@ ELSEWHERE = str.split("""
 """)
 
 
-@pytest.mark.parametrize("settings_of_app", [IN_PRODUCTION])
-@pytest.mark.parametrize(
-    ("scheme", "host"), [*(("http", host) for host in ELSEWHERE), *(("https", host) for host in ELSEWHERE[:4])]
-)
-def test_a_target_that_is_not_public_is_refused_in_production(scheme, host, api, flask, swept, tries, dials):
-    flask("merchant", "set", "demo", "--callback-url", f"{scheme}://{host}/hook")
-    completed(api)
-    swept()
-    (attempt,) = tries()
-    assert (attempt["status"], attempt["answer"].partition(":")[0]) == (None, "AddressRefused")
-    assert dials == []
+@in_production
+def test_an_address_that_is_not_public_is_refused_in_production_in_any_notation(receiver, attempt, dials):
+    for host in LOOPBACK:
+        host, hash_sign, rest = host.partition("#")
+        status, answer = attempt(f"http://{host}:{receiver.server.port}/demo{hash_sign}{rest}")
+        assert (status, bool(answer)) == (None, True), host
+    for url in (*(f"http://{host}/hook" for host in ELSEWHERE), *(f"https://{host}/hook" for host in ELSEWHERE[:4])):
+        status, answer = attempt(url)
+        assert (status, answer.partition(":")[0]) == (None, "AddressRefused"), url
+    for path in ("/sandbox/inbox", "/\\127.0.0.1/", "/../", "/@127.0.0.1/"):  # on the service itself
+        assert attempt(path) == (None, "AddressRefused: 127.0.0.1 is not a public address"), path
+    assert (dials, receiver.got) == ([], [])
 
 
 @pytest.mark.parametrize("settings_of_app", [{"private_callbacks": True}, IN_PRODUCTION | {"demo": True}])
@@ -119,50 +123,36 @@ def test_a_private_target_is_allowed_by_a_setting_and_in_demo_mode(settings_of_a
     assert shop.got[0].event["type"] == "order.completed"
 
 
-@pytest.mark.parametrize("settings_of_app", [IN_PRODUCTION])
-def test_a_name_with_a_public_address_is_called(api, flask, swept, tries, internet):
+@in_production
+def test_a_name_is_called_if_all_its_addresses_are_public(attempt, internet):
     internet.names["shop.example"] = [[PUBLIC]]
-    flask("merchant", "set", "demo", "--callback-url", "http://shop.example:8080/demo")
-    completed(api)
-    swept()
-    assert (internet.dialled, tries()[0]["status"]) == ([PUBLIC], 200)
+    assert attempt("http://shop.example:8080/demo")[0] == 200
     (got,) = internet.receiver.got
     assert (got.headers["Host"], got.event["type"]) == ("shop.example:8080", "order.completed")
+    for home in AT_HOME:
+        for addresses in ([home], [home, PUBLIC], [PUBLIC, home], [PUBLIC, PUBLIC, home]):
+            internet.names["shop.example"] = [addresses]
+            refused = (None, f"AddressRefused: {home} is not a public address")
+            assert attempt("http://shop.example/demo") == refused, addresses
+    assert (internet.dialled, len(internet.receiver.got)) == ([PUBLIC], 1)
 
 
-@pytest.mark.parametrize("settings_of_app", [IN_PRODUCTION])
-@pytest.mark.parametrize("home", AT_HOME)
-@pytest.mark.parametrize("addresses", [["{}"], ["{}", PUBLIC], [PUBLIC, "{}"], [PUBLIC, PUBLIC, "{}"]])
-def test_a_name_with_any_address_that_is_not_public_is_refused(addresses, home, api, flask, swept, tries, internet):
-    internet.names["shop.example"] = [[address.format(home) for address in addresses]]
-    flask("merchant", "set", "demo", "--callback-url", "http://shop.example/demo")
-    completed(api)
-    swept()
-    assert tries()[0]["answer"] == f"AddressRefused: {home} is not a public address"
-    assert (internet.dialled, internet.receiver.got) == ([], [])
-
-
-@pytest.mark.parametrize("settings_of_app", [IN_PRODUCTION])
-def test_a_name_is_resolved_once_for_each_attempt(api, flask, swept, tries, ahead, internet):
+@in_production
+def test_a_name_is_resolved_once_for_each_attempt(attempt, swept, tries, ahead, internet):
     internet.names["shop.example"] = [[PUBLIC], ["127.0.0.1"]]
     internet.receiver.answers(500)
-    flask("merchant", "set", "demo", "--callback-url", f"http://shop.example:{internet.receiver.server.port}/demo")
-    completed(api)
-    swept()
+    assert attempt(f"http://shop.example:{internet.receiver.server.port}/demo")[0] == 500
     assert (internet.asked, internet.dialled) == (["shop.example"], [PUBLIC])
     ahead(60)
     swept()
     assert (internet.asked, internet.dialled) == (["shop.example"] * 2, [PUBLIC])
-    assert [attempt["status"] for attempt in tries()] == [500, None]
     assert tries()[1]["answer"] == "AddressRefused: 127.0.0.1 is not a public address"
 
 
-@pytest.mark.parametrize("settings_of_app", [IN_PRODUCTION])
-def test_if_the_first_address_of_a_name_is_down_the_next_one_is_called(api, flask, swept, tries, internet):
-    internet.names["shop.example"] = [["2606:4700::dead", PUBLIC]]
-    flask("merchant", "set", "demo", "--callback-url", "http://shop.example/demo")
-    completed(api)
-    connect = socket.socket.connect
+@in_production
+@pytest.mark.parametrize("without", ["a route", "IPv6"])
+def test_if_the_first_address_of_a_name_can_not_be_called_the_next_one_is(without, attempt, internet, monkeypatch):
+    connect, make = socket.socket.connect, socket.socket.__init__
 
     def unreachable(carrier, address):
         if ":" in address[0]:
@@ -170,49 +160,36 @@ def test_if_the_first_address_of_a_name_is_down_the_next_one_is_called(api, flas
             raise OSError(101, "Network is unreachable")
         return connect(carrier, address)
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(socket.socket, "connect", unreachable)
-        swept()
-    assert (internet.dialled, tries()[0]["status"]) == (["2606:4700::dead", PUBLIC], 200)
-
-
-@pytest.mark.parametrize("settings_of_app", [IN_PRODUCTION])
-def test_without_ipv6_on_the_machine_the_ipv4_address_is_called(api, flask, swept, tries, internet):
-    internet.names["shop.example"] = [["2606:4700::dead", PUBLIC]]
-    flask("merchant", "set", "demo", "--callback-url", "http://shop.example/demo")
-    completed(api)
-    make = socket.socket.__init__
-
     def without_ipv6(carrier, family=socket.AF_INET, *others, **named):
         if family == socket.AF_INET6:
             raise OSError(97, "Address family not supported by protocol")
         make(carrier, family, *others, **named)
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(socket.socket, "__init__", without_ipv6)
-        swept()
-    assert (internet.dialled, tries()[0]["status"]) == ([PUBLIC], 200)
+    internet.names["shop.example"] = [["2606:4700::dead", PUBLIC]]
+    if without == "a route":
+        monkeypatch.setattr(socket.socket, "connect", unreachable)
+    else:
+        monkeypatch.setattr(socket.socket, "__init__", without_ipv6)
+    assert attempt("http://shop.example/demo")[0] == 200
+    assert internet.dialled == (["2606:4700::dead", PUBLIC] if without == "a route" else [PUBLIC])
 
 
-@pytest.mark.parametrize("settings_of_app", [IN_PRODUCTION])
-@pytest.mark.parametrize(
-    "location",
-    ["http://127.0.0.1:{port}/other", "http://169.254.169.254/latest/meta-data/", "//localhost:{port}/other", "/other"],
-)
-@pytest.mark.parametrize("status", [301, 302, 307, 308])
-def test_a_redirect_is_a_failed_attempt_and_not_followed(
-    status, location, api, flask, swept, tries, internet, web_server
-):
-    inside = Receiver(web_server, "/other", "whsec_")
+@in_production
+def test_a_redirect_is_a_failed_attempt_and_not_followed(attempt, internet, web_server):
+    inside, here = Receiver(web_server, "/other", "whsec_"), f"127.0.0.1:{web_server.port}"
     internet.names |= {"shop.example": [[PUBLIC]], "localhost": [["127.0.0.1"]], "127.0.0.1": [["127.0.0.1"]]}
-    internet.receiver.answers(status, headers={"Location": location.format(port=web_server.port)})
-    flask("merchant", "set", "demo", "--callback-url", "http://shop.example/demo")
-    completed(api)
-    swept()
-    assert (tries()[0]["status"], internet.dialled, inside.got) == (status, [PUBLIC], [])
+    for status, location in (
+        (301, f"http://{here}/other"),
+        (302, "http://169.254.169.254/latest/meta-data/"),
+        (307, f"//localhost:{web_server.port}/other"),
+        (308, "/other"),
+    ):
+        internet.receiver.answers(status, headers={"Location": location})
+        assert attempt("http://shop.example/demo")[0] == status
+    assert (internet.dialled, inside.got) == ([PUBLIC] * 4, [])
 
 
-@pytest.mark.parametrize("settings_of_app", [IN_PRODUCTION])
+@in_production
 @pytest.mark.parametrize(("certified", "status"), [("shop.example", 200), ("other.example", None), (PUBLIC, None)])
 def test_a_certificate_must_be_for_the_name_and_not_for_its_address(
     certified, status, api, flask, swept, tries, internet, tmp_path, monkeypatch
@@ -231,39 +208,28 @@ def test_a_certificate_must_be_for_the_name_and_not_for_its_address(
         assert (names, tries()[0]["status"]) == (["shop.example"], status)
 
 
-@pytest.mark.parametrize("without", ["", "*", "127.0.0.1"])
-def test_proxies_in_the_environment_are_not_used(without, api, shop, other_shop, swept, monkeypatch):
-    for name in ("http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"):
-        monkeypatch.setenv(name, other_shop.url)
-    for name in ("no_proxy", "NO_PROXY"):
-        monkeypatch.setenv(name, without) if without else monkeypatch.delenv(name, raising=False)
-    completed(api)
-    swept()
-    assert len(shop.got) == 1
-    assert len(shop.server.log) == 1
-
-
-@pytest.mark.parametrize("settings_of_app", [IN_PRODUCTION])
-@pytest.mark.parametrize("scheme", ["http", "https"])
-def test_a_proxy_in_the_environment_gives_no_access_to_private_addresses(
-    scheme, api, flask, receiver, swept, tries, monkeypatch, dials
-):
-    for name in ("http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"):
-        monkeypatch.setenv(name, receiver.url)
-    flask("merchant", "set", "demo", "--callback-url", f"{scheme}://169.254.169.254/latest/meta-data/")
-    completed(api)
-    swept()
-    assert "AddressRefused" in tries()[0]["answer"]
-    assert (dials, receiver.got) == ([], [])
-
-
-def test_passwords_in_netrc_are_not_sent(api, shop, swept, tmp_path, monkeypatch):
+def test_neither_proxies_nor_passwords_of_the_environment_are_used(api, shop, other_shop, swept, tmp_path, monkeypatch):
     netrc = tmp_path / "netrc"
     netrc.write_text("machine 127.0.0.1 login operator password secret\ndefault login operator password secret\n")
     monkeypatch.setenv("NETRC", str(netrc))
-    completed(api)
-    swept()
-    assert "Authorization" not in shop.got[0].headers
+    for name in PROXIES:
+        monkeypatch.setenv(name, other_shop.url)
+    for without in ("", "*", "127.0.0.1"):
+        for name in ("no_proxy", "NO_PROXY"):
+            monkeypatch.setenv(name, without) if without else monkeypatch.delenv(name, raising=False)
+        completed(api)
+        swept()
+    assert (len(shop.got), len(shop.server.log)) == (3, 3)
+    assert not any("Authorization" in got.headers for got in shop.got)
+
+
+@in_production
+def test_a_proxy_in_the_environment_gives_no_access_to_private_addresses(receiver, attempt, monkeypatch, dials):
+    for name in PROXIES:
+        monkeypatch.setenv(name, receiver.url)
+    for scheme in ("http", "https"):
+        assert "AddressRefused" in attempt(f"{scheme}://169.254.169.254/latest/meta-data/")[1]
+    assert (dials, receiver.got) == ([], [])
 
 
 NO_ADDRESS = str.split("""
@@ -273,29 +239,14 @@ http+unix://%2Frun%2Fx.sock/ unix:/run/x.sock javascript:1 HTTP:x http:// http:/
 """)
 
 
-@pytest.mark.parametrize("url", NO_ADDRESS)
-def test_an_invalid_address_is_refused_with_a_line(url, flask, flask_json):
-    said = flask("merchant", "set", "demo", "--callback-url", url, fails=True).output
-    assert said.startswith("Error: ")
+def test_an_invalid_address_is_refused_with_a_line(refuses, flask_json):
+    for url in NO_ADDRESS:
+        assert refuses("merchant", "set", "demo", "--callback-url", url).startswith("Error: "), url
     assert flask_json("merchant", "show", "demo")["callback_url"] == "/sandbox/inbox"
 
 
 @pytest.mark.parametrize("settings_of_app", [IN_PRODUCTION, {"private_callbacks": True}])
-@pytest.mark.parametrize("url", ["http://a..b/", "http://.example/", "http://%/", "http://nowhere.invalid/"])
-def test_an_unresolvable_address_is_a_failed_attempt(url, settings_of_app, api, flask, swept, tries):
-    flask("merchant", "set", "demo", "--callback-url", url)
-    completed(api)
-    swept()
-    (attempt,) = tries()
-    assert attempt["status"] is None
-    assert attempt["answer"]
-
-
-@pytest.mark.parametrize("settings_of_app", [IN_PRODUCTION])
-@pytest.mark.parametrize("path", ["/sandbox/inbox", "/\\127.0.0.1/", "/../", "/@127.0.0.1/"])
-def test_a_path_alone_is_an_address_of_the_service_itself(path, api, flask, swept, tries, dials):
-    flask("merchant", "set", "demo", "--callback-url", path)
-    completed(api)
-    swept()
-    assert tries()[0]["answer"] == "AddressRefused: 127.0.0.1 is not a public address"
-    assert dials == []
+def test_an_unresolvable_address_is_a_failed_attempt(settings_of_app, attempt):
+    for url in ("http://a..b/", "http://.example/", "http://%/", "http://nowhere.invalid/"):
+        status, answer = attempt(url)
+        assert (status, bool(answer)) == (None, True), url

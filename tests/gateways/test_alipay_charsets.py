@@ -73,11 +73,12 @@ def test_a_payment_is_found_by_a_status_check_in_every_charset_and_format(alipay
     assert {b"\\", b"}"} <= {bytes([byte]) for byte in NAME.encode("gbk")}, "the bytes look like JSON"
     cases = [("gb18030", "GBK", written) for written in ("plain", "pretty", "tricky", "escaped")]
     cases += [("utf-8", name, "tricky") for name in ("", "utf-8", "UTF-8", "utf8")]
-    for charset, name, alipay.written in cases:
+    for charset, name, written in cases:
         speaks(charset, name)
+        alipay.written = written
         order_no = paid()
         later(60)
-        assert api.status(order_no) == "completed", (charset, name, alipay.written)
+        assert api.status(order_no) == "completed", (charset, name, written)
     assert balances() == (START + len(cases) * 9_940, 0)
 
 

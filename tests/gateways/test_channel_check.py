@@ -35,10 +35,11 @@ def test_it_reports_everything_that_can_be_checked_and_creates_no_order_here(
 
 
 def test_a_merchant_that_may_not_take_payments_is_a_problem(checked, platform):
-    for platform.merchant_state, text in (
+    for state, text in (
         (0, "The platform has disabled payments for the merchant."),
         (2, "The platform is still reviewing the merchant."),
     ):
+        platform.merchant_state = state
         assert checked(fails=True)["collect"] == ("problem", text)
 
 

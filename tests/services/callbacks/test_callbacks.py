@@ -138,6 +138,14 @@ def test_no_event_is_sent_twice_or_without_its_cause(outcome, api, shop, due):
     assert [got.event["type"] for got in shop.got] == events_sent
 
 
+def test_a_cookie_of_a_merchants_server_is_never_sent_back(api, shop, due):
+    shop.answers(200, headers={"Set-Cookie": "session=theirs; Path=/"})
+    for _ in range(2):
+        bought(api)
+        due.callbacks()
+    assert [received.headers.get("Cookie") for received in shop.got] == [None, None]
+
+
 def test_each_merchant_gets_its_own_orders_once_signed_with_its_own_secret(api, other, shop, other_shop, due, ahead):
     mine, theirs = bought(api), bought(other)
     due.callbacks()

@@ -6,6 +6,7 @@ import socket
 import socketserver
 import struct
 import threading
+import time
 
 import pytest
 
@@ -69,7 +70,6 @@ def hostile(flask, monkeypatch):
     [
         pytest.param(endless(b""), "http", None, id="never answers"),
         pytest.param(endless(b"HTTP/1.1 100 Continue\r\n\r\n"), "http", None, id="endless 100s"),
-        pytest.param(endless(b"HTTP/1.1 100 Continue\r\n\r\n", pause=0.1), "http", None, id="endless slow 100s"),
         pytest.param(endless(OK, b"X: y\r\n"), "http", None, id="endless headers"),
         pytest.param(endless(OK, b"X: y\r\n", pause=0.1), "http", 200, id="headers that drip"),
         pytest.param(endless(OK + b"X: ", b"y" * 1000), "http", None, id="an endless header"),
@@ -81,6 +81,7 @@ def hostile(flask, monkeypatch):
         pytest.param(reset, "http", None, id="resets"),
         pytest.param(endless(OK + b"\r\n", b"y" * 1000), "http", 200, id="an endless body"),
         pytest.param(endless(OK + b"Content-Length: 99\r\n\r\n", b"y", pause=0.1), "http", 200, id="a body that drips"),
+        pytest.param(endless(OK + CHUNKED, b"1\r\ny\r\n", pause=0.1), "http", 200, id="chunks that drip"),
         pytest.param(once(OK, CHUNKED, b"ffffffffffffffff\r\n"), "http", 200, id="a huge chunk"),
         pytest.param(once(OK, CHUNKED, b"no number\r\n"), "http", 200, id="a wrong chunk"),
         pytest.param(once(OK, b"Content-Length: -1\r\n\r\nyes"), "http", 200, id="a negative length"),
@@ -113,6 +114,18 @@ def test_only_the_beginning_of_an_endless_response_is_read(serve, status, answer
     (attempt,) = tries()
     assert attempt["status"] == status
     assert answer in attempt["answer"]
+
+
+def test_the_time_to_resolve_a_name_is_part_of_the_attempts(hostile, flask, api, due, tries, monkeypatch):
+    look_up = socket.getaddrinfo
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *asked, **named: time.sleep(2.5) or look_up(*asked, **named))
+    hostile(endless(OK, b"X: ", b".", pause=0.2))
+    completed(api)
+    worker = threading.Thread(target=due.callbacks)
+    worker.start()
+    worker.join(20)
+    assert not worker.is_alive()
+    assert len(tries()) == 1
 
 
 def test_if_no_thread_could_watch_an_attempt_the_next_one_watches_them_all(hostile, api, due, flask_json, monkeypatch):

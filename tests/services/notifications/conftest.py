@@ -1,11 +1,13 @@
 """Destinations of notifications, and the jobs that write and send messages."""
 
+from itertools import count
+
 import pytest
 
 from models.tables.notification import Notification
 from services.ledger import scheduled_checks
 from services.notifications import delivery, destinations, watch
-from tests.services.notifications.receiving import PASSWORD, USER, Mailbox, Robot
+from tests.services.notifications.receiving import FACTS, PASSWORD, USER, Mailbox, Robot
 from tests.support import InlinePool, https_certificate
 
 CHANNEL = 2
@@ -34,9 +36,10 @@ def robot(web_server):
 def add(app):
     """`add("wecom", url=...)` adds a destination; `about` has its facts."""
 
+    numbers = count(1)
+
     def made(kind, name="", about=None, **config):
-        facts = {"severity": "soon", "language": "en", "digest_hour": None, "enabled": True} | (about or {})
-        return destinations.add(kind, config, name=name or kind, **facts)
+        return destinations.add(kind, config, name=name or f"{kind} {next(numbers)}", **FACTS | (about or {}))
 
     return made
 
@@ -108,15 +111,9 @@ def by_mail(add):
     """`by_mail(mailbox)`: a destination with an account at this server."""
 
     def made(server, **config):
-        given = {
-            **{"host": "127.0.0.1", "port": str(server.port), "security": "tls" if server.tls else "starttls"},
-            **{
-                "user": USER,
-                "password": PASSWORD,
-                "sender": USER,
-                "recipients": "owner@shop.example, cfo@shop.example",
-            },
-        }
-        return add("email", **given | config)
+        account = {"host": "127.0.0.1", "port": str(server.port), "security": "tls" if server.tls else "starttls"}
+        account |= {"user": USER, "password": PASSWORD}
+        mail = {"sender": USER, "recipients": "owner@shop.example, cfo@shop.example"}
+        return add("email", **account | mail | config)
 
     return made

@@ -10,6 +10,7 @@ from email.parser import BytesParser
 
 from werkzeug import Response
 
+FACTS = {"severity": "soon", "language": "en", "digest_hour": None, "enabled": True}  # of a destination
 USER, PASSWORD = "ops@shop.example", "authorization-code"
 
 

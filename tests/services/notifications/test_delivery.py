@@ -1,19 +1,16 @@
 """Delivery: retries, the end of retries, claims, and addresses that are never called."""
 
-import dataclasses
 import threading
 import time
 
 import pytest
 
 from models.tables.notification import Destination
-from runtime.state import current
 from services.errors import OperatorError
 from services.notifications import delivery, destinations, sending, watch
 from services.platform.worker_pool import WorkerPool
+from tests.services.notifications.receiving import FACTS
 from tests.support import CrashedPool, InlinePool, until
-
-PRIVATE = "The address is in a private network"
 
 
 def test_a_failed_message_is_retried_until_it_is_delivered(group, robot, look, low, ahead, outbox):
@@ -84,8 +81,7 @@ def test_a_changed_address_gets_no_messages_that_were_meant_for_another(group, r
     robot.status, robot.answer = 500, {}
     low()
     look()
-    facts = {"severity": "soon", "language": "en", "digest_hour": None, "enabled": True}
-    destinations.change(group, {"url": f"{robot.url}?key=other"}, name="Operations", **facts)
+    destinations.change(group, {"url": f"{robot.url}?key=other"}, name="Operations", **FACTS)
     ahead(61)
     assert look() == 0
     (row,) = outbox()
@@ -98,9 +94,8 @@ def test_a_deleted_destination_leaves_nothing(group, look, low, outbox):
     look()
     destinations.delete(group)
     assert outbox() == [] == destinations.every()
-    facts = {"severity": "soon", "language": "en", "digest_hour": None, "enabled": True}
     with pytest.raises(OperatorError, match="deleted"):
-        destinations.change(group, {}, name="Operations", **facts)
+        destinations.change(group, {}, name="Operations", **FACTS)
 
 
 def test_a_dead_destination_does_not_delay_another(group, add, robot, web_server, low, app):
@@ -121,31 +116,15 @@ def test_a_dead_destination_does_not_delay_another(group, add, robot, web_server
         pool.stop()
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]"])
-def test_private_addresses_are_refused_as_for_callbacks(add, robot, host):
-    runtime = current()
-    chosen = runtime.settings
-    runtime.settings = dataclasses.replace(chosen, private_callbacks=False)
-    try:
-        port = robot.server.port
-        outcome = destinations.test(add("wecom", url=f"http://{host}:{port}/robot"))
-    finally:
-        runtime.settings = chosen
-    assert outcome.problem.startswith(PRIVATE)
-    assert robot.got == []
-
-
-def test_private_smtp_servers_are_refused(mailbox, by_mail):
+@pytest.mark.parametrize("settings_of_app", [{"private_callbacks": False}])
+def test_private_addresses_are_refused_as_for_callbacks(add, robot, mailbox, by_mail):
     server = mailbox(tls=False)
-    runtime = current()
-    chosen = runtime.settings
-    runtime.settings = dataclasses.replace(chosen, private_callbacks=False)
-    try:
-        outcome = destinations.test(by_mail(server))
-    finally:
-        runtime.settings = chosen
-    assert outcome.problem.startswith(PRIVATE)
-    assert server.seen == []
+    rows = [
+        add("wecom", url=f"http://{host}:{robot.server.port}/robot") for host in ("127.0.0.1", "localhost", "[::1]")
+    ]
+    for row in (*rows, by_mail(server)):
+        assert destinations.test(row).problem.startswith("The address is in a private network")
+    assert (robot.got, server.seen) == ([], [])
 
 
 def test_secrets_are_encrypted(add, robot, rows):

@@ -32,7 +32,7 @@ def back_up(app):
 
 
 @pytest.mark.sqlite
-def test_a_failed_backup_is_a_finding_until_one_succeeds(found, back_up):
+def test_a_failed_backup_is_a_finding_until_one_succeeds_and_less_urgent_after_a_recent_one(found, back_up, ahead):
     folder = current().settings.backups
     folder.write_text("a file where the folder should be")
     back_up()
@@ -40,13 +40,7 @@ def test_a_failed_backup_is_a_finding_until_one_succeeds(found, back_up):
     folder.unlink()
     back_up()
     assert found("backup") == []
-
-
-@pytest.mark.sqlite
-def test_a_failure_after_a_recent_backup_is_less_urgent(found, back_up, ahead):
-    back_up()
     ahead(25 * 3600)
-    folder = current().settings.backups
     aside = folder.rename(folder.with_name("aside"))
     folder.write_text("a file where the folder should be")
     back_up()
@@ -57,19 +51,16 @@ def test_a_failure_after_a_recent_backup_is_less_urgent(found, back_up, ahead):
 
 
 @pytest.mark.sqlite
-def test_a_missing_backup_is_urgent_after_two_intervals(found, back_up, ahead):
+def test_a_missing_backup_is_urgent_after_two_intervals_if_backups_are_scheduled(found, ahead, request):
+    ahead(100 * 3600)
+    assert found("backup") == []
+    back_up = request.getfixturevalue("back_up")
     back_up()
     ahead(47 * 3600)
     assert found("backup") == []
     ahead(2 * 3600)
     ((severity, facts),) = found("backup")
     assert (severity, facts["failed"]) == ("urgent", False)
-
-
-@pytest.mark.sqlite
-def test_without_scheduled_backups_none_is_missing(found, ahead):
-    ahead(100 * 3600)
-    assert found("backup") == []
 
 
 def test_a_balance_below_its_limit_is_a_finding(found, api):

@@ -13,6 +13,7 @@ from models.tables.notification import Destination, KnownFinding
 from runtime.state import current
 from services.notifications import destinations, watch
 from tests import databases
+from tests.services.notifications.receiving import FACTS
 from tests.support import ROOT
 
 
@@ -42,7 +43,7 @@ def test_a_finding_is_told_once_and_again_when_it_is_resolved(group, told, low, 
 def test_a_finding_that_returns_soon_causes_no_message(group, told, low, ahead):
     low()
     assert len(told()) == 1
-    for _ in range(5):
+    for _ in range(2):
         low(False)
         assert told() == []
         ahead(watch.CALM - 10)
@@ -51,23 +52,20 @@ def test_a_finding_that_returns_soon_causes_no_message(group, told, low, ahead):
         ahead(60)
 
 
-def test_a_finding_without_urgency_is_told_once_it_has_lasted(group, told, api, ahead):
+def test_a_finding_without_urgency_is_told_once_it_has_lasted(group, told, api, flask, ahead, findings):
+    short = api.sell().data["order_no"]
+    assert told() == []
+    assert list(findings().values()) == [""]
+    flask("order", "reject", short, "--reason", "wrong account")
+    ahead(3600)
+    assert told() == []
+    assert findings() == {}
     api.sell()
     assert told() == []
     ahead(watch.PATIENCE["soon"] + 1)
     (line,) = told()
     assert line.startswith("New: ")
     assert told() == []
-
-
-def test_a_short_finding_without_urgency_is_never_told(group, told, api, flask, ahead, findings):
-    order_no = api.sell().data["order_no"]
-    assert told() == []
-    assert list(findings().values()) == [""]
-    flask("order", "reject", order_no, "--reason", "wrong account")
-    ahead(3600)
-    assert told() == []
-    assert findings() == {}
 
 
 def test_a_finding_that_becomes_urgent_is_told_again(group, told, api, ahead):
@@ -119,14 +117,6 @@ def test_each_destination_has_its_language(group, add, robot, told, low):
     assert chinese.endswith("渠道余额低于设定的下限。")
 
 
-def test_nothing_is_repeated_after_a_restart(group, told, low, app):
-    low()
-    assert len(told()) == 1
-    current().parts.clear()
-    database.close()
-    assert told() == []
-
-
 def test_two_hosts_tell_a_finding_once(group, look, low, outbox):
     """Both compare the same findings with the same database at the same time."""
     low()
@@ -150,30 +140,30 @@ def test_two_hosts_tell_a_finding_once(group, look, low, outbox):
     assert len(outbox()) == 1
 
 
-def test_a_stale_host_changes_nothing(group, look, low, outbox):
-    """Its findings are from before another host told them."""
+def test_a_stale_host_and_a_restart_change_nothing_and_a_first_destination_hears_what_is_open(
+    add, robot, group, told, look, low, outbox
+):
     low()
     seen = watch._seen()
     look()
-    watch._tell(seen, datetime.now(UTC).timestamp())
+    watch._tell(seen, datetime.now(UTC).timestamp())  # findings from before another host told them
     assert len(outbox()) == 1
-
-
-def test_the_first_destination_hears_what_is_open(add, robot, told, low, look):
-    low()
+    destinations.delete(group)
     look()
     add("wecom", url=robot.url)
     assert len(told()) == 1
+    current().parts.clear()
+    database.close()
+    assert told() == []
 
 
 def test_without_an_enabled_destination_nothing_is_evaluated(group, told, low, findings):
     low()
     assert len(told()) == 1
-    facts = {"name": group.name, "severity": "soon", "language": "en", "digest_hour": None}
-    destinations.change(group, {}, enabled=False, **facts)
+    destinations.change(group, {}, name=group.name, **FACTS | {"enabled": False})
     assert told() == []
     assert findings() == {}
-    destinations.change(group, {}, enabled=True, **facts)
+    destinations.change(group, {}, name=group.name, **FACTS)
     assert len(told()) == 1
 
 
@@ -203,18 +193,12 @@ def test_digests_continue_when_a_clock_that_was_ahead_is_set_back(add, robot, to
         assert sent == [1, 0]
 
 
-def test_a_digest_without_findings_says_so(add, robot, told, time_machine):
-    time_machine.move_to(datetime(2026, 5, 1, 1, tzinfo=UTC))
-    add("wecom", about={"digest_hour": 10, "severity": "urgent"}, url=robot.url)
-    time_machine.move_to(datetime(2026, 5, 1, 2, tzinfo=UTC))
-    assert told() == ["Nothing needs attention."]
-
-
-def test_a_new_destination_gets_its_first_digest_at_the_next_hour(add, robot, told, time_machine):
+def test_a_new_destination_gets_its_first_digest_at_the_next_hour_even_without_findings(add, robot, told, time_machine):
     time_machine.move_to(datetime(2026, 5, 1, 4, tzinfo=UTC))  # noon in China
-    add("wecom", about={"digest_hour": 10}, url=robot.url)
-    told()
-    assert not any("Daily digest" in got.text for got in robot.got)
+    add("wecom", about={"digest_hour": 10, "severity": "urgent"}, url=robot.url)
+    assert told() == []
+    time_machine.move_to(datetime(2026, 5, 2, 2, tzinfo=UTC))
+    assert told() == ["Nothing needs attention."]
 
 
 def test_the_history_of_a_destination_is_bounded(group, look, outbox, monkeypatch):

@@ -8,6 +8,7 @@ from models.db.writer import transaction
 from models.tables.merchant import Merchant
 from models.tables.setup_version import current_version
 from services.merchants import cache
+from tests import postgres
 from tests.databases import raw
 from tests.plans import Heard
 from tests.support import Api, completed, until
@@ -99,20 +100,18 @@ def test_a_change_by_another_process_takes_effect_once_the_database_is_checked(
     assert look(api) == after
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
+def test_any_change_of_merchants_and_channels_raises_the_setup_version(change):
+    statements = [
         "UPDATE merchant SET name = 'x' WHERE id = 1",
         "DELETE FROM channel_link WHERE channel_id = 3",
         "INSERT INTO channel_link (merchant_id, channel_id) VALUES (1, 4)",
         "UPDATE channel SET name = 'x'",
-        pytest.param("REPLACE INTO channel_link (merchant_id, channel_id) VALUES (1, 2)", marks=pytest.mark.sqlite),
-    ],
-)
-def test_any_change_of_merchants_and_channels_raises_the_setup_version(change, sql):
-    before = current_version()
-    change(sql)
-    assert current_version() > before
+        *([] if postgres.IN_USE else ["REPLACE INTO channel_link (merchant_id, channel_id) VALUES (1, 2)"]),
+    ]
+    for sql in statements:
+        before = current_version()
+        change(sql)
+        assert current_version() > before, sql
 
 
 def test_orders_do_not_raise_the_setup_version_or_reload_merchants(only_told, api, due):
@@ -141,7 +140,7 @@ def test_changes_of_a_failed_transaction_are_not_cached(always_asked, api):
 def test_unknown_keys_are_not_cached(api, http):
     assert api.listed().code == 1
     known = set(cache._cache().newest.known)
-    for number in range(100):
+    for number in range(20):
         assert Api(http, f"stranger-{number}", "?").listed().code == 40101
     assert set(cache._cache().newest.known) <= known
 

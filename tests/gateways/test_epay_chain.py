@@ -50,55 +50,43 @@ def channel(request, instances, keys, tmp_path_factory):
 
 
 @pytest.fixture
-def both(instances):
-    """`both(order_no)`: the status of our order, and of the order behind it."""
-    ours, theirs = instances
-    return lambda order_no: (
-        ours.api.status(order_no),
-        theirs.api.listed(merchant_order_no=order_no).data["list"][0]["status"],
-    )
-
-
-@pytest.fixture
 def behind(instances):
-    """`behind(order_no)`: the number of the order behind ours."""
+    """`behind(order_no)`: number and status of the order behind ours."""
     _, theirs = instances
-    return lambda order_no: theirs.api.listed(merchant_order_no=order_no).data["list"][0]["order_no"]
+
+    def find(order_no):
+        [order] = theirs.api.listed(merchant_order_no=order_no).data["list"]
+        return order["order_no"], order["status"]
+
+    return find
 
 
-def test_a_payment_there_completes_the_order_here(channel, instances, both, behind):
+def test_payments_there_are_found_here_by_their_notices_and_by_status_checks(channel, instances, behind):
     ours, theirs = instances
-    number = ours.api.buy("88.80", channel, paychannel_paymethod="alipay").data["order_no"]
-    assert both(number) == ("pending", "pending")
-    theirs.api.play(behind(number), "success")
-    until(lambda: both(number) == ("completed", "completed"))
+    amounts = {"success": "88.80", "silent": "12.00", "wrong_amount": "50.00"}
+    orders = {outcome: ours.api.buy(amount, channel).data["order_no"] for outcome, amount in amounts.items()}
+    for outcome, number in orders.items():
+        behind_it, status = behind(number)
+        assert (ours.api.status(number), status) == ("pending", "pending")
+        theirs.api.play(behind_it, outcome)
+    theirs.flask("order", "check", behind(orders["silent"])[0])
+    for outcome in ("silent", "wrong_amount"):
+        ours.flask("order", "check", orders[outcome])
+    for outcome in ("success", "silent"):
+        number = orders[outcome]
+        until(lambda number=number: (ours.api.status(number), behind(number)[1]) == ("completed", "completed"))
+    unpaid = orders["wrong_amount"]
+    assert (ours.api.status(unpaid), behind(unpaid)[1]) == ("pending", "pending")
 
 
-def test_a_payment_is_found_by_a_status_check(channel, instances, both, behind):
-    ours, theirs = instances
-    number = ours.api.buy("12.00", channel, paychannel_paymethod="wxpay").data["order_no"]
-    theirs.api.play(behind(number), "silent")
-    theirs.flask("order", "check", behind(number))
-    ours.flask("order", "check", number)
-    until(lambda: both(number) == ("completed", "completed"))
-
-
-def test_the_payer_chooses_there_if_there_is_no_code(channel, instances, both, behind):
+def test_the_payer_chooses_there_if_there_is_no_code(channel, instances, behind):
     ours, theirs = instances
     number = ours.api.buy("3.00", channel, paychannel_paymethod="bank").data["order_no"]
     page = ours.api.send("GET", f"/addons/paychannel/pay/index?order_no={number}").text
-    assert f"{theirs.url}/addons/paychannel/pay/index?order_no={behind(number)}" in page.replace("&amp;", "&")
+    assert f"{theirs.url}/addons/paychannel/pay/index?order_no={behind(number)[0]}" in page.replace("&amp;", "&")
 
 
 def test_the_channels_check_finds_no_problem(channel, instances):
     ours, _ = instances
     checked = ours.flask("channel", "check", str(channel), check=False)
     assert checked.returncode == 0, checked.stdout
-
-
-def test_a_wrong_amount_there_is_never_credited_here(channel, instances, both, behind):
-    ours, theirs = instances
-    number = ours.api.buy("50.00", channel, paychannel_paymethod="alipay").data["order_no"]
-    theirs.api.play(behind(number), "wrong_amount")
-    ours.flask("order", "check", number)
-    assert both(number) == ("pending", "pending")

@@ -63,27 +63,17 @@ def pay_out(clock, due):
     return do
 
 
-@pytest.mark.parametrize("set_back", [0, 30])
-def test_a_merchants_withdrawals_are_two_payouts_after_the_clock_was_set_back(
-    api, platform, sell, skip_ids, clock, pay_out, set_back
-):
+@pytest.mark.parametrize("passed", [0, -30], ids=["the same second", "an earlier second"])
+@pytest.mark.parametrize("whose", ["the same merchant's", "another merchant's"])
+def test_two_withdrawals_are_two_payouts(api, other, platform, sell, skip_ids, clock, pay_out, whose, passed):
+    second = api if whose == "the same merchant's" else other
     clock(60)
-    first = sell(api)
-    skip_ids(first)
-    clock(60 - set_back)
-    orders = [first, sell(api)]
+    placed = [(api, sell(api))]
+    skip_ids(placed[0][1])
+    clock(60 + passed)
+    placed.append((second, sell(second)))
     pay_out(90)
-    assert [api.status(order_no) for order_no in orders] == ["completed"] * 2
-    assert len(platform.payouts) == 2
-
-
-def test_withdrawals_of_two_merchants_are_two_payouts(api, other, platform, sell, skip_ids, clock, pay_out):
-    clock(60)
-    first = sell(api)
-    skip_ids(first)
-    second = sell(other)
-    pay_out(90)
-    assert (api.status(first), other.status(second)) == ("completed", "completed")
+    assert [merchant.status(order_no) for merchant, order_no in placed] == ["completed"] * 2
     assert len(platform.payouts) == 2
 
 
@@ -93,19 +83,11 @@ def test_each_further_withdrawal_gets_a_second_of_its_own(api, platform, sell, s
     for _ in range(2):
         skip_ids(orders[-1])
         orders.append(sell(api))
+    skip_ids(orders[-1])
+    clock(70)
+    orders.append(sell(api))
     pay_out(90)
-    assert len(platform.payouts) == 3
+    assert len(platform.payouts) == 4
     times = [api.detail(order_no=order_no).data["createtime"] for order_no in orders]
-    assert times == [times[0], times[0] + 1, times[0] + 2]
+    assert [time - times[0] for time in times] == [0, 1, 2, 10], "a withdrawal of another second keeps its time"
     assert [row["order_no"] for row in flask_json("order", "list", "--merchant", "demo")] == orders[::-1]
-
-
-def test_a_withdrawal_of_another_second_keeps_its_time(api, platform, sell, skip_ids, clock, pay_out):
-    clock(60)
-    first = sell(api)
-    skip_ids(first)
-    clock(61)
-    second = sell(api)
-    pay_out(90)
-    times = [api.detail(order_no=order_no).data["createtime"] for order_no in (first, second)]
-    assert (len(platform.payouts), times[1] - times[0]) == (2, 1)

@@ -8,8 +8,7 @@ import pytest
 from werkzeug import Response
 
 from tests.gateways.live.epay_platform import RealPlatform, missing
-from tests.pages import CASHIER, FORM, OPEN
-from tests.support import through_flask
+from tests.payers import Payer
 
 FOLDER = os.environ.get("EPAY_PLATFORM", "")
 collect_ignore = [] if FOLDER else ["test_epay_platform.py"]
@@ -71,21 +70,7 @@ def ahead(ahead, platform):
     return shift
 
 
-class Payer:
-    """A payer's browser at an IP address."""
-
-    def __init__(self, app, address):
-        client = app.test_client()
-        client.environ_base |= {"REMOTE_ADDR": address}
-        self._http = through_flask(client)
-
-    def opens(self, order_no):
-        """Open the payment. Returns the payment page."""
-        assert self._http("POST", OPEN, f"order_no={order_no}".encode(), FORM).status == 303
-        return self._http("GET", f"{CASHIER}?order_no={order_no}").text
-
-
 @pytest.fixture
 def payer(app):
-    """`payer("203.0.113.7")`."""
-    return lambda address: Payer(app, address)
+    """`payer("203.0.113.7")`: a payer's browser at this address."""
+    return lambda address: Payer(app, address=address)

@@ -58,83 +58,67 @@ def reasons(order_details):
 # --- deposits
 
 
-def test_a_deposit_is_shown_as_a_code_and_completed_by_the_platforms_own_notice(
-    paid, platform, api, balances, order_details
+def test_a_deposit_is_shown_as_a_code_and_completed_once_by_the_platforms_own_notices(
+    place, platform, listener, shown, api, balances, order_details
 ):
-    assert (api.status(paid), balances()) == ("completed", PAID)
-    assert order_details(paid)["channel_reference"] == platform.order(paid, "trade_no")
-    assert (platform.order(paid, "status"), platform.order(paid, "notify")) == ("1", "0")
-    assert platform.money() == "100099.00"  # less its fee of 1 %
-
-
-def test_the_payer_sees_the_code_of_the_platform(place, platform, shown):
     order_no = place()
     assert CODE in shown(order_no)
     assert platform.order(order_no, "money") == "100.00"
-
-
-@pytest.mark.parametrize("how", ["asked by an operator", "asked by the service"])
-def test_a_deposit_with_a_lost_notice_is_found_by_a_status_check(
-    how, place, platform, listener, flask, later, api, balances, reasons
-):
-    order_no = place()
-    listener.deaf = True
     platform.pay(order_no)
-    assert api.status(order_no) == "pending"
-    if how == "asked by an operator":
-        flask("order", "ask", order_no)
-    else:
-        later(61)
-    assert (api.status(order_no), balances(), listener.heard) == ("completed", PAID, [])
-    assert any("Status check" in line for line in reasons(order_no))
-
-
-def test_a_repeated_notice_is_accepted_and_counts_once(place, platform, listener, api, balances):
-    order_no = place()
-    listener.deaf = True
-    platform.pay(order_no)
-    listener.deaf = False
-    assert "重新通知成功" in platform.tell_again()
-    assert (api.status(order_no), balances()) == ("completed", PAID)
+    assert (listener.heard, api.status(order_no), balances()) == ([(200, "success")], "completed", PAID)
+    assert order_details(order_no)["channel_reference"] == platform.order(order_no, "trade_no")
+    assert (platform.order(order_no, "status"), platform.order(order_no, "notify")) == ("1", "0")
+    assert platform.money() == "100099.00"  # less its fee of 1 %
     platform.sql(f"UPDATE pre_order SET notify = 1 WHERE out_trade_no = '{order_no}'")
     platform.tell_again()
     assert (listener.heard, balances()) == ([(200, "success")] * 2, PAID)
 
 
-def test_an_unpaid_deposit_expires(place, platform, later, api, exceptions):
-    order_no = place()
+def test_deposits_with_lost_notices_are_found_by_status_checks(
+    place, platform, listener, flask, later, api, balances, reasons
+):
+    listener.deaf = True
+    by_operator, by_service = orders = place(), place()
+    for order_no in orders:
+        platform.pay(order_no)
+    flask("order", "ask", by_operator)
+    assert (api.status(by_operator), api.status(by_service)) == ("completed", "pending")
+    later(61)
+    assert (api.status(by_service), balances(), listener.heard) == ("completed", (START + 2 * 9_940, 0), [])
+    assert all(any("Status check" in line for line in reasons(order_no)) for order_no in orders)
+
+
+def test_unpaid_and_unknown_deposits_expire_and_later_money_is_an_exception(
+    place, platform, listener, later, api, exceptions, about
+):
+    unpaid, unknown = place(), place()
+    platform.sql(f"DELETE FROM pre_order WHERE out_trade_no = '{unknown}'")
     later(450, times=3)
-    assert (api.status(order_no), exceptions(), platform.order(order_no, "status")) == ("cancelled", {}, "0")
+    assert (api.status(unpaid), api.status(unknown), exceptions()) == ("cancelled", "cancelled", {})
+    assert platform.order(unpaid, "status") == "0"
+    platform.pay(unpaid)
+    assert (listener.heard, about(unpaid)) == ([(200, "success")], [("late_payment", "100.00", None)])
 
 
-def test_a_deposit_that_the_platform_does_not_know_expires(place, platform, later, api, exceptions):
-    order_no = place()
-    platform.sql("TRUNCATE pre_order")
-    later(450, times=3)
-    assert (api.status(order_no), exceptions()) == ("cancelled", {})
-
-
-def test_money_received_after_the_deposit_expired_is_an_exception(place, platform, listener, later, about):
-    order_no = place()
-    later(450, times=3)
-    platform.pay(order_no)
-    assert (listener.heard, about(order_no)) == ([(200, "success")], [("late_payment", "100.00", None)])
-
-
-def test_a_payment_type_disabled_at_the_platform_is_refused_with_its_message(
+def test_a_refusal_cancels_the_order_with_the_platforms_message(
     version, platform, add_channel, api, flask_json, reasons
 ):
-    platform.sql("UPDATE pre_type SET status = 0 WHERE name = 'wxpay'")
     channel = add_channel("epay", platform.config(version))
-    assert api.buy(channel=channel).code == 50201
-    [order] = flask_json("order", "list")
-    assert (order["status"], reasons(order["order_no"])[-1]) == ("cancelled", "refused: 支付方式(type)不存在")
 
+    def refusal():
+        assert api.buy(channel=channel).code == 50201
+        newest = flask_json("order", "list")[0]
+        assert newest["status"] == "cancelled"
+        return reasons(newest["order_no"])[-1]
 
-def test_a_wrong_key_is_refused_with_the_platforms_message(version, platform, add_channel, api, flask_json, reasons):
+    platform.set(pay_verify="3")
+    assert "本次支付需要安全验证" in refusal()
+    platform.set(pay_verify="0")
+    platform.sql("UPDATE pre_type SET status = 0 WHERE name = 'wxpay'")
+    assert refusal() == "Rejected: 支付方式(type)不存在"
+    platform.sql("UPDATE pre_type SET status = 1 WHERE name = 'wxpay'")
     platform.sql("UPDATE pre_user SET `key` = 'changed', publickey = ''")
-    assert api.buy(channel=add_channel("epay", platform.config(version))).code == 50201
-    assert "签名校验失败" in reasons(flask_json("order", "list")[0]["order_no"])[-1]
+    assert "签名校验失败" in refusal()
 
 
 # --- the payer's own browser
@@ -183,12 +167,6 @@ def test_if_the_platform_requires_a_security_check_the_payer_passes_it_with_redi
     assert (api.status(order_no), balances()) == ("completed", PAID)
 
 
-def test_a_security_check_refuses_a_deposit_without_redirect(version, platform, add_channel, api, flask_json, reasons):
-    platform.set(pay_verify="3")
-    assert api.buy(channel=add_channel("epay", platform.config(version))).code == 50201
-    assert "本次支付需要安全验证" in reasons(flask_json("order", "list")[0]["order_no"])[-1]
-
-
 def test_one_payers_daily_limit_does_not_stop_another_with_open_on_view(
     place, platform, listener, payer, api, balances
 ):
@@ -233,43 +211,23 @@ def test_a_refund_at_the_platform_is_found_by_a_status_check(back, version, paid
     assert platform.order(paid, "refundmoney") == back
 
 
-@pytest.fixture
-def refunded_unheard(place, platform, listener, later):
-    """`refunded_unheard("30.00")`: a deposit with a lost notice and this refund, after a status check."""
-
-    def refunded(back):
-        order_no = place()
-        listener.deaf = True
-        platform.pay(order_no)
-        platform.refund(order_no, back)
-        later(61)
-        return order_no
-
-    return refunded
-
-
 @pytest.mark.parametrize("back", REFUNDS)
 def test_a_refund_before_the_service_knew_of_the_payment_is_not_credited(
-    back, version, refunded_unheard, api, about, balances
+    back, version, place, platform, listener, later, due, api, about, balances
 ):
-    order_no = refunded_unheard(back)
+    order_no = place()
+    listener.deaf = True
+    platform.pay(order_no)
+    platform.refund(order_no, back)
+    later(61)
     rest = {"100.00": ("cancelled", []), "30.00": ("pending", [("wrong_amount", "70.00", None)])}
-    unknown = ("pending", [("wrong_amount", "0.00", None)])
-    assert (api.status(order_no), about(order_no)) == (unknown if version == "1" else rest[back])
-    assert balances() == BACK
-
-
-@pytest.mark.parametrize("back", REFUNDS)
-def test_a_first_notice_after_the_refund_credits_and_opens_nothing(
-    back, refunded_unheard, platform, listener, due, api, about, balances
-):
-    order_no = refunded_unheard(back)
-    before = api.status(order_no), about(order_no)
+    expected = ("pending", [("wrong_amount", "0.00", None)]) if version == "1" else rest[back]
+    assert (api.status(order_no), about(order_no), balances()) == (*expected, BACK)
     listener.deaf = False
     assert "重新通知成功" in platform.tell_again()
     due.orders()
-    assert (listener.heard, api.status(order_no), about(order_no)) == ([(200, "success")], *before)
-    assert balances() == BACK
+    assert listener.heard == [(200, "success")]
+    assert (api.status(order_no), about(order_no), balances()) == (*expected, BACK)
 
 
 def test_a_frozen_payment_is_reported_and_not_credited(place, platform, listener, later, order_details, balances):
@@ -340,14 +298,18 @@ def test_a_payout_that_awaits_the_platforms_staff_stays_reserved_until_they_deci
     assert (api.status(order_no), balances(), len(platform.transfers())) == ("completed", SPENT, 1)
 
 
-def test_an_unconfirmed_payout_that_the_staff_deletes_is_not_sent_again(send, platform, api, later, balances, about):
-    platform.set(transfer_alipay="-1")
-    platform.spoils("transfer/submit")
+@pytest.mark.parametrize("confirmed", [True, False])
+def test_a_payout_deleted_at_the_platform_is_not_sent_again(confirmed, send, platform, api, later, balances, about):
+    if confirmed:
+        platform.set(loopback_queried="0")
+    else:
+        platform.set(transfer_alipay="-1")
+        platform.spoils("transfer/submit")
     order_no = send()
     later(1, times=2)
     platform.spoils("")
     later(300)
-    assert [transfer["status"] for transfer in platform.transfers()] == ["3"]
+    assert len(platform.transfers()) == 1
     platform.sql("TRUNCATE pre_transfer")
     later(TEN_MINUTES, times=3)
     assert (platform.transfers(), api.status(order_no), balances()) == ([], "confirmed", HELD)
@@ -387,17 +349,6 @@ def test_the_same_number_twice_is_one_transfer_and_no_failure(platform):
     assert (len(platform.transfers()), platform.money()) == (1, "99899.50")
 
 
-def test_a_payout_deleted_at_the_platform_is_not_sent_again(send, platform, api, later, balances, about):
-    platform.set(loopback_queried="0")
-    order_no = send()
-    later(1, times=4)
-    assert len(platform.transfers()) == 1
-    platform.sql("TRUNCATE pre_transfer")
-    later(TEN_MINUTES, times=3)
-    assert (platform.transfers(), api.status(order_no), balances()) == ([], "confirmed", HELD)
-    assert about(order_no) == [("payout_missing", "100.00", None)]
-
-
 # --- a channel's check, the platform's export
 
 
@@ -425,9 +376,9 @@ def test_the_check_of_a_channel_finds_a_disabled_payment_type(version, checked, 
     platform.set(user_transfer="0")
     found = checked(fails=True)
     assert found["wxpay"] == ("ok", "An order of 2.00 was accepted.")
-    assert found["alipay"] == ("problem", "an order of 2.00 is not accepted: 支付方式(type)不存在")
+    assert found["alipay"] == ("problem", "An order of 2.00 was rejected: 支付方式(type)不存在")
     if version == "2":
-        assert found["pay_out"] == ("-", "not open: 管理员未开启代付功能 (code -1)")
+        assert found["pay_out"] == ("-", "Not enabled: 管理员未开启代付功能 (code -1)")
 
 
 @pytest.fixture

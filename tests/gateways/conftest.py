@@ -52,6 +52,22 @@ def placed(api, channel):
 
 
 @pytest.fixture
+def outcome(api, balances, exceptions):
+    """`outcome(order_no)`: the order's status, the balances of `demo`, and all open exceptions."""
+    return lambda order_no: (api.status(order_no), balances(), exceptions())
+
+
+@pytest.fixture
+def notify(api, version, platform):
+    """`notify(number)`: send the platform's notice about an order, or about a later attempt to pay it (`_2`)."""
+
+    def send(number, **facts):
+        return platform.notice(number, version, **facts).to(api.send, number.partition("_")[0])
+
+    return send
+
+
+@pytest.fixture
 def wechat(web_server):
     return WechatPay(web_server)
 

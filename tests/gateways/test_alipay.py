@@ -46,12 +46,12 @@ def paid(alipay, order_no, api):
 
 
 @pytest.mark.parametrize(("mode", "status"), [("key", "TRADE_FINISHED"), ("certificate", "TRADE_SUCCESS")])
-def test_a_deposit_is_credited_in_either_mode_and_state(mode, status, api, alipay, add_channel, buy, balances):
+def test_a_deposit_is_credited_in_either_mode_and_state(mode, status, api, alipay, add_channel, buy, outcome):
     order_no = buy(channel=add_channel("alipay", alipay.config(mode))).data["order_no"]
     alipay.pay(order_no)
     for _ in range(2):
         assert alipay.notice(order_no, trade_status=status).to(api.send, order_no).text == "success"
-    assert (api.status(order_no), balances()) == ("completed", PAID)
+    assert outcome(order_no) == ("completed", PAID, {})
 
 
 def test_the_payer_sees_the_code_and_a_link_that_opens_the_app(alipay, order_no, shown):
@@ -76,24 +76,24 @@ def test_the_request_names_the_order_in_yuan_and_its_end_in_chinas_time(clock, a
 
 
 def test_a_code_that_was_scanned_is_not_paid_and_is_cancelled_once_alipay_closes_it(
-    api, alipay, order_no, later, balances, steps
+    api, alipay, order_no, later, steps, outcome
 ):
     alipay.scan(order_no)
     assert alipay.notice(order_no).to(api.send, order_no).text == "success"
     later(60)
-    assert (api.status(order_no), balances()) == ("pending", UNPAID)
+    assert outcome(order_no) == ("pending", UNPAID, {})
     alipay.notice(order_no, trade_status="TRADE_CLOSED").to(api.send, order_no)
     assert steps(order_no)[-1] == ("channel", "pending", "cancelled")
 
 
 def test_after_the_success_an_older_notice_changes_nothing_and_a_closed_trade_is_a_reversal(
-    api, alipay, paid, order_details, exceptions, balances
+    api, alipay, paid, order_details, outcome
 ):
     told = order_details(paid)
     assert alipay.notice(paid, trade_status="WAIT_BUYER_PAY").to(api.send, paid).text == "success"
     assert order_details(paid) == told
     assert alipay.notice(paid, trade_status="TRADE_CLOSED").to(api.send, paid).text == "success"
-    assert (api.status(paid), balances(), exceptions()) == ("completed", PAID, {paid: "reversed"})
+    assert outcome(paid) == ("completed", PAID, {paid: "reversed"})
 
 
 # --- expiry

@@ -92,7 +92,7 @@ def test_a_response_with_another_charset_than_it_names_credits_nothing(speaks, p
         speaks()
 
 
-def test_the_signature_is_that_of_the_bytes(alipay, speaks, paid, api, later, balances, exceptions, monkeypatch):
+def test_the_signature_is_that_of_the_bytes(alipay, speaks, paid, later, balances, exceptions, monkeypatch):
     genuine, orders = alipay.answer, []
     for change, name in (
         (lambda body: body.decode("gb18030").encode(), "utf-8"),  # the same text
@@ -143,7 +143,7 @@ def test_a_notice_counts_with_plain_bytes_and_with_half_a_character(alipay, paid
     assert api.status(order_no) == "completed"
 
 
-def test_a_notice_whose_bytes_were_not_signed_is_refused(alipay, placed, api, balances):
+def test_a_notice_whose_bytes_were_not_signed_is_refused(alipay, placed, api, outcome):
     order_no = placed()
     alipay.pay(order_no)
     in_utf_8 = alipay.notice(order_no, subject=NAME).body
@@ -159,4 +159,4 @@ def test_a_notice_whose_bytes_were_not_signed_is_refused(alipay, placed, api, ba
         assert body not in (in_utf_8, in_gbk)
         refused = Sent("POST", body, {"Content-Type": "application/x-www-form-urlencoded; charset=GBK"})
         assert refused.to(api.send, order_no).status == 400
-        assert (api.status(order_no), balances()) == ("pending", UNPAID)
+        assert outcome(order_no) == ("pending", UNPAID, {})

@@ -79,7 +79,7 @@ def test_the_platform_gets_a_plain_address_whatever_a_proxy_adds_to_it(placed, r
 
 
 def test_it_is_opened_once_for_a_browser_and_completed_by_the_notice(
-    placed, version, platform, payer, received_forms, api
+    placed, platform, payer, received_forms, api, notify
 ):
     order_no = placed()
     for _ in range(3):
@@ -87,7 +87,7 @@ def test_it_is_opened_once_for_a_browser_and_completed_by_the_notice(
     assert payer().is_ready(order_no)
     assert len(received_forms("create")) == 1
     platform.pay(order_no)
-    assert platform.notice(order_no, version).to(api.send, order_no).text == "success"
+    assert notify(order_no).text == "success"
     assert api.status(order_no) == "completed"
 
 
@@ -108,36 +108,34 @@ def test_another_browser_gets_an_attempt_with_a_number_of_its_own(
 
 
 @pytest.mark.parametrize(("number", "by"), [("", "question"), ("_2", "question"), ("_2", "notice")])
-def test_whichever_attempt_is_paid_completes_the_order(
-    number, by, two_attempts, version, platform, api, later, due, balances
-):
+def test_whichever_attempt_is_paid_completes_the_order(number, by, two_attempts, platform, later, due, outcome, notify):
     platform.pay(two_attempts + number)
     if by == "notice":
-        platform.notice(two_attempts + number, version).to(api.send, two_attempts)
+        notify(two_attempts + number)
         due.orders()
     else:
         later(61)
-    assert (api.status(two_attempts), balances()) == ("completed", (PAID, 0))
+    assert outcome(two_attempts) == ("completed", (PAID, 0), {})
 
 
 @pytest.mark.parametrize("by", ["notice", "question"])
-def test_two_paid_attempts_are_a_second_payment(by, two_attempts, version, platform, api, later, balances, exceptions):
+def test_two_paid_attempts_are_a_second_payment(by, two_attempts, platform, later, outcome, notify):
     order_no = two_attempts
     for number in (order_no, f"{order_no}_2"):
         platform.pay(number)
         if by == "notice":
-            platform.notice(number, version).to(api.send, order_no)
+            notify(number)
     later(61)
-    assert (api.status(order_no), balances(), exceptions()) == ("completed", (PAID, 0), {order_no: "paid_twice"})
+    assert outcome(order_no) == ("completed", (PAID, 0), {order_no: "paid_twice"})
 
 
 @pytest.mark.parametrize("version", ["1"], indirect=True)
 def test_money_of_another_attempt_is_found_after_an_operator_ended_the_order(
-    two_attempts, version, platform, api, flask, later, due, exceptions
+    two_attempts, version, platform, api, flask, later, due, exceptions, notify
 ):
     order_no = two_attempts
     platform.pay(order_no, "90.00")
-    platform.notice(order_no, version).to(api.send, order_no)
+    notify(order_no)
     due.orders()
     assert exceptions() == {order_no: "wrong_amount"}
     flask("order", "settle", order_no, "--refund")
@@ -231,14 +229,14 @@ def test_an_attempt_without_a_response_is_repeated_under_the_same_number(
 
 
 def test_all_attempts_are_closed_when_the_order_expires_and_a_late_payment_is_an_exception(
-    two_attempts, later, due, api, platform, version, received_forms, exceptions
+    two_attempts, later, due, api, platform, version, received_forms, exceptions, notify
 ):
     later(901)
     assert api.status(two_attempts) == "cancelled"
     if version == "2":
         assert {form["out_trade_no"] for form in received_forms("close")} == {two_attempts, f"{two_attempts}_2"}
     platform.pay(two_attempts)
-    platform.notice(two_attempts, version).to(api.send, two_attempts)
+    notify(two_attempts)
     due.orders()
     assert exceptions() == {two_attempts: "late_payment"}
 
@@ -323,12 +321,12 @@ def lacking(placed, platform, payer, backup):
 
 @pytest.mark.parametrize("by", ["the sweep, paused", "the sweep, resumed", "its notice"])
 def test_an_attempt_that_a_restored_database_lacks_is_checked_and_not_a_reversal(
-    by, lacking, version, platform, later, due, api, flask, exceptions
+    by, lacking, platform, later, due, api, flask, exceptions, notify
 ):
     if by == "the sweep, resumed":
         flask("db", "resume")
     if by == "its notice":
-        platform.notice(f"{lacking}_2", version).to(api.send, lacking)
+        notify(f"{lacking}_2")
         due.orders()
     else:
         later(901)
@@ -355,12 +353,12 @@ def test_the_notice_of_any_attempt_that_a_restored_database_lacks_is_checked(
     assert (api.status(order_no), balances()[0], exceptions()) == ("completed", PAID, {})
 
 
-def test_a_notice_of_a_later_attempt_of_an_unknown_order_is_listed(version, platform, placed, payer, api, flask_json):
+def test_a_notice_of_a_later_attempt_of_an_unknown_order_is_listed(platform, placed, payer, flask_json, notify):
     order_no = placed()
     payer("pc").opens(order_no)
     number = "202611240000000000000000"
     platform.orders[f"{number}_2"] = platform.orders[order_no] | {"out_trade_no": f"{number}_2"}
-    platform.notice(f"{number}_2", version).to(api.send, number)
+    notify(f"{number}_2")
     assert [row["order_no"] for row in flask_json("order", "unknown")] == [number]
 
 

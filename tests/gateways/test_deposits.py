@@ -80,13 +80,13 @@ def send(api):
 
 
 def test_a_deposit_is_shown_paid_and_credited_with_the_channels_reference(
-    adapter, order_no, api, send, shown, balances, steps, order_details
+    adapter, order_no, send, shown, steps, order_details, outcome
 ):
     assert CODE in shown(order_no)
     assert "No real money" not in shown(order_no)
     adapter.pay(order_no, 10_000)
     assert send(adapter.notice(order_no), order_no) == adapter.accepts
-    assert (api.status(order_no), balances()) == ("completed", PAID)
+    assert outcome(order_no) == ("completed", PAID, {})
     assert order_details(order_no)["channel_reference"] == adapter.reference(order_no)
     assert steps(order_no)[1:] == [
         ("channel", "pending", "paid"),
@@ -105,18 +105,18 @@ def test_a_repeated_notice_is_accepted_and_credits_once(adapter, order_no, send,
 
 
 @pytest.mark.parametrize("seconds", [60, EXPIRY], ids=["a minute later", "at its expiry"])
-def test_a_lost_notice_is_found_by_a_status_check(seconds, adapter, order_no, api, later, balances, order_details):
+def test_a_lost_notice_is_found_by_a_status_check(seconds, adapter, order_no, later, order_details, outcome):
     adapter.pay(order_no, 10_000)
     later(seconds)
-    assert (api.status(order_no), balances()) == ("completed", PAID)
+    assert outcome(order_no) == ("completed", PAID, {})
     assert order_details(order_no)["channel_reference"] == adapter.reference(order_no)
 
 
 @pytest.mark.parametrize("fen", [9_999, 1_000_000])
-def test_another_amount_credits_nothing_and_needs_an_operator(fen, adapter, order_no, api, send, balances, exceptions):
+def test_another_amount_credits_nothing_and_needs_an_operator(fen, adapter, order_no, send, outcome):
     adapter.pay(order_no, fen)
     assert send(adapter.notice(order_no), order_no) == adapter.accepts
-    assert (api.status(order_no), balances(), exceptions()) == ("pending", UNPAID, {order_no: "wrong_amount"})
+    assert outcome(order_no) == ("pending", UNPAID, {order_no: "wrong_amount"})
 
 
 @of(Epay1, Wechat, Alipay)
@@ -141,13 +141,13 @@ def test_notices_that_are_not_genuine_are_refused_and_change_nothing(adapter, bu
         assert reasons[0].startswith(reason), label
 
 
-def test_a_genuine_notice_counts_for_the_order_that_it_names_only(adapter, buy, api, send, order_details, balances):
+def test_a_genuine_notice_counts_for_the_order_that_it_names_only(adapter, buy, api, send, order_details, outcome):
     paid, unpaid = buy(), buy()
     adapter.pay(paid, 10_000)
     before = order_details(unpaid)
     assert send(adapter.notice(paid), unpaid) == adapter.refuses
     assert heard(order_details(unpaid)) == (before, ["it is about another order"])
-    assert (api.status(paid), balances()) == ("pending", UNPAID)
+    assert outcome(paid) == ("pending", UNPAID, {})
     assert send(adapter.notice(paid), paid) == adapter.accepts
     assert api.status(paid) == "completed"
 
@@ -299,11 +299,11 @@ def test_reports_with_other_facts_credit_nothing(adapter, buy, api, later, balan
 
 
 @pytest.mark.parametrize(("adapter", "change"), cases("odd_responses", REMOTE), indirect=["adapter"])
-def test_a_response_that_is_not_authentic_credits_nothing(adapter, change, order_no, api, later, balances, exceptions):
+def test_a_response_that_is_not_authentic_credits_nothing(adapter, change, order_no, later, outcome):
     adapter.pay(order_no, 10_000)
     change(adapter, order_no)
     later(60)
-    assert (api.status(order_no), balances(), exceptions()) == ("pending", UNPAID, {order_no: "unknown_outcome"})
+    assert outcome(order_no) == ("pending", UNPAID, {order_no: "unknown_outcome"})
 
 
 @of(Trial, Wechat, Alipay)
@@ -334,21 +334,19 @@ def test_an_unpaid_deposit_is_closed_there_and_cancelled_here(adapter, order_no,
 
 
 @of(Epay1, Epay2, Alipay)
-def test_late_money_for_a_payment_that_was_not_closed_is_found_without_a_notice(
-    adapter, order_no, api, later, balances, exceptions
-):
+def test_late_money_for_a_payment_that_was_not_closed_is_found_without_a_notice(adapter, order_no, api, later, outcome):
     """Some platforms can't close a payment; Alipay can't close one whose code was not scanned."""
     adapter.platform.can_close = False
     later(EXPIRY // 2, times=2)
     assert api.status(order_no) == "cancelled"
     adapter.pay(order_no, 10_000)
     later(sweep.LATE[0] + 1)
-    assert (api.status(order_no), balances(), exceptions()) == ("cancelled", UNPAID, {order_no: "late_payment"})
+    assert outcome(order_no) == ("cancelled", UNPAID, {order_no: "late_payment"})
 
 
 @of(Wechat, Alipay)
 def test_a_deposit_that_is_paid_while_it_is_closed_is_credited(
-    adapter, order_no, api, later, balances, exceptions, monkeypatch
+    adapter, order_no, api, later, exceptions, monkeypatch, outcome
 ):
     close = adapter.platform._close
     monkeypatch.setattr(adapter.platform, "_close", lambda asked: adapter.pay(order_no, 10_000) or close(asked))
@@ -356,7 +354,7 @@ def test_a_deposit_that_is_paid_while_it_is_closed_is_credited(
     later(EXPIRY)
     assert (api.status(order_no), exceptions()) == ("pending", {})
     later(300)
-    assert (api.status(order_no), balances()) == ("completed", PAID)
+    assert outcome(order_no) == ("completed", PAID, {})
 
 
 @of(Wechat, Alipay)

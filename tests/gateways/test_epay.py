@@ -45,7 +45,7 @@ def test_an_independent_sdk_makes_the_same_link_to_the_platforms_page(api, platf
     assert platform.calls == []
 
 
-def test_an_independent_sdk_accepts_the_loopback_platforms_notice(placed, platform, sdk, api):
+def test_an_independent_sdk_accepts_the_loopback_platforms_notice(placed, platform, sdk):
     order_no = placed()
     platform.pay(order_no)
     query = {name: values[0] for name, values in parse_qs(platform.notice(order_no).query).items()}
@@ -72,7 +72,7 @@ def test_the_payer_gets_an_address_or_a_link_to_an_app(placed, api, version, pla
 
 
 def test_with_ask_again_a_notice_creates_no_late_money_and_no_second_payment(
-    api, version, platform, add_channel, later, due, balances, exceptions
+    api, version, platform, add_channel, later, due, balances, exceptions, notify
 ):
     platform.can_close = False
     channel = add_channel("epay", platform.config(version, ask_again="true"))
@@ -87,7 +87,7 @@ def test_with_ask_again_a_notice_creates_no_late_money_and_no_second_payment(
     due.orders()
     assert (balances(), exceptions()) == (PAID, {})
     platform.pay(cancelled)
-    platform.notice(cancelled, version).to(api.send, cancelled)
+    notify(cancelled)
     due.orders()
     assert exceptions() == {cancelled: "late_payment"}
 
@@ -143,7 +143,7 @@ def test_a_refunded_payment_credits_nothing(placed, api, platform, later, balanc
 
 
 def test_a_deposit_at_an_unreachable_platform_is_cancelled_by_an_operator_after_a_day(
-    placed, api, platform, later, flask, refuses, balances, monkeypatch
+    placed, platform, later, flask, refuses, monkeypatch, outcome
 ):
     order_no = placed()
     monkeypatch.setattr(platform, "answer", lambda path, request: Response("gone", 410))
@@ -152,11 +152,11 @@ def test_a_deposit_at_an_unreachable_platform_is_cancelled_by_an_operator_after_
     later(86_400)
     assert "nothing can be credited" in refuses("order", "settle", order_no, "--credit")
     flask("order", "settle", order_no, "--cancel")
-    assert (api.status(order_no), balances()) == ("cancelled", NOTHING)
+    assert outcome(order_no) == ("cancelled", NOTHING, {})
 
 
 def test_an_operators_status_check_of_a_cancelled_deposit_finds_its_payment(
-    placed, api, platform, later, flask, refuses, balances
+    placed, platform, later, flask, refuses, outcome
 ):
     platform.can_close = False
     order_no = placed()
@@ -168,7 +168,7 @@ def test_an_operators_status_check_of_a_cancelled_deposit_finds_its_payment(
     assert "status at the channel: paid 100.00" in told
     assert "(late_payment)" in told
     flask("order", "settle", order_no, "--credit")
-    assert (api.status(order_no), balances()) == ("cancelled", PAID)
+    assert outcome(order_no) == ("cancelled", PAID, {})
     platform.fails("broken")
     assert "No valid response" in refuses("order", "ask", order_no)
 

@@ -111,7 +111,7 @@ def handed_over_unheard(placed, platform, later):
 
 @pytest.mark.parametrize("by", ["the service", "ask", "reject"])
 def test_an_error_that_names_the_payout_shows_every_caller_that_the_platform_has_it(
-    by, handed_over_unheard, api, platform, later, ahead, refuses, balances, exceptions, handed_over, monkeypatch
+    by, handed_over_unheard, platform, later, ahead, refuses, exceptions, handed_over, monkeypatch, outcome
 ):
     order_no, named = handed_over_unheard
     with monkeypatch.context() as it_waits_for_the_staff:
@@ -125,8 +125,8 @@ def test_an_error_that_names_the_payout_shows_every_caller_that_the_platform_has
     platform.payouts.clear()
     later(601, times=3)
     later(3600, times=3)
-    assert (handed_over(), exceptions()) == (1, {order_no: "payout_missing"})
-    assert (api.status(order_no), balances()) == ("confirmed", HELD)
+    assert handed_over() == 1
+    assert outcome(order_no) == ("confirmed", HELD, {order_no: "payout_missing"})
 
 
 def test_an_unknown_status_keeps_the_reserve_and_shows_that_the_payout_exists(

@@ -38,13 +38,13 @@ def test_a_page_in_response_to_a_status_check_proves_nothing_about_the_order(
     assert (api.status(order_no), exceptions()) == ("pending", {order_no: "unknown_outcome"})
 
 
-def test_money_for_an_order_refused_by_a_page_is_visible(version, api, channel, platform, flask_json, exceptions):
+def test_money_for_an_order_refused_by_a_page_is_visible(api, channel, platform, flask_json, exceptions, notify):
     platform.page = error_page("支付方式(type)不存在")
     api.buy(channel=channel)
     order_no = flask_json("order", "list")[0]["order_no"]
     order = {"pid": "1001", "trade_no": "EP1", "out_trade_no": order_no, "type": "wxpay", "name": "x"}
     platform.orders[order_no] = order | {"money": "100.00", "status": "1"}
-    assert platform.notice(order_no, version).to(api.send, order_no).text == "success"
+    assert notify(order_no).text == "success"
     assert exceptions() == {order_no: "late_payment"}
 
 
@@ -280,23 +280,23 @@ def test_a_refunded_order_with_a_payment_is_a_refund_of_unknown_amount(placed, a
 
 
 def test_an_order_expired_at_the_platform_and_paid_after_all_is_credited(
-    version, placed, api, ends, platform, later, balances
+    placed, ends, platform, later, outcome, notify
 ):
     order_no = placed()
     ends(order_no)
     later(60)
     platform.pay(order_no)
-    platform.notice(order_no, version).to(api.send, order_no)
-    assert (api.status(order_no), balances()) == ("completed", (START + 9_940, 0))
+    notify(order_no)
+    assert outcome(order_no) == ("completed", (START + 9_940, 0), {})
 
 
 @pytest.mark.parametrize(("paid", "kind"), [("100.00", "reversed"), ("90.00", "wrong_amount")])
 def test_recorded_money_with_status_2_at_the_platform_is_of_unknown_amount(
-    paid, kind, version, placed, api, ends, platform, flask, order_details
+    paid, kind, placed, ends, platform, flask, order_details, notify
 ):
     order_no = placed()
     platform.pay(order_no, paid)
-    platform.notice(order_no, version).to(api.send, order_no)
+    notify(order_no)
     ends(order_no, endtime="")
     flask("order", "ask", order_no)
     found = [(each["kind"], each["amount"], each["resolution"]) for each in order_details(order_no)["exceptions"]]

@@ -72,14 +72,14 @@ def test_a_promise_survives_restarts(promised, api, later, handed_over, balances
 
 @pytest.mark.parametrize("back", [0, DAY, 30 * DAY], ids=["as it is", "a day back", "a month back"])
 def test_after_a_restart_with_any_clock_the_operator_can_reject_in_that_hour(
-    promised, api, later, ahead, flask, balances, platform, back
+    promised, later, ahead, flask, platform, back, outcome
 ):
     ahead(-back)
     restart()
     later(sweep.LEASE + 1)
     later(SHOWN)
     flask("order", "reject", promised, *REASON)
-    assert (api.status(promised), balances()) == ("cancelled", BACK)
+    assert outcome(promised) == ("cancelled", BACK, {})
     later(OVER)
     assert platform.payouts == {}
 

@@ -23,16 +23,16 @@ def claim(http):
 
 
 def test_a_claim_credits_nothing_until_the_operator_confirms_it_and_then_counts_once(
-    api, order_no, claim, flask, steps, order_details, balances
+    order_no, claim, flask, steps, order_details, balances, outcome
 ):
     for _ in range(2):
         back = claim(order_no)
         assert back.status == 303
         assert back.headers["Location"].endswith(f"pay/index?order_no={order_no}")
-        assert (api.status(order_no), balances()) == ("paid", UNPAID)
+        assert outcome(order_no) == ("paid", UNPAID, {})
     assert steps(order_no)[-1] == ("payer", "pending", "paid")
     assert "completed" in flask("order", "paid", order_no).output
-    assert (api.status(order_no), balances()) == ("completed", PAID)
+    assert outcome(order_no) == ("completed", PAID, {})
     assert steps(order_no)[2:] == [("operator", "paid", "confirmed"), ("service", "confirmed", "completed")]
     details = order_details(order_no)
     claim(order_no)
@@ -41,11 +41,11 @@ def test_a_claim_credits_nothing_until_the_operator_confirms_it_and_then_counts_
 
 
 def test_the_operator_needs_no_claim_and_a_second_payment_is_visible(
-    api, order_no, flask, steps, order_details, balances, exceptions
+    order_no, flask, steps, order_details, balances, exceptions, outcome
 ):
     flask("order", "paid", order_no, "--reference", "BANK-1")
     assert order_details(order_no)["channel_reference"] == "BANK-1"
-    assert (api.status(order_no), balances()) == ("completed", PAID)
+    assert outcome(order_no) == ("completed", PAID, {})
     assert steps(order_no)[1:3] == [("operator", "pending", "paid"), ("operator", "paid", "confirmed")]
     flask("order", "paid", order_no, "--reference", "BANK-2")
     assert (balances(), exceptions()) == (PAID, {order_no: "paid_twice"})
@@ -53,24 +53,24 @@ def test_the_operator_needs_no_claim_and_a_second_payment_is_visible(
 
 @pytest.mark.parametrize(("how", "money"), [("credit", (START + 9_939, 0)), ("refund", UNPAID)])
 def test_an_amount_other_than_the_orders_credits_nothing_until_it_is_resolved(
-    how, money, api, order_no, claim, flask, balances, exceptions
+    how, money, order_no, claim, flask, outcome
 ):
     claim(order_no)
     flask("order", "paid", order_no, "--amount", "99.99", "--reference", "BANK-1")
-    assert (api.status(order_no), balances(), exceptions()) == ("paid", UNPAID, {order_no: "wrong_amount"})
+    assert outcome(order_no) == ("paid", UNPAID, {order_no: "wrong_amount"})
     flask("order", "settle", order_no, f"--{how}")
-    assert (api.status(order_no), balances(), exceptions()) == ("cancelled", money, {})
+    assert outcome(order_no) == ("cancelled", money, {})
 
 
 def test_after_the_expiry_a_claim_changes_nothing_and_money_is_visible(
-    api, order_no, later, claim, flask, order_details, balances, exceptions
+    order_no, later, claim, flask, order_details, outcome
 ):
     later(900)
     details = order_details(order_no)
     assert claim(order_no).status == 303
     assert order_details(order_no) == details
     assert "late_payment" in flask("order", "paid", order_no).output
-    assert (api.status(order_no), balances(), exceptions()) == ("cancelled", UNPAID, {order_no: "late_payment"})
+    assert outcome(order_no) == ("cancelled", UNPAID, {order_no: "late_payment"})
 
 
 def test_only_a_deposit_of_this_channel_can_be_claimed(api, claim):
@@ -90,7 +90,7 @@ def test_this_channel_has_no_notices_and_no_status_check(api, order_no, claim, o
     assert "is manual and has no status check" in refuses("order", "ask", order_no)
 
 
-def test_an_operator_can_not_confirm_payments_of_a_channel_that_reports_them(api, refuses, balances):
+def test_an_operator_can_not_confirm_payments_of_a_channel_that_reports_them(api, refuses, outcome):
     order_no = api.buy(channel=SANDBOX).data["order_no"]
     assert "reports payments itself" in refuses("order", "paid", order_no)
-    assert (api.status(order_no), balances()) == ("pending", UNPAID)
+    assert outcome(order_no) == ("pending", UNPAID, {})

@@ -56,14 +56,14 @@ def test_money_refunded_by_the_platform_is_credited_again_only_if_it_is_received
 
 
 def test_after_an_operator_returned_money_only_another_payment_counts(
-    version, paid_late, api, platform, flask, due, kinds, exceptions
+    paid_late, api, platform, flask, due, kinds, exceptions, notify
 ):
     order_no, notice = paid_late
     flask("order", "settle", order_no, "--refund")
     assert notice.to(api.send, order_no).text == "success"
     due.orders()
     assert (kinds(order_no), exceptions()) == ([("late_payment", "refund")], {})
-    assert platform.notice(order_no, version, trade_no="EP-SECOND").to(api.send, order_no).text == "success"
+    assert notify(order_no, trade_no="EP-SECOND").text == "success"
     assert exceptions() == {order_no: "late_payment"}
 
 
@@ -128,13 +128,13 @@ def test_the_first_notice_after_a_refund_credits_nothing_until_the_money_is_back
 
 @pytest.mark.parametrize("version", ["1"], indirect=True)
 def test_a_notice_of_refunded_money_with_another_orders_number_changes_nothing(
-    version, api, channel, platform, flask, due, order_details
+    version, api, channel, platform, flask, due, order_details, notify
 ):
     first, order_no = (api.buy(channel=channel).data["order_no"] for _ in range(2))
     for each in first, order_no:
         platform.pay(each)
     platform.orders[order_no]["trade_no"] = platform.orders[first]["trade_no"]
-    assert platform.notice(first, version).to(api.send, first).text == "success"
+    assert notify(first).text == "success"
     notice = platform.notice(order_no, version)
     assert notice.to(api.send, order_no).text == "success"
 

@@ -78,12 +78,12 @@ ALL_HELD, ALL_SPENT = (START - 60_180, 60_180), (START - 60_180, 0)
 # --- sending
 
 
-def test_a_payout_is_sent_once_checked_and_done(upstream, sent, api, later, balances, order_details):
+def test_a_payout_is_sent_once_checked_and_done(upstream, sent, later, order_details, outcome):
     later(300, times=3)
-    assert (api.status(sent), balances()) == ("confirmed", HELD)
+    assert outcome(sent) == ("confirmed", HELD, {})
     upstream.end(sent, paid=True)
     later(301)
-    assert (api.status(sent), balances()) == ("completed", SPENT)
+    assert outcome(sent) == ("completed", SPENT, {})
     assert (upstream.handed_over(), upstream.platform.balance) == (1, MOST - 100)
     told = order_details(sent)
     assert told["channel_reference"] == upstream.reference(sent)
@@ -117,16 +117,16 @@ def test_an_overtaken_worker_sends_nothing(upstream, order_no):
     assert upstream.handed_over() == 0
 
 
-def test_too_little_money_is_visible_and_paid_after_a_top_up(upstream, order_no, api, later, balances, exceptions, why):
+def test_too_little_money_is_visible_and_paid_after_a_top_up(upstream, order_no, later, why, outcome):
     upstream.platform.balance -= MOST - 99
     later(1)
-    assert (api.status(order_no), balances(), exceptions()) == ("confirmed", HELD, {order_no: "unknown_outcome"})
+    assert outcome(order_no) == ("confirmed", HELD, {order_no: "unknown_outcome"})
     assert upstream.why_poor in why(order_no)[0]
     upstream.platform.balance += 1_000
     later(301, times=3)
     upstream.end(order_no, paid=True)
     later(301)
-    assert (api.status(order_no), balances(), exceptions()) == ("completed", SPENT, {})
+    assert outcome(order_no) == ("completed", SPENT, {})
     assert upstream.platform.balance == 999
 
 
@@ -148,20 +148,20 @@ def test_whatever_fails_in_a_status_check_the_reserve_stays_until_a_response(
     assert upstream.handed_over() == 6
 
 
-def test_only_an_explicit_failure_returns_the_reserve(upstream, placed, api, later, balances, order_details):
+def test_only_an_explicit_failure_returns_the_reserve(upstream, placed, later, order_details, outcome):
     for status in upstream.in_progress + upstream.failed:
         order_no = placed()
         later(1, times=3)
         upstream.becomes(order_no, status)
         later(30, times=5)
         if status in upstream.failed:
-            assert (api.status(order_no), balances()) == ("cancelled", BACK), status
+            assert outcome(order_no) == ("cancelled", BACK, {}), status
             assert upstream.why_failed in order_details(order_no)["history"][-1]["why"]
             continue
-        assert (api.status(order_no), balances()) == ("confirmed", HELD), status
+        assert outcome(order_no) == ("confirmed", HELD, {}), status
         upstream.becomes(order_no, upstream.failed[0])
         later(300)
-        assert (api.status(order_no), balances()) == ("cancelled", BACK), status
+        assert outcome(order_no) == ("cancelled", BACK, {}), status
 
 
 @pytest.mark.parametrize(
@@ -176,17 +176,17 @@ def test_only_an_explicit_failure_returns_the_reserve(upstream, placed, api, lat
     ],
     indirect=["upstream"],
 )
-def test_a_report_with_other_facts_ends_nothing(upstream, facts, kind, sent, api, later, balances, exceptions):
+def test_a_report_with_other_facts_ends_nothing(upstream, facts, kind, sent, later, outcome):
     upstream.reports(sent, **facts)
     later(30)
-    assert (api.status(sent), balances(), exceptions()) == ("confirmed", HELD, {sent: kind})
+    assert outcome(sent) == ("confirmed", HELD, {sent: kind})
 
 
-def test_an_operator_need_not_wait_for_the_next_status_check(upstream, sent, api, later, flask, balances):
+def test_an_operator_need_not_wait_for_the_next_status_check(upstream, sent, later, flask, outcome):
     later(100, times=9)
     upstream.end(sent, paid=True)
     assert "status at the channel: paid 100.00" in flask("order", "ask", sent).output
-    assert (api.status(sent), balances()) == ("completed", SPENT)
+    assert outcome(sent) == ("completed", SPENT, {})
 
 
 # --- a payout that the channel no longer shows
@@ -228,14 +228,14 @@ def test_it_is_not_sent_again_however_long_the_channel_does_not_show_it(
     [("complete", "completed", SPENT, None), ("cancel", "cancelled", BACK, "payout_conflict")],
 )
 def test_an_operator_ends_it_immediately_even_if_it_is_shown_as_paid_again(
-    how, status, money, found, lost, upstream, api, flask, later, balances, exceptions
+    how, status, money, found, lost, upstream, flask, later, balances, exceptions, outcome
 ):
     order_no, record = lost
     flask("order", "settle", order_no, f"--{how}")
-    assert (api.status(order_no), balances(), exceptions()) == (status, money, {})
+    assert outcome(order_no) == (status, money, {})
     flask("order", "ask", order_no)
     later(HOUR, times=2)
-    assert (api.status(order_no), balances(), exceptions()) == (status, money, {})
+    assert outcome(order_no) == (status, money, {})
     upstream.restore(order_no, record)
     upstream.end(order_no, paid=True)
     flask("order", "ask", order_no)
@@ -260,9 +260,7 @@ def test_a_later_result_of_the_channel_resolves_it(
     assert about(order_no) == [("payout_missing", "100.00", end)]
 
 
-def test_a_rejection_leads_to_the_exception_instead(
-    sent, upstream, api, ahead, due, refuses, flask, balances, exceptions
-):
+def test_a_rejection_leads_to_the_exception_instead(sent, upstream, ahead, due, refuses, flask, exceptions, outcome):
     upstream.lose(sent)
     for _ in range(3):
         ahead(30)
@@ -270,10 +268,10 @@ def test_a_rejection_leads_to_the_exception_instead(
     assert (upstream.handed_over(), exceptions()) == (1, {}), "in the first minutes it may not be shown yet"
     ahead(TEN_MINUTES)
     assert "Check there whether it was sent" in refuses("order", "reject", sent, *REASON)
-    assert (api.status(sent), balances(), exceptions()) == ("confirmed", HELD, {sent: "payout_missing"})
+    assert outcome(sent) == ("confirmed", HELD, {sent: "payout_missing"})
     ahead(60)
     flask("order", "settle", sent, "--cancel")
-    assert (api.status(sent), balances()) == ("cancelled", BACK)
+    assert outcome(sent) == ("cancelled", BACK, {})
 
 
 def test_a_payout_that_the_channel_never_had_is_sent_again(upstream, order_no, later, balances):
@@ -296,12 +294,12 @@ def stuck(upstream, order_no, later):
 
 
 def test_a_payout_that_the_channel_does_not_have_can_be_rejected(
-    stuck, upstream, refuses, api, later, flask, balances, exceptions
+    stuck, upstream, refuses, api, later, flask, exceptions, outcome
 ):
     assert "recently" in refuses("order", "reject", stuck, *REASON)
     later(600)  # by now the channel would show it
     flask("order", "reject", stuck, *REASON)
-    assert (api.status(stuck), balances(), exceptions()) == ("cancelled", BACK, {})
+    assert outcome(stuck) == ("cancelled", BACK, {})
     upstream.platform.balance += 1_000
     later(600, times=3)
     assert not upstream.has(stuck)
@@ -310,10 +308,10 @@ def test_a_payout_that_the_channel_does_not_have_can_be_rejected(
     later(DAY)
     assert (api.status(stuck), exceptions()) == ("cancelled", {stuck: "payout_conflict"})
     flask("order", "settle", stuck, "--complete")
-    assert (api.status(stuck), balances(), exceptions()) == ("cancelled", SPENT, {})
+    assert outcome(stuck) == ("cancelled", SPENT, {})
 
 
-def test_a_rejection_that_took_too_long_cancels_nothing(stuck, upstream, api, later, refuses, balances, monkeypatch):
+def test_a_rejection_that_took_too_long_cancels_nothing(stuck, upstream, later, refuses, monkeypatch, outcome):
     refuses("order", "reject", stuck, *REASON)
     later(600)
     really_ask = upstream.platform._ask_transfer
@@ -326,24 +324,24 @@ def test_a_rejection_that_took_too_long_cancels_nothing(stuck, upstream, api, la
 
     monkeypatch.setattr(upstream.platform, "_ask_transfer", slowly)
     assert "changed just now" in refuses("order", "reject", stuck, *REASON)
-    assert (api.status(stuck), balances()) == ("confirmed", HELD)
+    assert outcome(stuck) == ("confirmed", HELD, {stuck: "unknown_outcome"})
 
 
-def test_a_payout_that_the_channel_has_can_not_be_rejected(sent, upstream, api, later, refuses, balances):
+def test_a_payout_that_the_channel_has_can_not_be_rejected(sent, upstream, later, refuses, outcome):
     later(100, times=9)
     assert "has it in progress" in refuses("order", "reject", sent, *REASON)
-    assert (api.status(sent), balances()) == ("confirmed", HELD)
+    assert outcome(sent) == ("confirmed", HELD, {})
     upstream.end(sent, paid=True)
     later(2 * sweep.LEASE)
-    assert (api.status(sent), balances()) == ("completed", SPENT)
+    assert outcome(sent) == ("completed", SPENT, {})
 
 
-def test_a_payout_without_a_status_check_can_not_be_rejected(stuck, upstream, api, later, refuses, balances):
+def test_a_payout_without_a_status_check_can_not_be_rejected(stuck, upstream, later, refuses, outcome):
     refuses("order", "reject", stuck, *REASON)
     later(600)
     upstream.fail("unheard")
     assert "cannot confirm" in refuses("order", "reject", stuck, *REASON)
-    assert (api.status(stuck), balances()) == ("confirmed", HELD)
+    assert outcome(stuck) == ("confirmed", HELD, {stuck: "unknown_outcome"})
 
 
 def test_a_payout_claimed_by_the_service_can_not_be_rejected(order_no, refuses, balances):
@@ -358,7 +356,7 @@ def test_a_payout_claimed_by_the_service_can_not_be_rejected(order_no, refuses, 
 
 @pytest.mark.parametrize(("how", "status", "money"), [("complete", "completed", SPENT), ("cancel", "cancelled", BACK)])
 def test_after_a_day_of_silence_an_operator_decides(
-    how, status, money, upstream, order_no, api, later, ahead, flask, refuses, balances, exceptions, monkeypatch
+    how, status, money, upstream, order_no, later, ahead, flask, refuses, balances, monkeypatch, outcome
 ):
     monkeypatch.setattr(upstream.platform, "answer", lambda path, request: Response("gone", 410))
     later(300, times=3)
@@ -368,7 +366,7 @@ def test_after_a_day_of_silence_an_operator_decides(
     assert "Try again in a minute" in refuses("order", "settle", order_no, f"--{how}")
     ahead(60)
     flask("order", "settle", order_no, f"--{how}")
-    assert (api.status(order_no), balances(), exceptions()) == (status, money, {})
+    assert outcome(order_no) == (status, money, {})
 
 
 def test_a_new_silence_is_shorter_than_a_day(sent, upstream, later, refuses):

@@ -83,13 +83,13 @@ def channel(_registered, app, flask):
     return made.id
 
 
-def test_a_new_driver_needs_only_one_line_in_the_registry(api, http, channel, shown, balances):
+def test_a_new_driver_needs_only_one_line_in_the_registry(api, http, channel, shown, outcome):
     order_no = api.buy(channel=channel, paychannel_paymethod="bank").data["order_no"]
     assert f"https://new.example/pay/{order_no}" in shown(order_no)
     sign = hmac.new(b"of-the-new-channel", f"{order_no}&10000".encode(), hashlib.sha256).hexdigest()
     assert http("GET", f"/addons/paychannel/notify/{order_no}?{order_no}&9999&{sign}").status == 400
     assert http("GET", f"/addons/paychannel/notify/{order_no}?{order_no}&10000&{sign}").text == "success"
-    assert (api.status(order_no), balances()) == ("completed", (1_009_940, 0))
+    assert outcome(order_no) == ("completed", (1_009_940, 0), {})
 
 
 def test_methods_that_a_new_driver_lacks_are_refused_or_unknown(api, channel, later, refuses):

@@ -16,6 +16,7 @@ from gateways.upstream import Upstream
 from runtime import settings
 from runtime.state import Runtime
 from tests.upstreams.epay import KEY, EpayPlatform
+from tests.upstreams.loopback import BareServer
 
 
 @pytest.fixture(autouse=True)
@@ -34,25 +35,9 @@ ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 
 @pytest.fixture
 def serving():
-    """`serving(serve)`: the port of a server that gets `(socket, whether the test has ended)` for each request."""
-    over, stack = threading.Event(), contextlib.ExitStack()
-
-    def start(serve):
-        class Handler(socketserver.BaseRequestHandler):
-            def handle(self):
-                self.request.recv(64 * 1024)
-                with contextlib.suppress(OSError):  # the service closed the connection
-                    serve(self.request, over)
-
-        server = stack.enter_context(socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler))
-        server.daemon_threads = True
-        threading.Thread(target=server.serve_forever, args=[0.05], daemon=True).start()
-        stack.callback(server.shutdown)
-        return server.server_address[1]
-
-    with stack:
-        yield start
-        over.set()
+    """`serving(serve)`: the port of a `BareServer`."""
+    with contextlib.ExitStack() as stack:
+        yield lambda serve: stack.enter_context(BareServer(serve)).port
 
 
 @pytest.fixture

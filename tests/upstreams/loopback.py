@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import socket
+import socketserver
 import threading
 import time
 from collections import deque
@@ -35,6 +37,36 @@ def key_pair(name: str) -> tuple[str, str]:
 def imported(pem: str) -> RSA.RsaKey:
     """A pycryptodome key, whose import takes 60 ms."""
     return RSA.import_key(pem)
+
+
+class BareServer(socketserver.ThreadingTCPServer):
+    """A server without a protocol: `serve` gets each connection after its first bytes, and the event `over`.
+
+    `over` is set at the end of the context. A `serve` that goes on until then stops when the client hangs up.
+    """
+
+    daemon_threads = True
+
+    def __init__(self, serve: Callable[[socket.socket, threading.Event], Any], listens: bool = True):
+        self.serve, self.listens, self.over = serve, listens, threading.Event()
+        super().__init__(("127.0.0.1", 0), _Connection)
+        self.port = self.server_address[1]
+        threading.Thread(target=self.serve_forever, args=[0.05], daemon=True).start()
+
+    def __exit__(self, *error: object) -> None:
+        self.over.set()
+        self.shutdown()
+        super().__exit__(*error)
+
+
+class _Connection(socketserver.BaseRequestHandler):
+    server: BareServer
+
+    def handle(self) -> None:
+        if self.server.listens:
+            self.request.recv(64 * 1024)
+        with contextlib.suppress(OSError):  # the client closed the connection
+            self.server.serve(self.request, self.server.over)
 
 
 @dataclass(frozen=True)

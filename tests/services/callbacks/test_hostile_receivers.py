@@ -3,7 +3,6 @@
 import contextlib
 import gzip
 import socket
-import socketserver
 import struct
 import threading
 import time
@@ -13,6 +12,7 @@ import pytest
 from net import http
 from services.callbacks import delivery
 from tests.support import completed, until
+from tests.upstreams.loopback import BareServer
 
 pytestmark = pytest.mark.usefixtures("slow")  # most of it waits
 
@@ -43,26 +43,15 @@ def reset(carrier, over):
 
 @pytest.fixture
 def hostile(flask, monkeypatch):
-    """`hostile(serve)` gives the merchant `demo` this server, which gets `(socket, whether the test has ended)`."""
+    """`hostile(serve)` gives the merchant `demo` this `BareServer`."""
     monkeypatch.setattr(delivery, "TIMEOUT", 2.0)
-    over, stack = threading.Event(), contextlib.ExitStack()
+    with contextlib.ExitStack() as stack:
 
-    def start(serve, scheme="http"):
-        class Handler(socketserver.BaseRequestHandler):
-            def handle(self):
-                self.request.recv(64 * 1024)
-                with contextlib.suppress(OSError):  # the service closed the connection
-                    serve(self.request, over)
+        def start(serve, scheme="http"):
+            server = stack.enter_context(BareServer(serve))
+            flask("merchant", "set", "demo", "--callback-url", f"{scheme}://127.0.0.1:{server.port}/")
 
-        server = stack.enter_context(socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler))
-        server.daemon_threads = True
-        threading.Thread(target=server.serve_forever, args=[0.05], daemon=True).start()
-        stack.callback(server.shutdown)
-        flask("merchant", "set", "demo", "--callback-url", f"{scheme}://127.0.0.1:{server.server_address[1]}/")
-
-    with stack:
         yield start
-        over.set()
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,11 @@
 """E-mail: encrypted connections only, and refusals in plain words."""
 
-import contextlib
-import socketserver
-import threading
-import time
-
 import pytest
 
 from services.notifications import destinations, sending
 from tests.services.notifications.receiving import FACTS
 from tests.support import https_certificate
+from tests.upstreams.loopback import BareServer
 
 
 @pytest.mark.parametrize("tls", [True, False], ids=["tls", "starttls"])
@@ -74,17 +70,11 @@ def test_a_server_that_never_finishes_its_greeting_is_left(add, monkeypatch):
     """It sends short lines, so no single read takes long."""
     monkeypatch.setattr(sending, "TIMEOUT", 1.0)
 
-    class Endless(socketserver.BaseRequestHandler):
-        def handle(self):
-            with contextlib.suppress(OSError):
-                while True:
-                    self.request.sendall(b"220-wait\r\n")
-                    time.sleep(0.05)
+    def greet(client, over):
+        while not over.wait(0.05):
+            client.sendall(b"220-wait\r\n")
 
-    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Endless) as server:
-        server.daemon_threads = True
-        threading.Thread(target=server.serve_forever, args=[0.05], daemon=True).start()
-        account = {"host": "127.0.0.1", "port": str(server.server_address[1]), "security": "starttls"}
+    with BareServer(greet, listens=False) as server:
+        account = {"host": "127.0.0.1", "port": str(server.port), "security": "starttls"}
         row = add("email", **account, sender="ops@shop.example", recipients="owner@shop.example")
         assert "ended the connection" in destinations.test(row).problem
-        server.shutdown()

@@ -6,7 +6,7 @@ An adapter is a channel's events (`tests/upstreams/money_moves.py`, `payout_move
 - `refusals`: `(adapter, patch)` lets the upstream refuse the next payment; and its reason in the history
 - `unclear`: `(adapter, patch)` lets its next response to a new payment be one that proves nothing
 - `odd_reports`: `(adapter, order_no)` changes its report on a paid order to one that proves nothing
-- `odd_responses`: the same, by a change of all its responses
+- `false_responses`: `(adapter)` changes all its responses to status checks from now on to some that prove nothing
 - `states`: `(adapter, order_no)` changes the state of an unpaid order there; and the order's status here after a check
 - `mistakes`: wrong values of a config ("-" leaves a field out), and the fields that the error names
 """
@@ -20,7 +20,6 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
-import pytest
 from werkzeug import Response
 
 from gateways.sandbox import records
@@ -33,15 +32,6 @@ from tests.upstreams.wechatpay import KEY_ID, MERCHANT_SERIAL, apiv3_key, certif
 ANOTHER = "1" * 24  # a number of no order
 BAD, NONSENSE = "bad signature", "the fields are invalid"
 Made = tuple[Callable[[Any, str], Sent], str]
-
-
-def cases(name: str, adapters: Any) -> list[Any]:
-    """The cases of this table of each adapter, as parameters `(adapter, case)`."""
-    return [
-        pytest.param(adapter, case, id=f"{adapter.__name__}: {label}")
-        for adapter in adapters
-        for label, case in getattr(adapter, name).items()
-    ]
 
 
 def wrong(**fields: list[str]) -> dict[str, Any]:
@@ -73,7 +63,7 @@ class Adapter(money_moves.Moves):
     refusals: ClassVar[dict[str, Any]] = {}
     unclear: ClassVar[dict[str, Any]] = {}
     odd_reports: ClassVar[dict[str, Any]] = {}
-    odd_responses: ClassVar[dict[str, Any]] = {}
+    false_responses: ClassVar[dict[str, Any]] = {}
     states: ClassVar[dict[str, Any]] = {}
     mistakes: ClassVar[dict[str, Any]] = {}
     platform: Any = SimpleNamespace()
@@ -246,9 +236,9 @@ class Epay2(money_moves.Epay2, Epay):
         "a response without a signature": gives(_rsa=lambda fields: "AAAA"),
         "an old response": gives(clock_off=-302),
     }
-    odd_responses: ClassVar = {
-        "an old one": lambda adapter, order_no: setattr(adapter.platform, "clock_off", -302),
-        "another's signature": lambda adapter, order_no: setattr(adapter.platform, "private", key_pair("somebody")[0]),
+    false_responses: ClassVar = {
+        "old ones": lambda adapter: setattr(adapter.platform, "clock_off", -302),
+        "another's signatures": lambda adapter: setattr(adapter.platform, "private", key_pair("somebody")[0]),
     }
     mistakes: ClassVar = wrong(private_key=["", "MIIB"], platform_key=["nonsense"])
 
@@ -455,6 +445,7 @@ class Wechat(money_moves.Wechat, Adapter):
 
 # --- Alipay
 
+UNSIGNED_NOT_FOUND = ("40004", "ACQ.TRADE_NOT_EXIST", False)
 CERTIFICATES = ["app_certificate", "alipay_certificate"]
 WHOLE_RESPONSE = '{"alipay_trade_precreate_response": SIGNED, "sign": "SIGN"}'
 WRONG_RESPONSES = {
@@ -589,8 +580,8 @@ class Alipay(money_moves.AlipayMoves, Adapter):
         "no number": _trade(trade_no=""),
         "no amount": _trade(total_amount="a lot"),
     }
-    odd_responses: ClassVar = {
-        "an unsigned error": lambda adapter, _: adapter.platform.errs("40004", "ACQ.TRADE_NOT_EXIST", False),
+    false_responses: ClassVar = {
+        "unsigned errors": lambda adapter: adapter.platform.errors.extend([UNSIGNED_NOT_FOUND] * 9),
     }
     states: ClassVar = {
         "scanned": (lambda adapter, order_no: adapter.begin(order_no), "pending"),

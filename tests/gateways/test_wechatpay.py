@@ -12,7 +12,6 @@ from gateways import registry
 from gateways.base import BadNotice, Incoming, Payment
 from tests.upstreams.loopback import key_pair
 from tests.upstreams.wechatpay import (
-    APPID,
     CERTIFICATE_SERIAL,
     KEY_ID,
     MCHID,
@@ -55,14 +54,6 @@ def test_both_kinds_of_the_upstreams_keys_are_accepted(believes, signs, api, wec
     wechat.pay(order_no)
     assert wechat.notice(order_no).to(api.send, order_no).status == 204
     assert api.status(order_no) == "completed"
-
-
-def test_the_upstream_gets_the_orders_facts(buy, wechat):
-    order_no = buy()
-    asked = wechat.orders[order_no]["asked"]
-    assert (asked["amount"], asked["out_trade_no"]) == ({"total": 10_000, "currency": "CNY"}, order_no)
-    assert asked["notify_url"].endswith(f"/addons/paychannel/notify/{order_no}")
-    assert (asked["appid"], asked["mchid"]) == (APPID, MCHID)
 
 
 def test_responses_signed_with_the_public_key_are_requested(wechat):

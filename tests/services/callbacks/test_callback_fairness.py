@@ -19,9 +19,15 @@ pytestmark = pytest.mark.usefixtures("slow")  # most of it waits
 
 
 @pytest.fixture
-def pool():
-    """The real pool, as large as the service's."""
-    made = WorkerPool(settings.Settings.callback_workers, "test")
+def workers():
+    """Override for a pool of another size than the service's."""
+    return settings.Settings.callback_workers
+
+
+@pytest.fixture
+def pool(workers):
+    """The real pool."""
+    made = WorkerPool(workers, "test")
     yield made
     made.stop()
 
@@ -74,11 +80,12 @@ def test_a_slow_or_dead_merchant_delays_no_other(is_dead, api, other, shop, othe
     assert other_shop.got[0].event["type"] == "order.completed"
 
 
+@pytest.mark.parametrize("workers", [2])
 def test_merchants_that_always_respond_slowly_do_not_have_all_workers(
-    api, other, shop, other_shop, newcomer, gate, monkeypatch
+    api, other, shop, other_shop, newcomer, pool, gate, monkeypatch
 ):
     monkeypatch.setattr(delivery, "SLOW", 0.5)
-    pool, slow, (quick, quick_shop) = WorkerPool(2, "test"), ((api, shop), (other, other_shop)), newcomer
+    slow, (quick, quick_shop) = ((api, shop), (other, other_shop)), newcomer
     for merchant, server in slow:
         server.answer = lambda request: time.sleep(0.6) or Response("at last")
         for _ in range(2):
@@ -95,7 +102,6 @@ def test_merchants_that_always_respond_slowly_do_not_have_all_workers(
     sweep_until(pool, lambda: len(quick_shop.got) == 2)
     assert sum(len(server.got) == 3 for _, server in slow) == 1
     gate.opened.set()
-    pool.stop()
 
 
 def test_two_merchants_that_were_quick_and_turn_slow_delay_no_third(api, other, shop, other_shop, newcomer, pool, gate):
@@ -193,28 +199,22 @@ def silent():
         yield f"http://127.0.0.1:{listener.getsockname()[1]}/"
 
 
-@pytest.fixture
-def few_workers():
-    made = WorkerPool(8, "test")
-    yield made
-    made.stop()
-
-
+@pytest.mark.parametrize("workers", [8])
 @pytest.mark.parametrize("how", ["silent", "refused", "no name"])
 @pytest.mark.parametrize("restarted", [True, False])
 def test_hundreds_of_dead_merchants_delay_no_healthy_one(
-    restarted, how, silent, api, shop, dead_merchants, few_workers, monkeypatch
+    restarted, how, silent, api, shop, dead_merchants, pool, monkeypatch
 ):
     monkeypatch.setattr(delivery, "TIMEOUT", 3.0)
     completed(api)
     if restarted:  # the successes are stored, and this pool has not seen them
         delivery.sweep(InlinePool())
     else:
-        sweep_until(few_workers, lambda: shop.got)
+        sweep_until(pool, lambda: shop.got)
     dead_merchants(300, {"silent": silent, "refused": f"http://127.0.0.1:{free_port()}/"}.get(how, "http://x.invalid/"))
-    delivery.sweep(few_workers)
+    delivery.sweep(pool)
     completed(api)
-    sweep_until(few_workers, lambda: len(shop.got) == 2)
+    sweep_until(pool, lambda: len(shop.got) == 2)
 
 
 def test_a_merchants_health_is_stored_for_the_next_start(api, other, shop, other_shop, due, ahead):

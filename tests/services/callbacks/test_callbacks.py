@@ -9,6 +9,9 @@ from datetime import datetime
 import pytest
 from standardwebhooks import Webhook
 
+from models.db.writer import transaction
+from models.tables.order import Order
+from services.callbacks import outbox
 from tests.databases import raw
 
 QUERY_FIELDS = {
@@ -188,3 +191,33 @@ def test_a_status_never_changes_without_its_callback(instance, api, shop, due, b
     api.play(order_no, "success")
     due.callbacks()
     assert [got.event["data"]["status"] for got in shop.got] == ["completed"]
+
+
+# --- events that can happen several times for an order
+
+
+@pytest.fixture
+def enqueue(api):
+    """`enqueue(event, about)`: write that event of a completed deposit into the outbox."""
+    order = Order.get(Order.order_no == bought(api))
+    return transaction(lambda event="", about=None: outbox.enqueue(order, event, about))
+
+
+@pytest.fixture
+def types(flask_json):
+    """`types()`: the types of all callbacks."""
+    return lambda: sorted(row["type"] for row in flask_json("callback", "list"))
+
+
+def test_each_exception_has_one_callback_for_subscribers(enqueue, flask, types, shop, due):
+    enqueue("order.credited", 1)
+    assert types() == ["order.completed"]
+    flask("merchant", "set", "demo", "--events", "credited")
+    for event, about in (("order.credited", 1), ("order.credited", 2), ("order.refunded", 3)):
+        enqueue(event, about)
+    assert types() == ["order.completed", "order.credited", "order.credited"]
+    enqueue()
+    enqueue("order.credited", 1)
+    assert types() == ["order.completed", "order.credited", "order.credited"], "it is in the outbox already"
+    due.callbacks()
+    assert {got.event["data"]["status"] for got in shop.got} == {"completed"}

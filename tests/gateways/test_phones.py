@@ -73,6 +73,17 @@ def placed(api):
     return lambda channel, method="wxpay": api.buy(channel=channel, paychannel_paymethod=method).data["order_no"]
 
 
+@pytest.fixture
+def pays(api):
+    """`pays(wechat, number)`: the payer pays an attempt, and the upstream's notice about it is accepted."""
+
+    def pay(upstream, number):
+        upstream.pay(number)
+        assert upstream.notice(number).to(api.send, number.partition("_")[0]).text in ("", "success")
+
+    return pay
+
+
 def bridge(page):
     """The parameters that the page gives to WeChat."""
     return json.loads(unescape(re.search(r'data-bridge="([^"]*)"', page)[1]))
@@ -96,7 +107,7 @@ def test_the_payers_browser_decides_how_wechat_is_paid(wechat, wechat_channel, p
     assert ways == WAYS
 
 
-def test_a_payer_in_wechat_pays_there_after_a_silent_sign_in(wechat, sign_in, wechat_channel, placed, phone, api):
+def test_a_payer_in_wechat_pays_there_after_a_silent_sign_in(wechat, sign_in, wechat_channel, placed, phone, api, pays):
     order_no, payer = placed(wechat_channel), phone()
     page = payer.views(order_no)
     [authorize] = [address for address in payer.visited if "authorize" in address]
@@ -114,8 +125,7 @@ def test_a_payer_in_wechat_pays_there_after_a_silent_sign_in(wechat, sign_in, we
     payer.visited.clear()
     assert bridge(payer.views(order_no)) == bridge(page)
     assert (len(payer.visited), payer.is_ready(order_no)) == (1, True), "the payer does not sign in again"
-    wechat.pay(order_no)
-    assert wechat.notice(order_no).to(api.send, order_no).status == 204
+    pays(wechat, order_no)
     assert api.status(order_no) == "completed"
 
 
@@ -144,13 +154,12 @@ def test_two_payers_who_close_each_others_attempts_do_not_end_the_order(
 
 
 def test_the_openid_is_on_no_page_and_its_hash_can_be_erased(
-    wechat, sign_in, wechat_channel, placed, phone, instance, api, due, flask, shop, caplog
+    wechat, sign_in, wechat_channel, placed, phone, instance, due, flask, shop, caplog, pays
 ):
     order_no = placed(wechat_channel)
     assert sign_in.openid not in phone().views(order_no) + caplog.text
     assert all(sign_in.openid.encode() not in file.read_bytes() for file in instance.glob("*.sqlite*"))
-    wechat.pay(order_no)
-    wechat.notice(order_no).to(api.send, order_no)
+    pays(wechat, order_no)
     due()
     assert "erased in 1 of 1 orders" in flask("privacy", "erase", order_no, "--yes").output
     assert "erased in 0 of 1 orders" in flask("privacy", "erase", order_no, "--yes").output
@@ -291,7 +300,7 @@ def test_a_page_learns_that_the_payment_was_opened_in_another_browser(wechat_cha
 
 @pytest.mark.parametrize("viewed", [False, True], ids=["not viewed", "viewed in WeChat"])
 def test_an_order_stays_payable_when_the_settings_are_switched_off(
-    viewed, wechat, wechat_channel, placed, phone, flask, later, api
+    viewed, wechat, wechat_channel, placed, phone, flask, later, api, pays
 ):
     order_no = placed(wechat_channel)
     if viewed:
@@ -303,8 +312,7 @@ def test_an_order_stays_payable_when_the_settings_are_switched_off(
     ways = [(number, made["way"], made["trade_state"]) for number, made in wechat.orders.items()]
     number = f"{order_no}_2" if viewed else order_no
     assert ways == [*([(order_no, "jsapi", "CLOSED")] if viewed else []), (number, "native", "NOTPAY")]
-    wechat.pay(number)
-    wechat.notice(number).to(api.send, order_no)
+    pays(wechat, number)
     later(5)
     assert api.status(order_no) == "completed"
 
@@ -356,7 +364,7 @@ def test_a_link_that_wechat_does_not_renew_is_replaced_by_one_under_a_new_number
 
 
 def test_people_open_a_link_in_a_group_chat_and_the_last_one_pays(
-    wechat, sign_in, wechat_channel, placed, phone, ahead, later, api
+    wechat, sign_in, wechat_channel, placed, phone, ahead, later, api, pays
 ):
     order_no = placed(wechat_channel)
     for member in range(7):
@@ -369,8 +377,7 @@ def test_people_open_a_link_in_a_group_chat_and_the_last_one_pays(
     wechat.calls.clear()
     later(61)
     assert [call.path.rpartition("/")[2] for call in wechat.calls] == [last], "closed attempts are not checked again"
-    wechat.pay(last)
-    wechat.notice(last).to(api.send, order_no)
+    pays(wechat, last)
     later(1)
     assert api.status(order_no) == "completed"
 
@@ -397,7 +404,7 @@ def test_an_order_whose_attempts_are_all_closed_stays_open_for_the_next_payer(
 
 @pytest.mark.parametrize("paid", ["the closed one", "the open one"])
 def test_an_attempt_that_was_closed_stops_no_other_and_is_checked_after_its_notice(
-    paid, wechat, alipay, wechat_channel, alipay_channel, placed, phone, later, api, exceptions
+    paid, wechat, alipay, wechat_channel, alipay_channel, placed, phone, later, api, exceptions, pays
 ):
     order_no, by_alipay = placed(wechat_channel), placed(alipay_channel, "alipay")
     phone("pc").opens(order_no)
@@ -407,8 +414,7 @@ def test_an_attempt_that_was_closed_stops_no_other_and_is_checked_after_its_noti
     assert phone("mobile").goes(order_no)[0].startswith("https://wx.tenpay.com")
     assert states(wechat) == {order_no: "CLOSED", f"{order_no}_2": "NOTPAY"}
     number = order_no if paid == "the closed one" else f"{order_no}_2"
-    wechat.pay(number)
-    wechat.notice(number).to(api.send, order_no)
+    pays(wechat, number)
     later(1)
     assert (api.status(order_no), exceptions()) == ("completed", {})
 
@@ -480,28 +486,17 @@ def test_the_domain_file_of_a_channel_is_served(wechat, sign_in, add_channel, ht
 # --- Alipay
 
 
-@pytest.mark.parametrize(
-    ("browser", "way"),
-    [
-        ("mobile", "alipay.trade.wap.pay"),
-        ("alipay", "alipay.trade.wap.pay"),
-        ("pc", "alipay.trade.page.pay"),
-        ("wechat", None),
-        ("qq", None),
-    ],
-)
-def test_the_payers_browser_decides_how_alipay_is_paid(browser, way, alipay, alipay_channel, placed, phone, api):
-    order_no, payer = placed(alipay_channel, "alipay"), phone(browser)
-    page = payer.opens(order_no)
-    assert ('class="qr"' in page) == (way is None)
-    if way:
-        address, form = payer.goes(order_no)
-        answer = requests.post(address, data=form, timeout=10)
-        assert "<b>100.00</b>" in answer.text
-    assert alipay.codes[order_no].get("way") == way
-    alipay.pay(order_no)
-    assert alipay.notice(order_no).to(api.send, order_no).text == "success"
-    assert api.status(order_no) == "completed"
+def test_the_payers_browser_decides_how_alipay_is_paid(alipay, alipay_channel, placed, phone, api, pays):
+    page, wap = "alipay.trade.page.pay", "alipay.trade.wap.pay"
+    for browser, way in {"mobile": wap, "alipay": wap, "pc": page, "wechat": None, "qq": None}.items():
+        order_no, payer = placed(alipay_channel, "alipay"), phone(browser)
+        assert ('class="qr"' in payer.opens(order_no)) == (way is None)
+        if way:
+            address, form = payer.goes(order_no)
+            assert "<b>100.00</b>" in requests.post(address, data=form, timeout=10).text
+        assert alipay.codes[order_no].get("way") == way
+        pays(alipay, order_no)
+        assert api.status(order_no) == "completed"
 
 
 def test_alipays_codes_name_the_product_of_the_contract(alipay, add_channel, placed):
@@ -531,7 +526,7 @@ def test_alipays_form_is_signed_when_it_is_used_and_its_page_returns_to_ours(
 
 
 def test_a_second_payment_is_found_although_its_notice_was_lost_and_the_settings_were_switched_off(
-    alipay, alipay_channel, placed, phone, api, later, exceptions, balances, flask
+    alipay, alipay_channel, placed, phone, api, later, exceptions, balances, flask, pays
 ):
     order_no = placed(alipay_channel, "alipay")
     for browser in ("pc", "mobile"):
@@ -540,8 +535,7 @@ def test_a_second_payment_is_found_although_its_notice_was_lost_and_the_settings
         address, form = payer.goes(order_no)
         assert requests.post(address, data=form, timeout=10).status_code == 200
     flask("channel", "set", alipay_channel, "--config", "wap=false", "--config", "page=false")
-    alipay.pay(f"{order_no}_2")
-    alipay.notice(f"{order_no}_2").to(api.send, order_no)
+    pays(alipay, f"{order_no}_2")
     later(5)
     assert (api.status(order_no), exceptions()) == ("completed", {})
     alipay.pay(order_no)
@@ -550,13 +544,12 @@ def test_a_second_payment_is_found_although_its_notice_was_lost_and_the_settings
 
 
 def test_an_order_with_several_attempts_is_checked_three_times_after_it_completed(
-    alipay, alipay_channel, placed, phone, api, later, order_details
+    alipay, alipay_channel, placed, phone, api, later, order_details, pays
 ):
     order_no = placed(alipay_channel, "alipay")
     for browser in ("wechat", "mobile"):
         phone(browser).opens(order_no)
-    alipay.pay(order_no)
-    alipay.notice(order_no).to(api.send, order_no)
+    pays(alipay, order_no)
     later(5)
     assert api.status(order_no) == "completed"
     alipay.calls.clear()
@@ -602,38 +595,24 @@ def test_the_sdk_verifies_what_the_page_gives_to_wechat(wechat, sign_in, wechat_
     assert given["paySign"] == wechat_sdk().sign(signed)
 
 
-@pytest.mark.parametrize(
-    ("browser", "call", "changed"),
-    [
-        (
-            "mobile",
-            "api_alipay_trade_wap_pay",
-            {"product_code": "QUICK_WAP_WAY", "quit_url": "https://shop.example.com/pay?order_no=sdk-0001"},
-        ),
-        ("pc", "api_alipay_trade_page_pay", {}),
-    ],
-)
-def test_the_sdk_signs_alipays_page_as_the_driver_does(
-    browser, call, changed, alipay, runtime_for_drivers, monkeypatch
-):
+@pytest.mark.parametrize(("browser", "page"), [("mobile", "wap"), ("pc", "page")])
+def test_the_sdk_signs_alipays_page_as_the_driver_does(browser, page, alipay, runtime_for_drivers):
     opened = registry.build("alipay", alipay.config("key", wap="true", page="true")).open_payment(_payment(browser))
     ours = dict(parse_qsl(urlsplit(opened.redirect).query)) | opened.fields
     sdk = AliPay(APP_ID, "", alipay.app_private, alipay.public)
-    theirs = dict(
-        parse_qsl(
-            getattr(sdk, call)(
-                subject="Order",
-                out_trade_no="sdk-0001",
-                total_amount="1.00",
-                return_url="https://shop.example.com/pay/sdk-0001",
-                notify_url="https://shop.example.com/notify",
-                time_expire="2033-05-18 11:33:20",
-                **changed,
-            )
-        )
+    sign = {"wap": sdk.api_alipay_trade_wap_pay, "page": sdk.api_alipay_trade_page_pay}[page]
+    of_wap = {"product_code": "QUICK_WAP_WAY", "quit_url": "https://shop.example.com/pay?order_no=sdk-0001"}
+    signed = sign(
+        subject="Order",
+        out_trade_no="sdk-0001",
+        total_amount="1.00",
+        return_url="https://shop.example.com/pay/sdk-0001",
+        notify_url="https://shop.example.com/notify",
+        time_expire="2033-05-18 11:33:20",
+        **(of_wap if page == "wap" else {}),
     )
-    content = [json.loads(each["biz_content"]) for each in (ours, theirs)]
-    assert content[0] == content[1]
+    theirs = dict(parse_qsl(signed))
+    assert json.loads(ours["biz_content"]) == json.loads(theirs["biz_content"])
     assert {**theirs, "format": "JSON"}.keys() == ours.keys()
     again = {name: value for name, value in ours.items() if name != "sign"}
     assert parse_qs(sdk.sign_data(again))["sign"] == [ours["sign"]]

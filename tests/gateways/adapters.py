@@ -314,6 +314,7 @@ class Wechat(money_moves.Wechat, Adapter):
     """RSA over headers and body; the fact of a notice is encrypted in it."""
 
     accepts, refuses = (204, ""), (400, '{"code": "FAIL", "message": "the notice was refused"}')
+    own_address = "https://api.mch.weixin.qq.com"
     wrong_key: ClassVar = ({"private_key": key_pair("another merchant")[0]}, "SIGN_ERROR")
     secrets: ClassVar = [apiv3_key(), *key_pair("wechatpay merchant")[0].splitlines()[1:-1]]
 
@@ -499,6 +500,7 @@ def _trade(**facts: str) -> Callable[[Any, str], None]:
 class Alipay(money_moves.AlipayMoves, Adapter):
     """Key mode: RSA over the fields; a trade exists only once the payer scanned its code."""
 
+    own_address = "https://openapi.alipay.com/gateway.do"
     wrong_key: ClassVar = ({"private_key": key_pair("somebody")[0]}, "unsigned error: 验签出错")
     secrets: ClassVar = key_pair("alipay application")[0].splitlines()[1:-1]
 

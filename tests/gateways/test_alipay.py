@@ -8,7 +8,6 @@ from types import SimpleNamespace
 import pytest
 import segno
 
-from gateways import registry
 from tests.gateways.adapters import WHOLE_RESPONSE, responds
 from tests.pages import Seen
 
@@ -120,13 +119,6 @@ def test_a_response_counts_with_its_signature_only(alipay, buy, exceptions, show
 
 
 # --- the config
-
-
-def test_alipays_own_address_is_the_default(alipay):
-    given = alipay.config("key")
-    del given["base_url"]
-    config = registry.DRIVERS["alipay"].config_schema().load(given)
-    assert config["base_url"] == "https://openapi.alipay.com/gateway.do"
 
 
 def test_a_channel_can_change_to_certificates(api, alipay, add_channel, flask, refuses):

@@ -370,6 +370,13 @@ def test_closings_without_a_response_are_repeated(adapter, buy, impatient, api, 
 # --- the channel
 
 
+@of(Wechat, Alipay)
+def test_the_upstreams_own_address_is_the_default(adapter):
+    given = adapter.config()
+    del given["base_url"]
+    assert registry.DRIVERS[adapter.driver].config_schema().load(given)["base_url"] == adapter.own_address
+
+
 def _pairs(config):
     return [part for name, value in config.items() if value != "-" for part in ("--config", f"{name}={value}")]
 

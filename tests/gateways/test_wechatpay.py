@@ -158,16 +158,6 @@ def test_an_order_that_the_upstream_never_had_is_checked_after_its_cancellation(
     assert exceptions() == {order_no: "late_payment"}
 
 
-# --- the config
-
-
-def test_the_live_address_need_not_be_given(wechat):
-    given = wechat.config()
-    del given["base_url"]
-    config = registry.DRIVERS["wechatpay"].config_schema().load(given)
-    assert config["base_url"] == "https://api.mch.weixin.qq.com"
-
-
 # --- the driver itself
 
 

@@ -50,9 +50,3 @@ def test_half_of_the_threads_never_wait_for_channels(app):
             pass
     with channel_slot(3):
         pass
-
-
-def test_once_they_have_their_response_the_next_may_wait(api, slow):
-    for _ in range(5):
-        assert api.buy(channel=5).code == 1
-    assert len(slow.orders) == 5

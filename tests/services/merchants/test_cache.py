@@ -145,7 +145,8 @@ def test_unknown_keys_are_not_cached(api, http):
     assert set(cache._cache().newest.known) <= known
 
 
-def test_in_the_running_service_a_commands_change_takes_effect(service):
+def test_in_the_running_service_changes_of_commands_and_of_the_database_take_effect(service):
+    assert fee(service.api) == 60
     assert channels(service.api) == [1, 2, 3]
     service.flask("channel", "unlink", "3", "demo")
     until(lambda: channels(service.api) == [1, 2])
@@ -157,10 +158,6 @@ def test_in_the_running_service_a_commands_change_takes_effect(service):
     until(lambda: service.api.listed().code == 40102)
     service.api.secret = rotated["api_secret"]
     assert service.api.listed().code == 1
-
-
-def test_in_the_running_service_a_change_of_the_database_takes_effect(service):
-    assert fee(service.api) == 60
     with raw(service.instance) as other:
         other.execute("UPDATE merchant SET buy_rate = 100")
     until(lambda: fee(service.api) == 100)

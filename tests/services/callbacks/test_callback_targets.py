@@ -94,11 +94,10 @@ LOOPBACK = str.split("""
 """)
 
 
+# `tests/gateways/test_ip_addresses.py` has all networks.
 ELSEWHERE = str.split("""
-10.1.2.3 172.16.0.1 192.168.1.1 169.254.169.254 2852039166 0xa9fea9fe 0251.0376.0251.0376 169.254.43518 100.64.0.1
-100.100.100.200 168.63.129.16 192.0.0.192 198.18.0.1 224.0.0.1 255.255.255.255 [fe80::1] [fd00::1]
-[fd00:ec2::254] [ff02::1] [::ffff:10.0.0.1] [::ffff:a9fe:a9fe] [64:ff9b::10.0.0.1] [64:ff9b::a9fe:a9fe]
-[64:ff9b:1::10.0.0.1] [2002:a00:1::] [2002:7f00:1::1] [2001:0:a00:1::] [fec0::1] [100::1] [2001:db8::1]
+10.1.2.3 169.254.169.254 2852039166 0xa9fea9fe 0251.0376.0251.0376 169.254.43518 100.64.0.1 [fe80::1] [fd00:ec2::254]
+[::ffff:a9fe:a9fe] [64:ff9b::a9fe:a9fe] [2002:7f00:1::1]
 """)
 
 
@@ -129,11 +128,13 @@ def test_a_name_is_called_if_all_its_addresses_are_public(attempt, internet):
     assert attempt("http://shop.example:8080/demo")[0] == 200
     (got,) = internet.receiver.got
     assert (got.headers["Host"], got.event["type"]) == ("shop.example:8080", "order.completed")
-    for home in AT_HOME:
-        for addresses in ([home], [home, PUBLIC], [PUBLIC, home], [PUBLIC, PUBLIC, home]):
-            internet.names["shop.example"] = [addresses]
-            refused = (None, f"AddressRefused: {home} is not a public address")
-            assert attempt("http://shop.example/demo") == refused, addresses
+    first, *others = AT_HOME
+    mixed = [[first], [first, PUBLIC], [PUBLIC, first], *([PUBLIC, PUBLIC, home] for home in others)]
+    for addresses in mixed:
+        internet.names["shop.example"] = [addresses]
+        [home] = set(addresses) - {PUBLIC}
+        refused = (None, f"AddressRefused: {home} is not a public address")
+        assert attempt("http://shop.example/demo") == refused, addresses
     assert (internet.dialled, len(internet.receiver.got)) == ([PUBLIC], 1)
 
 

@@ -201,7 +201,7 @@ def test_one_payer_who_tries_often_has_to_wait_and_keeps_no_other_from_paying(
     assert 'class="qr"' in payer("mobile").opens(order_no)
 
 
-def test_refused_attempts_are_not_checked_at_each_new_one(placed, version, platform, payer):
+def test_refused_attempts_are_not_checked_at_each_new_one(placed, platform, payer):
     order_no, others = placed(), [payer(address=f"203.0.113.{number}") for number in range(5)]
     payer("mobile").opens(order_no)
     platform.barred |= {f"203.0.113.{number}" for number in range(5)}

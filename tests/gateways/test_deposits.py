@@ -394,9 +394,7 @@ def test_mistakes_in_a_config_are_named_by_field(adapter, refuses, flask_json):
 
 
 @of(*REMOTE, AlipayByCertificates)
-def test_keys_are_accepted_from_files_and_as_the_bare_text_of_consoles(
-    adapter, add_channel, flask, flask_json, tmp_path
-):
+def test_keys_are_accepted_from_files_and_as_the_bare_text_of_consoles(adapter, add_channel, flask, tmp_path):
     config = adapter.config()
     for name, value in config.items():
         bare = "".join(value.splitlines()[1:-1]) if "KEY-----" in value else value
@@ -419,7 +417,7 @@ def test_a_check_of_the_channel_tests_connection_keys_and_clock(adapter, channel
 
 
 @of(*REMOTE)
-def test_keys_are_in_no_log_and_no_response(adapter, channel, create, api, send, later, flask, caplog):
+def test_keys_are_in_no_log_and_no_response(adapter, create, api, send, later, flask, caplog):
     caplog.set_level(logging.DEBUG)
     adapter.platform.fails(*FAULTS[1:], "")
     told = [create() for _ in FAULTS]

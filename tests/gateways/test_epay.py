@@ -95,7 +95,7 @@ def test_with_ask_again_a_notice_creates_no_late_money_and_no_second_payment(
 # --- the end of a deposit
 
 
-def test_a_check_for_late_money_without_a_response_is_repeated(placed, version, api, platform, later, exceptions):
+def test_a_check_for_late_money_without_a_response_is_repeated(placed, api, platform, later, exceptions):
     platform.can_close = False
     order_no = placed()
     later(450, times=2)

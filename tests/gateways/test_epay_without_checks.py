@@ -132,7 +132,7 @@ TEXT = (
 )
 
 
-def test_the_channel_check_reports_it_and_is_passed(checked, queried, platform):
+def test_the_channel_check_reports_it_and_is_passed(checked, queried):
     found = checked()
     assert found["status"] == ("-", TEXT)
     assert found["wxpay"] == ("ok", "An order of 0.01 was accepted.")

@@ -56,7 +56,7 @@ def test_money_refunded_by_the_platform_is_credited_again_only_if_it_is_received
 
 
 def test_after_an_operator_returned_money_only_another_payment_counts(
-    paid_late, api, platform, flask, due, kinds, exceptions, notify
+    paid_late, api, flask, due, kinds, exceptions, notify
 ):
     order_no, notice = paid_late
     flask("order", "settle", order_no, "--refund")

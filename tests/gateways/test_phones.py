@@ -185,9 +185,7 @@ def test_a_sign_in_that_this_browser_did_not_begin_opens_nothing(wechat, sign_in
     assert (sign_in.calls, wechat.orders) == ([], {})
 
 
-def test_a_failed_sign_in_is_tried_again_once_and_then_by_the_payer(
-    wechat, sign_in, wechat_channel, placed, phone, caplog
-):
+def test_a_failed_sign_in_is_tried_again_once_and_then_by_the_payer(sign_in, wechat_channel, placed, phone, caplog):
     for number, error in enumerate(FAILURES):
         order_no, payer = placed(wechat_channel), phone("wechat", f"203.0.113.{number}")
         sign_in.errors += [error, error]
@@ -204,7 +202,7 @@ def test_a_failed_sign_in_is_tried_again_once_and_then_by_the_payer(
         assert bridge(payer.views(order_no)), fault
 
 
-def test_a_sign_in_that_wechat_loads_twice_leads_to_the_payment(wechat, sign_in, wechat_channel, placed, phone):
+def test_a_sign_in_that_wechat_loads_twice_leads_to_the_payment(wechat, wechat_channel, placed, phone):
     order_no, payer = placed(wechat_channel), phone()
     payer.views(order_no)
     [used] = [address for address in payer.visited if SIGNED_IN in address and "code=" in address]
@@ -426,9 +424,7 @@ def test_an_attempt_that_was_closed_stops_no_other_and_is_checked_after_its_noti
     assert json.loads(fields["biz_content"])["out_trade_no"] == f"{by_alipay}_2"
 
 
-def test_wechat_is_asked_about_few_sign_ins_of_one_order_in_a_minute(
-    wechat, sign_in, wechat_channel, placed, phone, clock
-):
+def test_wechat_is_asked_about_few_sign_ins_of_one_order_in_a_minute(sign_in, wechat_channel, placed, phone, clock):
     order_no, payer = placed(wechat_channel), phone()
     began = payer.client.get(f"{CASHIER}?order_no={order_no}", headers={"User-Agent": AGENTS["wechat"]})
     [state] = parse_qs(urlsplit(began.headers["Location"]).query)["state"]

@@ -121,7 +121,7 @@ def test_a_proxy_that_responds_slowly_delays_no_call(serving, monkeypatch):
     assert len(dripped) < 50  # it would take a hundred lines
 
 
-def test_a_proxy_may_be_given_by_its_ipv6_address(monkeypatch):
+def test_a_proxy_may_be_given_by_its_ipv6_address():
     asked = []
 
     class Proxy(socketserver.BaseRequestHandler):

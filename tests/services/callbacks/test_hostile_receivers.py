@@ -105,7 +105,7 @@ def test_only_the_beginning_of_an_endless_response_is_read(serve, status, answer
     assert answer in attempt["answer"]
 
 
-def test_the_time_to_resolve_a_name_is_part_of_the_attempts(hostile, flask, api, due, tries, monkeypatch):
+def test_the_time_to_resolve_a_name_is_part_of_the_attempts(hostile, api, due, tries, monkeypatch):
     look_up = socket.getaddrinfo
     monkeypatch.setattr(socket, "getaddrinfo", lambda *asked, **named: time.sleep(2.5) or look_up(*asked, **named))
     hostile(endless(OK, b"X: ", b".", pause=0.2))

@@ -90,7 +90,7 @@ def test_a_shared_reference_counts_for_each_confirmed_order(deposit, paid, refus
     assert balances() == (START + 2 * 9_940, 0)
 
 
-def test_an_amount_is_corrected_under_a_shared_reference(deposit, paid, api):
+def test_an_amount_is_corrected_under_a_shared_reference(deposit, paid):
     first, second = deposit(), deposit()
     paid(first, "BANK-1")
     paid(second, "BANK-1", "--shared-reference", "--amount", "99.00")
@@ -125,7 +125,7 @@ def test_of_two_simultaneous_operators_with_the_same_reference_one_is_refused(de
     assert balances() == (START + 9_940, 0)
 
 
-def test_the_oldest_order_with_a_number_is_found(api, deposit, paid):
+def test_the_oldest_order_with_a_number_is_found(deposit):
     """For the channel's own reports; deposits and withdrawals, with their payment or with an exception."""
     orders = [Order.get(Order.order_no == deposit()) for _ in range(4)]
     first_with = transaction(payment_numbers.first_with)

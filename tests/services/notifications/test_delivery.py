@@ -61,7 +61,7 @@ def test_two_hosts_send_a_message_once(group, robot, low):
     assert len(robot.got) == 1
 
 
-def test_a_claimed_message_of_a_killed_process_is_sent_later(group, robot, look, low, ahead, outbox):
+def test_a_claimed_message_of_a_killed_process_is_sent_later(group, low, ahead, outbox):
     low()
     watch.evaluate()
     assert delivery.sweep(CrashedPool()) == 1
@@ -92,7 +92,7 @@ def test_a_deleted_destination_leaves_nothing(group, look, low, outbox):
         destinations.change(group, {}, name="Operations", **FACTS)
 
 
-def test_a_dead_destination_does_not_delay_another(group, add, robot, web_server, low, app):
+def test_a_dead_destination_does_not_delay_another(group, add, robot, web_server, low):
     """Its server accepts connections and never responds."""
     hangs = threading.Event()
     web_server.expect_request("/hangs").respond_with_handler(lambda request: hangs.wait(20) or "")

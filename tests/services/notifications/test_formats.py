@@ -97,7 +97,7 @@ def test_a_webhook_with_the_signature_of_callbacks(hears, robot):
     assert event["data"]["url"] == "https://pay.example.com/console/"
 
 
-def test_a_webhook_has_the_findings_as_data_and_one_id_for_all_attempts(add, robot, look, low, ahead, outbox):
+def test_a_webhook_has_the_findings_as_data_and_one_id_for_all_attempts(add, robot, look, low, ahead):
     add("webhook", url=robot.url, secret=WEBHOOK_SECRET)
     robot.status = 503
     low()

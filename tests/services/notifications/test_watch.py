@@ -95,7 +95,7 @@ def test_a_destination_for_urgent_findings_hears_when_they_become_urgent_and_whe
     assert changes() == ["No longer urgent"]
 
 
-def test_changes_at_the_same_time_are_one_message(group, told, low, robot):
+def test_changes_at_the_same_time_are_one_message(group, told, robot):
     destinations.set_balance_limits({1: 10**14, 2: 10**14, 3: 10**14})
     assert len(told()) == 3
     assert len(robot.got) == 1
@@ -111,7 +111,7 @@ def test_each_destination_has_its_language(group, add, robot, told, low):
     assert chinese.endswith("渠道余额低于设定的下限。")
 
 
-def test_two_hosts_tell_a_finding_once(group, look, low, outbox):
+def test_two_hosts_tell_a_finding_once(group, low, outbox):
     """Both compare the same findings with the same database at the same time."""
     low()
     barrier, runtime, failed = threading.Barrier(4), current(), []
@@ -195,7 +195,7 @@ def test_a_new_destination_gets_its_first_digest_at_the_next_hour_even_without_f
     assert told() == ["Nothing needs attention."]
 
 
-def test_the_history_of_a_destination_is_bounded(group, look, outbox, monkeypatch):
+def test_the_history_of_a_destination_is_bounded(group, outbox, monkeypatch):
     monkeypatch.setattr(watch, "KEPT", 5)
     for number in range(12):
         watch._write(group, "findings", [{"change": "new", "kind": "x", "severity": "soon", "text": str(number)}], 1)
@@ -215,7 +215,7 @@ def test_messages_have_no_personal_data(add, robot, look, api, ahead, outbox):
         assert private not in sent
 
 
-def test_a_destination_that_keeps_failing_is_a_finding(group, add, look, robot, ahead, low, web_server, findings):
+def test_a_destination_that_keeps_failing_is_a_finding(group, add, look, robot, ahead, low, findings):
     add("webhook", "Broken", url=f"{robot.url}/absent", secret="whsec_" + "A" * 40)
     low()
     for seconds in (0, 61, 301):

@@ -1,4 +1,5 @@
-"""The channel's settlement delay (T+N): confirmed immediately, credited N days later, once."""
+"""The channel's settlement delay (T+N): confirmed immediately, credited N days later, once; an exception about the
+deposit's own money holds the credit until an operator has decided."""
 
 import pytest
 
@@ -8,111 +9,171 @@ from services.jobs import sweep
 from tests.support import InlinePool
 
 START = 1_000_000
+CREDITED = ("completed", START + 9_940)
 DAY = 86_400
 SANDBOX, MANUAL = 2, 3
 
 
 @pytest.fixture
-def delayed(flask):
-    """`delayed(1)`: the sandbox credits a day after the payment."""
+def delay(flask):
+    """`delay(1)`: the channel's deposits are credited a day after their payment."""
     return lambda days, channel=SANDBOX: flask("channel", "set", channel, "--settlement-days", days)
 
 
-@pytest.mark.parametrize("days", [1, 2, 7])
-def test_a_paid_deposit_is_credited_after_the_delay_and_not_before(api, delayed, later, balances, steps, days):
-    delayed(days)
-    order_no = api.buy().data["order_no"]
-    api.play(order_no, "success")
-    assert (api.status(order_no), balances()) == ("confirmed", (START, 0))
+@pytest.fixture
+def confirmed(api, delay):
+    """`confirmed(2)`: the number of a deposit of 100 yuan that was paid as R-1 and is credited in two days."""
+
+    def place(days):
+        delay(days)
+        order_no = api.buy().data["order_no"]
+        api.notice(order_no, 10_000)
+        assert api.status(order_no) == "confirmed"
+        return order_no
+
+    return place
+
+
+@pytest.fixture
+def now(api, balances):
+    """`now(order_no)`: the deposit's status, and the available balance."""
+    return lambda order_no: (api.status(order_no), balances()[0])
+
+
+@pytest.mark.parametrize("days", [1, 7])
+def test_a_paid_deposit_is_credited_after_the_delay_of_its_payment_and_not_before(
+    confirmed, delay, now, later, steps, days
+):
+    order_no = confirmed(days)
+    delay(days + 3)  # for later payments
+    assert now(order_no) == ("confirmed", START)
     later(days * DAY - 10)
-    assert (api.status(order_no), balances()) == ("confirmed", (START, 0))
+    assert now(order_no) == ("confirmed", START)
     later(10)
-    assert (api.status(order_no), balances()) == ("completed", (START + 9_940, 0))
+    assert now(order_no) == CREDITED
     assert steps(order_no)[-1] == ("service", "confirmed", "completed")
 
 
-def test_without_a_delay_it_is_credited_immediately(api, delayed, balances):
-    delayed(0)
-    api.play(api.buy().data["order_no"], "success")
-    assert balances() == (START + 9_940, 0)
-
-
-def test_money_not_yet_credited_can_not_be_withdrawn(api, delayed, later):
-    delayed(1)
+def test_money_not_yet_credited_can_not_be_withdrawn(api, delay, later):
+    delay(1)
     api.play(api.buy("5000.00").data["order_no"], "success")
     assert api.sell("12000.00").code == 40901
     later(DAY)
     assert api.sell("12000.00").code == 1
 
 
-def test_it_is_credited_once_however_often_the_notice_arrives_or_the_job_runs(
-    api, delayed, later, balances, exceptions
-):
-    delayed(1)
+def test_it_is_credited_once_however_often_the_notice_arrives_or_the_job_runs(api, delay, later, now, exceptions):
+    delay(1)
     order_no = api.buy().data["order_no"]
-    api.play(order_no, "duplicate")
-    api.play(order_no, "success")
+    for outcome in ("duplicate", "success"):
+        api.play(order_no, outcome)
     later(DAY)
     api.play(order_no, "success")
     later(DAY, times=2)
-    assert (balances(), exceptions()) == ((START + 9_940, 0), {})
+    assert (now(order_no), exceptions()) == (CREDITED, {})
 
 
-def test_a_manually_confirmed_deposit_waits_too(api, delayed, flask, later, balances):
-    delayed(1, MANUAL)
+def test_a_manually_confirmed_deposit_waits_too(api, delay, flask, later, now):
+    delay(1, MANUAL)
     order_no = api.buy(channel=MANUAL).data["order_no"]
     flask("order", "paid", order_no)
-    assert (api.status(order_no), balances()) == ("confirmed", (START, 0))
+    assert now(order_no) == ("confirmed", START)
     later(DAY)
-    assert (api.status(order_no), balances()) == ("completed", (START + 9_940, 0))
+    assert now(order_no) == CREDITED
 
 
-def test_a_later_change_of_the_delay_changes_no_order(api, delayed, later):
-    delayed(2)
-    order_no = api.buy().data["order_no"]
-    api.play(order_no, "success")
-    delayed(5)
-    later(2 * DAY)
-    assert api.status(order_no) == "completed"
+# --- exceptions during the delay
 
 
-def test_a_second_payment_during_the_delay_is_an_exception(api, delayed, later, flask, balances, exceptions):
-    delayed(1)
-    order_no = api.buy().data["order_no"]
-    api.play(order_no, "success")
-    api.notice(order_no, 10_000, reference="R-2")
+def test_a_second_payment_is_an_exception_and_holds_no_credit(confirmed, api, flask, later, now, exceptions):
+    order_no = confirmed(1)
+    api.notice(order_no, 5_000, reference="R-2")
     assert exceptions() == {order_no: "paid_twice"}
     later(DAY)
+    assert now(order_no) == CREDITED
     flask("order", "settle", order_no, "--refund")
-    assert (api.status(order_no), balances()) == ("completed", (START + 9_940, 0))
+    assert now(order_no) == CREDITED
 
 
-def test_a_deposit_fully_refunded_during_the_delay_is_cancelled(api, flask, later, exceptions, balances):
-    flask("channel", "set", 2, "--settlement-days", 1)
-    order_no = api.buy().data["order_no"]
-    api.play(order_no, "success")
-    api.play(order_no, "fail")
-    later(2 * 86_400)
-    assert (api.status(order_no), exceptions(), balances()[0]) == ("cancelled", {}, 1_000_000)
+def test_a_fully_refunded_deposit_is_cancelled(confirmed, api, later, exceptions, now):
+    order_no = confirmed(1)
+    api.notice(order_no, 10_000, state="failed")
+    later(2 * DAY)
+    assert (now(order_no), exceptions()) == (("cancelled", START), {})
 
 
-def test_a_deposit_partly_refunded_during_the_delay_waits_for_an_operator(api, flask, later, exceptions, balances):
-    flask("channel", "set", 2, "--settlement-days", 1)
-    order_no = api.buy().data["order_no"]
-    api.notice(order_no, 10_000)
+def test_a_partly_refunded_deposit_waits_for_an_operator(confirmed, api, flask, later, exceptions, now):
+    order_no = confirmed(1)
     api.notice(order_no, 8_000)
-    later(2 * 86_400)
-    assert (api.status(order_no), exceptions()) == ("confirmed", {order_no: "reversed"})
+    later(2 * DAY)
     flask("order", "settle", order_no, "--refund", fails=True)
-    assert exceptions() == {order_no: "reversed"}
+    assert (now(order_no), exceptions()) == (("confirmed", START), {order_no: "reversed"})
     flask("order", "settle", order_no, "--credit")
-    assert (api.status(order_no), balances()[0] - 1_000_000, exceptions()) == ("completed", 9_940, {})
+    assert (now(order_no), exceptions()) == (CREDITED, {})
 
 
-def test_a_decision_while_a_worker_has_the_held_deposit_does_not_lose_its_credit(
-    api, delayed, flask, ahead, later, balances
+@pytest.mark.parametrize(("how", "more"), [("credit", 1_988), ("refund", 0)])
+def test_a_corrected_deposit_is_credited_at_its_settlement_time_after_the_decision(
+    confirmed, api, flask, later, now, how, more
 ):
-    delayed(1, MANUAL)
+    order_no = confirmed(2)
+    api.notice(order_no, 12_000)
+    flask("order", "resolve", order_no, f"--{how}")
+    later(2 * DAY - 60)
+    assert now(order_no) == ("confirmed", START + more)
+    later(60)
+    assert now(order_no) == ("completed", START + more + 9_940)
+
+
+def test_a_decision_after_the_settlement_time_credits_it_at_once(confirmed, api, flask, later, now):
+    order_no = confirmed(1)
+    api.notice(order_no, 12_000)
+    later(DAY, 3)
+    assert now(order_no) == ("confirmed", START)
+    flask("order", "resolve", order_no, "--refund")
+    later(0)
+    assert now(order_no) == CREDITED
+
+
+@pytest.mark.parametrize("passed", [60, 2 * DAY])
+def test_a_correction_that_the_channel_takes_back_delays_nothing_further(
+    confirmed, api, later, exceptions, now, passed
+):
+    order_no = confirmed(1)
+    api.notice(order_no, 12_000)
+    later(passed)
+    assert exceptions() == {order_no: "amount_corrected"}
+    api.notice(order_no, 10_000)
+    assert exceptions() == {}
+    later(DAY)
+    assert now(order_no) == CREDITED
+
+
+def test_two_exceptions_about_one_deposit_hold_it_until_that_about_its_own_money_is_resolved(
+    confirmed, api, flask, later, order_details, now
+):
+    order_no = confirmed(1)
+    api.notice(order_no, 12_000)
+    api.notice(order_no, 5_000, reference="R-2")
+    corrected, twice = [each["id"] for each in order_details(order_no)["exceptions"]]
+    flask("order", "resolve", order_no, "--refund", "--exception", twice)
+    later(DAY)
+    assert api.status(order_no) == "confirmed"
+    flask("order", "resolve", order_no, "--refund", "--exception", corrected)
+    later(0)
+    assert now(order_no) == CREDITED
+
+
+def test_a_pending_deposit_with_two_wrong_payments_waits_for_the_decisions(api, later, exceptions):
+    order_no = api.buy().data["order_no"]
+    for reference, fen in (("R-1", 7_000), ("R-2", 6_000)):
+        api.notice(order_no, fen, reference=reference)
+    later(1_000)
+    assert (api.status(order_no), exceptions()) == ("pending", {order_no: "wrong_amount,wrong_amount"})
+
+
+def test_a_decision_while_a_worker_has_the_held_deposit_does_not_lose_its_credit(api, delay, flask, ahead, later):
+    delay(1, MANUAL)
     order_no = api.buy(channel=MANUAL).data["order_no"]
     for amount in ("100.00", "150.00"):
         flask("order", "paid", order_no, "--reference", "R1", "--amount", amount)

@@ -1,17 +1,15 @@
 """A worker that was overtaken: its data is outdated when it writes, and the newer report counts."""
 
-import functools
-
 import pytest
 
 from gateways.base import ChannelUnknown, Report, State
 from gateways.sandbox.driver import SandboxDriver
-from services.jobs import sweep as reconciliation
+from services.jobs import sweep
+from tests.services.walks import MANUAL, SANDBOX, claim
 from tests.support import InlinePool
 
 START = 1_000_000
 PAID = (START + 9_940, 0)
-SANDBOX, MANUAL = 2, 3
 DAY = 86_400
 
 
@@ -34,16 +32,18 @@ def test_a_deposit_paid_just_before_its_expiry_is_credited(api, flask, ahead, la
     assert (api.status(order_no), balances(), exceptions()) == ("completed", PAID, {})
 
 
-def test_a_deposit_claimed_just_before_its_expiry_does_not_expire(api, http, ahead, due):
+def test_a_deposit_claimed_just_before_its_expiry_does_not_expire(world, api, ahead, due):
     order_no = api.buy(channel=MANUAL).data["order_no"]
-    says = functools.partial(
-        http,
-        *("POST", "/addons/paychannel/pay/paid", f"order_no={order_no}".encode()),
-        {"Content-Type": "application/x-www-form-urlencoded"},
-    )
     ahead(900)
-    due.orders(meanwhile=says)
+    due.orders(meanwhile=lambda: claim(world, order_no))
     assert api.status(order_no) == "paid"
+
+
+def test_a_deposit_paid_with_another_amount_just_before_its_expiry_waits_for_an_operator(api, ahead, due, exceptions):
+    order_no = api.buy().data["order_no"]
+    ahead(900)
+    due.orders(meanwhile=lambda: api.notice(order_no, 9_900))
+    assert (api.status(order_no), exceptions()) == ("pending", {order_no: "wrong_amount"})
 
 
 def test_silence_is_recorded_although_another_worker_claimed_the_order_meanwhile(
@@ -57,7 +57,7 @@ def test_silence_is_recorded_although_another_worker_claimed_the_order_meanwhile
 
     def slow_and_silent(self, payment):
         ahead(60)  # longer than a claim
-        reconciliation.sweep(AtWork())
+        sweep.sweep(AtWork())
         raise ChannelUnknown("it did not answer")
 
     order_no, taken = api.buy().data["order_no"], []

@@ -12,15 +12,13 @@ from services.orders import next_step
 from services.orders.verdict import RESOLUTIONS
 from tests.services.walks import SANDBOX, sell_accepted, sell_rejected
 
-LIVES = int(os.environ.get("REPORT_LIVES", "8"))
+LIVES = int(os.environ.get("REPORT_LIVES", "4"))
 STEPS = 10
 
 
 def any_report(draw, amount):
     """A report with no more contradictions than a faulty channel's."""
-    state = draw.choice(
-        [State.OPEN, State.FAILED, State.ABSENT, State.RETURNED, State.ENDED, State.PAID, State.PAID, State.PAID]
-    )
+    state = draw.choice([*State, State.PAID, State.PAID])
     fen = draw.choice([0, amount, amount, amount - 3_000, amount + 2_000]) if state is State.PAID else 0
     return Report(state, fen, draw.choice(["", "A", "A", "A", "B"]), returned=draw.choice([0, 0, 3_000]))
 
@@ -40,18 +38,17 @@ def withdrawal(world, draw):
 @pytest.mark.parametrize(("place", "amount"), [(deposit, 10_000), (withdrawal, 5_000)])
 @pytest.mark.parametrize("seed", range(3))
 def test_any_reports_are_settled_and_a_repeated_one_changes_nothing(
-    world, app, flask, order_details, monkeypatch, place, amount, seed
+    world, app, order_details, monkeypatch, place, amount, seed
 ):
     draw, told = random.Random(seed), []
     for call in ("query", "query_payout", "pay_out"):
         monkeypatch.setattr(SandboxDriver, call, lambda driver, about: told[-1])
     runner = app.test_cli_runner()
 
-    def run(*arguments):
-        result = runner.invoke(args=list(arguments))
-        assert result.exception is None or isinstance(result.exception, SystemExit), (seed, told, arguments)
-
-    def money(order_no):
+    def money_after(*command):
+        """The order's status, postings and exceptions after a command, which may be refused."""
+        result = runner.invoke(args=list(command))
+        assert result.exception is None or isinstance(result.exception, SystemExit), (seed, told, command)
         found = order_details(order_no)
         assert next_step.missing(1) == [], (seed, told)
         if found["status"] == "confirmed" and found["order_type"] == BUY:
@@ -63,17 +60,13 @@ def test_any_reports_are_settled_and_a_repeated_one_changes_nothing(
     for _ in range(LIVES):
         told.append(Report(State.OPEN))
         order_no = place(world, draw)
+        ask = ("order", "ask", order_no)
         for _ in range(STEPS):
             told.append(any_report(draw, amount))
-            run("order", "ask", order_no)
-            once = money(order_no)
-            run("order", "ask", order_no)
-            assert money(order_no) == once, (seed, told)
+            once = money_after(*ask)
+            assert money_after(*ask) == once, (seed, told)
             if draw.random() < 0.4 and told[-1].state not in (State.OPEN, State.ABSENT):
-                for each in order_details(order_no)["exceptions"]:
+                for exception, *_ in once[2]:
                     how = f"--{draw.choice(RESOLUTIONS)}"
-                    run("order", "settle", order_no, how, "--exception", each["id"], "--yes")
-                once = money(order_no)
-                run("order", "ask", order_no)
-                assert money(order_no)[:2] == once[:2], (seed, told)
-    flask("ledger", "verify")
+                    once = money_after("order", "settle", order_no, how, "--exception", exception, "--yes")
+                assert money_after(*ask)[:2] == once[:2], (seed, told)

@@ -1,11 +1,8 @@
-"""The table of verdicts has one for each position in the ledger and each proof of a channel."""
-
-import itertools
-import json
+"""The tables of verdicts are complete, and each reason has a code and a text."""
 
 import pytest
 
-from models.tables.order import TRANSITIONS
+from models.tables.order import TRANSITIONS, History, PaymentException
 from services.deposits.money import TABLE as DEPOSITS
 from services.deposits.money import DepositMoney
 from services.orders.reasons import Why
@@ -24,28 +21,30 @@ STATUS_OF = {
 }
 
 
-@pytest.mark.parametrize(("state", "proof"), list(itertools.product(STATES, Proof)), ids=lambda each: each.name)
-def test_each_combination_has_a_verdict_that_the_order_can_follow(state, proof):
-    verdict = TABLE[state][proof]
-    assert isinstance(verdict, Verdict)
-    if not verdict.status:
-        return
-    kind, statuses = STATUS_OF[state]
-    for before in statuses:
-        reachable = {before, *TRANSITIONS[kind][before]}
-        reachable |= {after for step in list(reachable) for after in TRANSITIONS[kind].get(step, ())}
-        assert verdict.status in reachable
-
-
 @pytest.mark.parametrize("state", STATES, ids=lambda each: each.name)
-def test_a_recorded_report_changes_nothing(state):
-    assert TABLE[state][Proof.AS_BOOKED] == Verdict()
+def test_each_combination_has_a_verdict_that_the_order_can_follow(state):
+    assert TABLE[state][Proof.AS_BOOKED] == Verdict(), "a recorded report changes nothing"
+    for proof in Proof:
+        verdict = TABLE[state][proof]
+        assert isinstance(verdict, Verdict), proof
+        if not verdict.status:
+            continue
+        kind, statuses = STATUS_OF[state]
+        for before in statuses:
+            reachable = {before, *TRANSITIONS[kind][before]}
+            reachable |= {after for step in list(reachable) for after in TRANSITIONS[kind].get(step, ())}
+            assert verdict.status in reachable, proof
 
 
-def test_new_history_and_exceptions_have_codes(world, order_details):
-    order_no = walks.deposit_too_small(world)
-    told = order_details(order_no)
-    lines = [*told["history"], *told["exceptions"]]
-    assert {line["code"] for line in lines} == {"created", "paid_other_amount"}
-    assert all(line["code"] in set(Why) for line in lines)
-    assert json.dumps(told["history"]).count("Paid a different amount") == 1
+def test_every_code_has_its_own_name_and_a_text():
+    assert [why.value for why in Why] == [why.name.lower() for why in Why]
+    assert all(why.template for why in Why)
+
+
+def test_new_history_and_exceptions_have_codes_and_an_exception_names_the_line_that_opened_it(world, order_details):
+    told = order_details(walks.deposit_too_small(world))
+    assert [line["code"] for line in told["history"]] == ["created", "paid_other_amount"]
+    assert told["history"][-1]["why"] == "Exception wrong_amount: Paid a different amount"
+    assert [each["code"] for each in told["exceptions"]] == ["paid_other_amount"]
+    (opened,) = PaymentException.select(PaymentException, History).join(History)
+    assert (opened.history.code, opened.history.args) == (opened.code, opened.args) == ("paid_other_amount", None)

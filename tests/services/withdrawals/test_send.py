@@ -1,4 +1,4 @@
-"""A crash between any two steps of a payout: nothing is lost, and it is paid once."""
+"""Payouts are sent once, whatever the channel responds, and after a crash between any two steps."""
 
 import json
 
@@ -6,10 +6,46 @@ import pytest
 
 from services.jobs import sweep
 from services.withdrawals import send
-from tests.services.walks import sell_accepted
+from tests.services.walks import SANDBOX, sell_accepted
 from tests.support import InlinePool, until
 
-SPENT = (994_990, 0)
+START = 1_000_000
+HELD, SPENT, BACK = (START - 5_010, 5_010), (START - 5_010, 0), (START, 0)
+
+# outcome in the sandbox; status, balances and exception after five seconds, and in the end
+OUTCOMES = [
+    ("success", ("completed", SPENT, ""), ("completed", SPENT, "")),
+    ("duplicate", ("completed", SPENT, ""), ("completed", SPENT, "")),
+    ("fail", ("cancelled", BACK, ""), ("cancelled", BACK, "")),
+    ("silent", ("confirmed", HELD, ""), ("confirmed", HELD, "")),
+    ("late", ("confirmed", HELD, ""), ("completed", SPENT, "")),
+    ("timeout", ("confirmed", HELD, "unknown_outcome"), ("completed", SPENT, "")),
+    ("wrong_amount", ("confirmed", HELD, "payout_conflict"), ("confirmed", HELD, "payout_conflict")),
+]
+
+
+@pytest.mark.parametrize(
+    ("chosen_by", "outcome", "soon", "finally_"),
+    [("its page", *case) for case in OUTCOMES] + [("the channel", *case) for case in OUTCOMES if case[0] == "fail"],
+)
+def test_each_outcome_of_the_sandbox_has_its_final_status(
+    api, flask, later, balances, exceptions, chosen_by, outcome, soon, finally_
+):
+    if chosen_by == "the channel":
+        flask("channel", "set", SANDBOX, "--config", f"payout={outcome}")
+    order_no = api.sell("50.00").data["order_no"]
+    if chosen_by == "its page":
+        api.play(order_no, outcome)
+    flask("order", "accept", order_no)
+    later(0)
+    later(5)
+    assert (api.status(order_no), balances(), exceptions().get(order_no, "")) == soon
+    later(400, times=4)
+    assert (api.status(order_no), balances(), exceptions().get(order_no, "")) == finally_
+    if outcome == "silent":  # its status is still checked
+        api.play(order_no, "success")
+        later(400)
+        assert (api.status(order_no), balances()) == ("completed", SPENT)
 
 
 class CrashesBefore(InlinePool):

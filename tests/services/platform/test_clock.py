@@ -57,7 +57,7 @@ def order_sent(at, endpoint="createOrder"):
 
 
 @pytest.mark.parametrize("endpoint", ["createOrder", "orderQueryList"])
-@pytest.mark.parametrize("back", [30, 100, 299, 600, 900, HOUR, 10 * HOUR])
+@pytest.mark.parametrize("back", [30, 299, 900, HOUR])
 def test_a_request_does_not_count_again_when_the_clock_is_set_back(app, times, api, pass_time, endpoint, back):
     body = order_sent(NOON, endpoint)
     assert api.post(endpoint, body).code == 1
@@ -77,7 +77,7 @@ def test_requests_are_accepted_again_once_the_clock_has_passed_the_dropped_nonce
     assert api.buy().code == 1
 
 
-@pytest.mark.parametrize("back", [1, 60, 300])
+@pytest.mark.parametrize("back", [1, 300])
 def test_setting_it_back_by_minutes_refuses_no_request(app, times, api, pass_time, back):
     pass_time(0, HOUR)
     times(HOUR, off=-back)
@@ -88,7 +88,7 @@ def test_a_clock_that_was_a_day_ahead_for_an_hour_forgets_nothing_and_refuses_no
     app, times, api, pass_time
 ):
     assert api.buy().code == 1
-    for passed in range(60, HOUR, 60):
+    for passed in range(60, HOUR, 300):
         times(passed, off=24 * HOUR)
         assert api.call("orderQueryList", {"timestamp": NOON + passed}).code == 40103
         replay.purge()
@@ -134,7 +134,7 @@ def _jobs():
         stop()
 
 
-@pytest.mark.parametrize("off", [-YEAR, -30 * DAY, -HOUR, HOUR, 60 * DAY, YEAR])
+@pytest.mark.parametrize("off", [-YEAR, -HOUR, HOUR, YEAR])
 @pytest.mark.usefixtures("slow")
 def test_jobs_continue_immediately_when_the_clock_is_set(api, shop, flask, balances, time_machine, off):
     """Callbacks and payouts; each once."""

@@ -24,14 +24,9 @@ def taken(rate, tries=100, who="a"):
     return sum(rate.hit(who) for _ in range(tries))
 
 
-def test_hits_up_to_the_limit_are_accepted(rate):
+def test_hits_up_to_the_limit_are_accepted_for_each_caller(rate):
     assert [rate.hit("a") for _ in range(MOST + 3)] == [True] * MOST + [False] * 3
-    assert rate.is_reached("a")
-
-
-def test_each_caller_is_counted_separately(rate):
-    assert taken(rate) == MOST
-    assert not rate.is_reached("b")
+    assert (rate.is_reached("a"), rate.is_reached("b")) == (True, False)
     assert taken(rate, who="b") == MOST
 
 
@@ -53,7 +48,7 @@ def test_half_a_window_leaves_room_for_half_of_the_next(rate, clock):
     assert taken(rate) == MOST - MOST // 2
 
 
-@pytest.mark.parametrize("windows", [2, 3, 1000])
+@pytest.mark.parametrize("windows", [2, 1000])
 def test_hits_two_windows_old_no_longer_count(rate, clock, windows):
     taken(rate)
     clock(SECONDS * windows)
@@ -102,20 +97,15 @@ def test_old_callers_are_forgotten(rate, clock):
     assert (rate._now, rate._before) == ({}, {})
 
 
-@pytest.mark.parametrize("second", [0, 0.5, 17.2, 30, 59.99])
-@pytest.mark.parametrize("settings_of_app", [{"requests_per_second": 3}])
-def test_a_merchant_that_waits_for_retry_after_succeeds(clock, api, second):
+@pytest.mark.parametrize("second", [0, 17.2, 59.99])
+@pytest.mark.parametrize(
+    ("settings_of_app", "caller", "code"),
+    [({"requests_per_second": 3}, {}, 1), ({"refused_per_minute": 3}, {"api_key": "nobody"}, 40101)],
+    ids=["a merchant", "an address"],
+)
+def test_a_caller_that_waits_for_retry_after_succeeds(clock, api, second, caller, code):
     clock(second)
-    assert [api.listed().code for _ in range(4)] == [1, 1, 1, 42900]
-    clock(second + int(api.listed().headers["Retry-After"]))
-    assert api.listed().code == 1
-
-
-@pytest.mark.parametrize("second", [0, 0.5, 17.2, 30, 59.99])
-@pytest.mark.parametrize("settings_of_app", [{"refused_per_minute": 3}])
-def test_an_address_that_waits_for_retry_after_succeeds(clock, api, second):
-    clock(second)
-    assert [api.listed(api_key="nobody").code for _ in range(3)] == [40101] * 3
+    assert [api.listed(**caller).code for _ in range(3)] == [code] * 3
     refused = api.listed()
     assert refused.code == 42900
     clock(second + int(refused.headers["Retry-After"]))

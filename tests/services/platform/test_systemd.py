@@ -5,6 +5,7 @@ import signal
 import socket
 import tempfile
 import threading
+from contextlib import ExitStack
 from functools import partial
 
 import pytest
@@ -30,17 +31,16 @@ class Systemd:
 
 @pytest.fixture
 def listener():
-    """`listener(address)`: systemd on a socket, by default one in a folder."""
-    opened = []
-    with tempfile.TemporaryDirectory() as folder:  # shorter than pytest's: an address has at most 108 characters
+    """`listener()`: systemd on a socket in a folder, or at this address."""
+    # Shorter than pytest's folder: an address has at most 108 characters.
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as opened:
 
         def listen(address=None):
-            opened.append(Systemd(address or f"{folder}/notify"))
-            return opened[-1]
+            systemd_s = Systemd(address or f"{folder}/notify")
+            opened.enter_context(systemd_s.socket)
+            return systemd_s
 
         yield listen
-        for each in opened:
-            each.socket.close()
 
 
 @pytest.mark.parametrize("name", [None, f"orders-test-{os.getpid()}"], ids=["in a folder", "abstract"])
@@ -51,13 +51,10 @@ def test_a_state_is_sent_to_the_socket_that_systemd_names(listener, monkeypatch,
     assert received.next() == "READY=1"
 
 
-def test_without_systemd_no_state_is_sent(monkeypatch, caplog):
+def test_without_systemd_no_state_is_sent_and_a_socket_that_is_gone_is_reported(monkeypatch, caplog):
     monkeypatch.delenv("NOTIFY_SOCKET", raising=False)
     systemd.notify("READY=1")
     assert caplog.messages == []
-
-
-def test_a_socket_that_is_gone_is_reported_and_stops_nothing(monkeypatch, caplog):
     monkeypatch.setenv("NOTIFY_SOCKET", "/nowhere/notify")
     systemd.notify("READY=1")
     assert caplog.messages == ["Cannot send READY=1 to systemd: [Errno 2] No such file or directory"]

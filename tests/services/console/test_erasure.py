@@ -1,7 +1,5 @@
 """Names, certificates and cards of ended orders are erased after some days; the ledger does not change."""
 
-import json
-
 import pytest
 
 from models.db.base import database
@@ -14,6 +12,7 @@ from tests.support import CARD, PERSON, DemoService, until
 
 DAY = 86_400
 NAME = "李四光"
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
 @pytest.fixture
@@ -58,38 +57,33 @@ def revealed(flask_json):
     """`revealed(order_no)`: the stored personal data of an order."""
 
     def read(order_no):
-        found = json.loads(flask_json_text("order", "show", order_no, "--reveal"))
+        found = flask_json("order", "show", order_no, "--reveal")
         return found.get("account", found.get("customer_name"))
-
-    def flask_json_text(*arguments):
-        return json.dumps(flask_json(*arguments))
 
     return read
 
 
-def test_personal_data_is_erased_some_days_after_an_order_ended(paid_by_name, paid_out, delivered, revealed, ahead):
-    deposit, withdrawal = paid_by_name(), paid_out()
+def test_personal_data_and_nothing_else_is_erased_some_days_after_an_order_ended(
+    paid_by_name, paid_out, delivered, revealed, ahead, rows, api, balances
+):
+    orders = deposit, withdrawal = paid_by_name(), paid_out()
     delivered()
     assert privacy.run(30) == 0
     assert (revealed(deposit), revealed(withdrawal)["card_number"]) == (NAME, CARD["card_no"])
     ahead(30 * DAY)
-    assert privacy.run(30) == 2
+    before, seen, had = rows(), [api.detail(order_no=each).data for each in orders], balances()
+    assert (privacy.run(30), privacy.run(30)) == (2, 0)
     assert revealed(deposit) == ""
     assert set(revealed(withdrawal).values()) == {""}
-    assert privacy.run(30) == 0
-
-
-def test_only_personal_data_changes(paid_by_name, paid_out, delivered, ahead, rows, api, balances):
-    orders = [paid_by_name(), paid_out()]
-    delivered()
-    ahead(30 * DAY)
-    before, seen, had = rows(), [api.detail(order_no=each).data for each in orders], balances()
-    assert privacy.run(30) == 2
     after = rows()
     changed = {name for name in before if before[name] != after[name]}
     assert changed - {"Nonce"} == {"Order", "PayoutAccount", "ErasureProgress", "AuditEntry"}
     assert [api.detail(order_no=each).data for each in orders] == seen
     assert balances() == had
+    stored = str({name: found for name, found in after.items() if name != "PayoutAccount"})
+    assert not [text for text in (NAME, CARD["card_no"], PERSON["cert_no"], PERSON["mobile_no"]) if text in stored]
+    sealed = database.execute_sql("SELECT COUNT(*) FROM receiving_account WHERE NOT on_file AND details <> ''")
+    assert sealed.fetchone()[0] == 0
 
 
 def test_each_batch_is_audited_without_personal_data(paid_by_name, delivered, ahead, monkeypatch):
@@ -123,9 +117,6 @@ def test_orders_that_have_not_ended_wait_until_they_have(api, delivered, paid_by
     assert privacy.run(30) == 1
     assert (revealed(claimed), revealed(questioned)) == ("", NAME)
     assert ErasureDelayed.select().count() == 1
-
-
-FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
 def test_an_undelivered_callback_keeps_the_data(paid_by_name, flask, shop, due, revealed, ahead, later):
@@ -163,23 +154,14 @@ def test_a_safe_retry_finds_an_erased_order(api, flask, due, shop):
     assert again.data["customer_payment_method"]["full_info"] == ""
 
 
-def test_no_table_has_the_data_after_it_was_erased(paid_out, paid_by_name, delivered, ahead, rows):
-    paid_out()
-    paid_by_name()
-    delivered()
-    ahead(30 * DAY)
-    assert privacy.run(30) == 2
-    stored = str({name: found for name, found in rows().items() if name != "PayoutAccount"})
-    assert not [text for text in (NAME, CARD["card_no"], PERSON["cert_no"], PERSON["mobile_no"]) if text in stored]
-    sealed = database.execute_sql("SELECT COUNT(*) FROM receiving_account WHERE NOT on_file AND details <> ''")
-    assert sealed.fetchone()[0] == 0
-
-
 def test_a_running_service_erases_by_its_setting(slow, demo, instance):
     service = DemoService(instance, ORDERS_ERASE_AFTER_DAYS="30").start()
     try:
         order_no = service.api.buy(customer_name=NAME, channel=3).data["order_no"]
-        stored = lambda: NAME in service.flask("order", "show", order_no, "--reveal").stdout  # noqa: E731
+
+        def stored():
+            return NAME in service.flask("order", "show", order_no, "--reveal").stdout
+
         service.api.send("POST", "/sandbox/clock", b"seconds=1000", FORM)
         until(lambda: service.api.status(order_no) == "cancelled")
         assert stored()

@@ -30,30 +30,28 @@ def seen(service, order_no):
     return service.api.send("GET", f"/sandbox/orders/{order_no}").data
 
 
-def test_an_order_expires_at_its_time_and_signed_calls_continue(service):
+def test_deposits_are_checked_expire_and_are_paid_at_their_time_and_signed_calls_continue(service):
     first = service.api.buy().data
-    assert post(service, "clock", seconds=890).data["done"]
+    moved = post(service, "clock", to="next").data
+    (event,) = moved["events"]
+    assert (event["event"], event["order_no"]) == ("check", first["order_no"]), "although it changed nothing"
+    assert post(service, "clock", seconds=890 - moved["ahead"]).data["done"]
     assert service.api.status(first["order_no"]) == "pending"
     moved = post(service, "clock", seconds=15).data
     assert (moved["done"], moved["ahead"]) == (True, 905)
     assert service.api.status(first["order_no"]) == "cancelled"
-    second = service.api.detail(order_no=service.api.buy().data["order_no"]).data
-    assert second["createtime"] - service.api.detail(order_no=first["order_no"]).data["createtime"] >= 905
     (arrived,) = service.api.send("GET", f"/sandbox/inbox.json?order_no={first['order_no']}").data["list"]
     assert arrived["verified"]  # by the machine's clock, as at a merchant's server
 
-
-def test_in_one_long_move_a_callback_makes_all_its_attempts(service):
-    post(service, "inbox/answers", answer="500")
-    order_no = completed(service.api)
-    assert post(service, "clock", seconds=2 * DAY).data["done"]
-    callback = seen(service, order_no)["callbacks"]["order.completed"]
-    assert (callback["state"], callback["attempts"]) == ("dead", 8)
-    shown = json.loads(service.flask("callback", "show", callback["id"], "--json").stdout)
-    times = [each["at"] for each in shown["tries"]]
-    pauses = [after - before for before, after in pairwise(times)]
-    for pause, wanted in zip(pauses, (5, 300, 1_800, 7_200, 18_000, 36_000, 36_000), strict=True):
-        assert wanted * 0.9 - 1 <= pause <= wanted * 1.1 + 3
+    second = service.api.detail(order_no=service.api.buy().data["order_no"]).data
+    order_no = second["order_no"]
+    assert second["createtime"] - service.api.detail(order_no=first["order_no"]).data["createtime"] >= 905
+    service.api.send("POST", "/sandbox/pay", f"order_no={order_no}&outcome=success&after=300".encode(), FORM)
+    post(service, "clock", seconds=200)
+    assert service.api.status(order_no) == "pending"
+    assert order_no in service.api.send("GET", "/sandbox").text
+    post(service, "clock", seconds=101)
+    assert service.api.status(order_no) == "completed"
 
 
 def test_a_move_to_the_next_due_time_suffices_for_a_withdrawal(service):
@@ -73,7 +71,7 @@ def test_a_move_to_the_next_due_time_suffices_for_a_withdrawal(service):
     assert post(service, "accept", order_no=order_no).code == 42200
 
 
-def test_to_the_next_callback_reports_the_attempt(service):
+def test_moves_report_the_attempts_of_a_callback_and_one_long_move_makes_all_of_them(service):
     post(service, "inbox/answers", answer="500", times=2)
     order_no = completed(service.api)
     until(lambda: seen(service, order_no)["callbacks"]["order.completed"]["attempts"] == 1)
@@ -84,21 +82,15 @@ def test_to_the_next_callback_reports_the_attempt(service):
     refused = post(service, "clock", to="callback")
     assert (refused.code, refused.json["msg"]) == (42200, "invalid fields: no callback is due")
 
-
-def test_a_move_reports_a_status_check_that_changes_nothing(service):
-    order_no = service.api.buy().data["order_no"]
-    (event,) = post(service, "clock", to="next").data["events"]
-    assert (event["event"], event["order_no"]) == ("check", order_no)
-
-
-def test_a_planned_outcome_happens_at_its_time(service):
-    order_no = service.api.buy().data["order_no"]
-    service.api.send("POST", "/sandbox/pay", f"order_no={order_no}&outcome=success&after=300".encode(), FORM)
-    post(service, "clock", seconds=200)
-    assert service.api.status(order_no) == "pending"
-    assert order_no in service.api.send("GET", "/sandbox").text
-    post(service, "clock", seconds=101)
-    assert service.api.status(order_no) == "completed"
+    post(service, "inbox/answers", answer="500")
+    order_no = completed(service.api)
+    assert post(service, "clock", seconds=2 * DAY).data["done"]
+    callback = seen(service, order_no)["callbacks"]["order.completed"]
+    assert (callback["state"], callback["attempts"]) == ("dead", 8)
+    shown = json.loads(service.flask("callback", "show", callback["id"], "--json").stdout)
+    pauses = [after["at"] - before["at"] for before, after in pairwise(shown["tries"])]
+    for pause, wanted in zip(pauses, (5, 300, 1_800, 7_200, 18_000, 36_000, 36_000), strict=True):
+        assert wanted * 0.9 - 1 <= pause <= wanted * 1.1 + 3
 
 
 @pytest.mark.usefixtures("slow")
@@ -119,31 +111,32 @@ def test_the_offset_survives_a_restart_and_applies_to_commands(instance):
         running.stop()
 
 
-def test_outside_the_demo_no_clock_is_moved(tmp_path, http):
-    """Not even with a demo's records in the folder."""
+@pytest.fixture
+def real(tmp_path, http):
+    """The folder of another database, with the records of this demo, whose clock is a minute ahead."""
     assert http("POST", "/sandbox/clock", b"seconds=60", FORM).data["ahead"] == 60
     folder = tmp_path / "real"
     folder.mkdir()
     (folder / "sandbox.sqlite").write_bytes((tmp_path / "instance" / "sandbox.sqlite").read_bytes())
-    app = create_app(settings_of(folder))
+    yield folder
+    database.close()
+
+
+def test_outside_the_demo_no_clock_is_moved(real, instance):
+    app = create_app(settings_of(real))
     assert clock.ahead() == 0
     assert through_flask(app.test_client())("POST", "/sandbox/clock", b"seconds=60", FORM).code == 40404
     database.close()
-    create_app(settings_of(tmp_path / "instance", demo=True))
+    create_app(settings_of(instance, demo=True))
     assert clock.ahead() == 60
 
 
-def test_the_time_of_a_database_with_real_merchants_is_the_machines_whatever_the_settings(tmp_path, http):
-    assert http("POST", "/sandbox/clock", b"seconds=60", FORM).data["ahead"] == 60
-    folder = tmp_path / "real"
-    folder.mkdir()
-    (folder / "sandbox.sqlite").write_bytes((tmp_path / "instance" / "sandbox.sqlite").read_bytes())
-    app = create_app(settings_of(folder))
+def test_the_time_of_a_database_with_real_merchants_is_the_machines_whatever_the_settings(real):
+    app = create_app(settings_of(real))
     assert app.test_cli_runner().invoke(args=["merchant", "add", "real", "--name", "Real Shop"]).exit_code == 0
     database.close()
-    create_app(settings_of(folder, demo=True))
+    create_app(settings_of(real, demo=True))
     assert clock.ahead() == 0
-    database.close()
 
 
 def test_unreadable_records_do_not_prevent_a_start(any_database, tmp_path, caplog):

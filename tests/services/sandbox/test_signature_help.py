@@ -23,7 +23,7 @@ BODIES = st.dictionaries(NAMES, VALUES, max_size=5).map(lambda body: json.dumps(
 QUERIES = st.text("a=1&%F0 +\ufffd", max_size=12)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(body=BODIES | st.binary(max_size=20), query=QUERIES, theirs=st.none() | st.text(max_size=20))
 def test_the_lines_are_those_of_the_signed_text(body, query, theirs):
     explanation = explain("/merchant/createOrder", body, query, KEYS, theirs=theirs, signature="x")
@@ -46,7 +46,7 @@ FIELDS = st.dictionaries(
 )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(fields=FIELDS, theirs=st.none() | st.text(max_size=20))
 def test_the_lines_of_an_epay_request_are_those_of_the_signed_text(fields, theirs):
     signed = urlencode(fields | {"sign": md5_signature(fields, "k")})
@@ -56,7 +56,7 @@ def test_the_lines_of_an_epay_request_are_those_of_the_signed_text(fields, their
     assert epay.explain(f"/submit.php?{signed}", typed="k", theirs=theirs, signature="0" * 32).holds is False
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=50)
 @given(sent=st.text("pidsgn=&?%F0+/: \ufffd", max_size=30), typed=st.text(max_size=10), rsa=st.booleans())
 def test_no_epay_input_stops_the_explainer(sent, typed, rsa):
     for text in (sent, f"pid=1&{sent}&sign=AA==&sign_type={'RSA' if rsa else 'MD5'}"):

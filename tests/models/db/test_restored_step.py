@@ -1,7 +1,5 @@
 """The step 0006 upgrades an older database to the same state as a new one, on SQLite and on Postgres."""
 
-import pytest
-
 from models import schema
 from models.db.base import database
 from tests.models.db.catalog import catalog
@@ -16,22 +14,12 @@ OLDER = (
 )
 
 
-@pytest.fixture
-def older(app):
-    """The database before the step; `older` is its catalog after it."""
+def test_a_migrated_database_has_the_schema_of_a_new_one_and_a_key_of_its_own(app, flask):
     new = catalog()
     for statement in OLDER:
         database.execute_sql(statement)
-    return new
-
-
-def test_a_migrated_database_has_the_schema_of_a_new_one(older, flask):
     assert "applied: 0006_restored" in flask("db", "migrate").stdout
-    assert catalog() == older
-
-
-def test_a_migrated_database_has_a_key_of_its_own(older, flask):
-    flask("db", "migrate")
+    assert catalog() == new
     ((key,),) = database.execute_sql("SELECT key FROM webhook_key").fetchall()
     assert len(bytes.fromhex(key)) == 32
     assert not schema.missing()

@@ -48,8 +48,13 @@ def test_an_idle_connection_is_closed_after_some_time(serve, raw, short_limits):
 
 @pytest.mark.parametrize(
     "broken",
-    [b"Content-Length: 500\r\n\r\nhello", b"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n"],
-    ids=["of known length", "in chunks"],
+    [
+        b"Content-Length: 500\r\n\r\nhello",
+        b"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n",
+        b"Transfer-Encoding: chunked\r\n\r\n64\r\nhello",
+        b"Transfer-Encoding: chunked\r\n\r\nno size\r\n",
+    ],
+    ids=["of known length", "in chunks", "half a chunk", "a chunk without a size"],
 )
 def test_half_a_body_is_never_parsed_as_a_whole_one(serve, raw, broken, busy):
     half = raw(serve()).send(HEAD.replace(b"/x", b"/wait") + broken)

@@ -128,18 +128,10 @@ class TestInTheConsole:
 
     def test_strangers_who_send_slowly_keep_no_operator_from_uploading(self, running, browser, raw):
         cookie = f"console={browser.cookies['console']}"
-        strangers = []
-        for session in (
-            "",
-            "console=forged",
-            f"{cookie[:-3]}abc",
-            "console_device=x",
-            "x" * 4_000,
-            "console=\xe9\xff;;=,",
-        ):
-            for framing in ("Content-Length: 5000000", "Transfer-Encoding: chunked"):
-                strangers.append(raw(running.port).send(head(session, framing, self.PATH)))
-        for one in strangers:
+        forged = ("", "console=forged", f"{cookie[:-3]}abc", "console_device=x", "x" * 4_000, "console=\xe9\xff;;=,")
+        framings = ("Content-Length: 5000000", "Transfer-Encoding: chunked")
+        requests_sent = [head(session, framing, self.PATH) for session in forged for framing in framings]
+        for one in [raw(running.port).send(request) for request in requests_sent]:
             assert one.answer()[STATUS] == b"302"
         assert self.uploads(browser) == 422, "it was read"
         assert "Traceback" not in running.log.read_text("utf-8")

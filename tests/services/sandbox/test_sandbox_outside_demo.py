@@ -9,11 +9,11 @@ from app import create_app
 from models.tables.channel import Channel
 from models.tables.ledger import Posting
 from models.tables.merchant import Merchant
-from models.tables.order import Order
 from services.ledger import accounts
 from services.merchants import cache
 from services.sandbox import removal
 from tests import applications, databases
+from tests.services import walks
 from tests.support import Api, Service, through_flask
 
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
@@ -57,59 +57,25 @@ def paid(api, real):
     return order_no
 
 
-def in_balance(api, flask, later):
-    api.play(api.buy("500.00", channel=2).data["order_no"], "success")
+def all_fee(w):
+    w.flask("merchant", "set", "demo", "--buy-rate", "100")
+    walks.buy_paid(w)
 
 
-def all_fee(api, flask, later):
-    flask("merchant", "set", "demo", "--buy-rate", "100")
-    in_balance(api, flask, later)
-
-
-def settled_later(api, flask, later):
-    flask("channel", "set", "2", "--settlement-days", "1")
-    in_balance(api, flask, later)
-
-
-def open_deposit(api, flask, later):
-    assert api.buy("500.00", channel=2).code == 1
-
-
-def open_withdrawal(api, flask, later):
-    assert api.sell("20.00", channel=2).code == 1
-
-
-def approved_withdrawal(api, flask, later):
-    flask("order", "approve", api.sell("20.00", channel=2).data["order_no"])
-
-
-def paid_withdrawal(api, flask, later):
-    approved_withdrawal(api, flask, later)
-    later(10, 3)
-    assert [each.status for each in Order.select()] == ["completed"]
-
-
-def late_payment(api, flask, later):
-    """An exception of a cancelled order, with which an operator could credit its money."""
-    order_no = api.buy("500.00", channel=2).data["order_no"]
-    api.play(order_no, "late")
-    assert api.status(order_no) == "cancelled"
-
-
-def adjusted(api, flask, later):
-    flask("ledger", "adjust", "demo", "5.00", "--reason", "a present", "--channel", "2")
+def adjusted(w):
+    w.flask("ledger", "adjust", "demo", "5.00", "--reason", "a present", "--channel", "2")
 
 
 LEFT = [
-    in_balance,
     all_fee,
-    settled_later,
-    open_deposit,
-    open_withdrawal,
-    approved_withdrawal,
-    paid_withdrawal,
-    late_payment,
     adjusted,
+    walks.buy_pending,
+    walks.buy_paid,
+    walks.buy_confirmed,
+    walks.played("late"),  # an operator could credit it
+    walks.sell_pending,
+    walks.sell_accepted,
+    walks.sell_paid_out,
 ]
 
 
@@ -122,8 +88,8 @@ def demo_balance_elsewhere(app):
 
 @pytest.mark.usefixtures("demo_balance_elsewhere")
 @pytest.mark.parametrize("left", LEFT, ids=lambda left: left.__name__)
-def test_the_service_refuses_all_that_a_sandbox_channel_left_until_it_is_removed(earnest, api, flask, later, left):
-    left(api, flask, later)
+def test_the_service_refuses_all_that_a_sandbox_channel_left_until_it_is_removed(earnest, world, left):
+    left(world)
     production = earnest()
     said = production.run("serve", fails=True).output
     assert LEFTOVERS.format("demo") in said

@@ -18,6 +18,12 @@ def tries(flask_json: Any) -> Any:
     return lambda: flask_json("callback", "show", flask_json("callback", "list", "--limit", "1")[0]["id"])["tries"]
 
 
+@pytest.fixture
+def now(api: Any, balances: Any, exceptions: Any) -> Any:
+    """`now(order_no)`: the order's status, the merchant's balances, and the open exceptions by order number."""
+    return lambda order_no: (api.status(order_no), balances(), exceptions())
+
+
 @pytest.fixture(autouse=True)
 def _every_order_has_a_next_step(request: pytest.FixtureRequest, _database_goes: None) -> Iterator[None]:
     """Check after every test of orders that used the application that no order is left without a next step."""

@@ -33,10 +33,10 @@ def claimed_at_channel(api):
 
 @pytest.mark.parametrize("given", ["no such transfer", ""])
 def test_a_claim_is_dismissed_once_with_its_reason_and_the_merchant_is_notified(
-    claimed, world, api, flask, refuses, order_details, steps, balances, given
+    claimed, world, flask, refuses, order_details, steps, now, given
 ):
     assert "cancelled" in flask("order", "not-received", claimed, "--reason", given).output
-    assert (api.status(claimed), balances()) == ("cancelled", (START, 0))
+    assert now(claimed) == ("cancelled", (START, 0), {})
     assert steps(claimed)[-1] == ("operator", "paid", "cancelled")
     details = order_details(claimed)
     assert details["history"][-1]["why"] == (given or "Payment not received")
@@ -74,12 +74,12 @@ def test_an_order_that_is_not_a_claim_is_refused(api, refuses, rows, place, why)
     assert rows() == before
 
 
-def test_of_two_operators_who_disagree_one_succeeds(claimed, app, api, balances, exceptions):
+def test_of_two_operators_who_disagree_one_succeeds(claimed, app, now):
     def run(*arguments):
         return app.test_cli_runner().invoke(args=["order", *arguments])
 
     together((run, "not-received", claimed), (run, "paid", claimed))
-    assert (api.status(claimed), balances(), exceptions()) in (
+    assert now(claimed) in (
         ("cancelled", (START, 0), {claimed: "late_payment"}),
         ("completed", PAID, {}),
     )
@@ -101,10 +101,10 @@ def test_the_status_is_checked_first_and_again_later(claimed_at_channel, api, fl
     assert exceptions() == {claimed_at_channel: "late_payment"}
 
 
-def test_a_claim_that_the_channel_reports_as_paid_is_not_dismissed(claimed_at_channel, api, refuses, balances):
+def test_a_claim_that_the_channel_reports_as_paid_is_not_dismissed(claimed_at_channel, api, refuses, now):
     api.play(claimed_at_channel, "silent")
     assert "reports the deposit as paid" in refuses("order", "not-received", claimed_at_channel)
-    assert (api.status(claimed_at_channel), balances()) == ("completed", PAID)
+    assert now(claimed_at_channel) == ("completed", PAID, {})
 
 
 def test_without_a_response_nothing_is_dismissed(claimed_at_channel, refuses, rows, monkeypatch):
@@ -140,13 +140,13 @@ class TestClaimsThatExpire:
         assert details["history"][-1]["why"] == "Payment not received"
         assert [callback["type"] for callback in details["callbacks"]] == ["order.cancelled"]
 
-    def test_a_claim_that_is_confirmed_just_when_it_ends_stays(self, claimed, api, flask, ahead, due, balances):
+    def test_a_claim_that_is_confirmed_just_when_it_ends_stays(self, claimed, flask, ahead, due, now):
         due.orders()
         ahead(DAY)
         due.orders(meanwhile=lambda: flask("order", "paid", claimed))
         ahead(DAY)
         due.orders()
-        assert (api.status(claimed), balances()) == ("completed", PAID)
+        assert now(claimed) == ("completed", PAID, {})
 
     def test_received_money_must_be_resolved_first(self, world, api, flask, later):
         order_no = deposit_claimed_and_wrong(world)
@@ -165,10 +165,10 @@ class TestClaimsThatExpire:
         later(0)
         assert api.status(claimed) == "cancelled"
 
-    def test_a_claim_paid_at_its_channel_is_credited(self, claimed_at_channel, api, later, balances):
+    def test_a_claim_paid_at_its_channel_is_credited(self, claimed_at_channel, api, later, now):
         api.play(claimed_at_channel, "silent")
         later(DAY)
-        assert (api.status(claimed_at_channel), balances()) == ("completed", PAID)
+        assert now(claimed_at_channel) == ("completed", PAID, {})
 
     def test_a_claim_unknown_to_the_channel_ends(self, claimed_at_channel, api, later):
         later(60)

@@ -42,7 +42,7 @@ ENDS = {"pending": "cancelled", "cancelled": "cancelled", "completed": "complete
     ("walk", "kind", "amount", "status", "money", "credit"), CASES, ids=[case[0].__name__ for case in CASES]
 )
 def test_unexpected_money_is_visible_and_moves_nothing_until_it_is_credited_or_refunded_once(
-    world, api, settle, order_details, exceptions, balances, walk, kind, amount, status, money, credit, how
+    world, api, settle, order_details, exceptions, balances, now, walk, kind, amount, status, money, credit, how
 ):
     order_no = walk(world)
     details = order_details(order_no)
@@ -54,12 +54,12 @@ def test_unexpected_money_is_visible_and_moves_nothing_until_it_is_credited_or_r
     settle(order_no, "cancel", fails=True)
     settle(order_no, how)
     after = (money + credit if how == "credit" else money, 0)
-    assert (api.status(order_no), balances(), exceptions()) == (ENDS[status], after, {})
+    assert now(order_no) == (ENDS[status], after, {})
     assert order_details(order_no)["exceptions"][0]["resolution"] == how
     for again in ("credit", "refund"):
         settle(order_no, again, fails=True)
     world.later(10_000)
-    assert (api.status(order_no), balances(), exceptions()) == (ENDS[status], after, {})
+    assert now(order_no) == (ENDS[status], after, {})
 
 
 def test_a_manually_credited_deposit_is_not_completed_by_more_money(world, flask, settle, exceptions, balances):
@@ -89,11 +89,11 @@ def complete(flask, order_no, **more):
     return flask("order", "settle", order_no, "--complete", "--yes", **more)
 
 
-def test_a_late_payment_completes_its_cancelled_order(world, api, flask, order_details, balances, exceptions):
+def test_a_late_payment_completes_its_cancelled_order(world, api, flask, order_details, exceptions, now):
     flask("channel", "set", SANDBOX, "--settlement-days", 1)
     order_no = late(world)
     complete(flask, order_no)
-    assert (api.status(order_no), balances(), exceptions()) == ("completed", PAID, {})
+    assert now(order_no) == ("completed", PAID, {})
     assert [each["type"] for each in order_details(order_no)["callbacks"]] == ["order.cancelled", "order.completed"]
     assert api.detail(order_no=order_no).data["merchant_actual_amount"] == 9_940
     complete(flask, order_no, fails=True)

@@ -13,23 +13,23 @@ PAID = (START + 9_940, 0)
 DAY = 86_400
 
 
-def test_a_deposit_reversed_just_before_its_credit_is_not_credited(api, flask, ahead, due, exceptions, balances):
+def test_a_deposit_reversed_just_before_its_credit_is_not_credited(api, flask, ahead, due, now):
     flask("channel", "set", SANDBOX, "--settlement-days", 1)
     order_no = api.buy().data["order_no"]
     api.play(order_no, "success")
     ahead(DAY)
     due.orders(meanwhile=lambda: api.play(order_no, "fail"))
-    assert (api.status(order_no), balances(), exceptions()) == ("cancelled", (START, 0), {})
+    assert now(order_no) == ("cancelled", (START, 0), {})
 
 
 @pytest.mark.parametrize("days", [0, 1])
-def test_a_deposit_paid_just_before_its_expiry_is_credited(api, flask, ahead, later, due, exceptions, balances, days):
+def test_a_deposit_paid_just_before_its_expiry_is_credited(api, flask, ahead, later, due, now, days):
     flask("channel", "set", MANUAL, "--settlement-days", days)
     order_no = api.buy(channel=MANUAL).data["order_no"]
     ahead(900)
     due.orders(meanwhile=lambda: flask("order", "paid", order_no))
     later(days * DAY)
-    assert (api.status(order_no), balances(), exceptions()) == ("completed", PAID, {})
+    assert now(order_no) == ("completed", PAID, {})
 
 
 def test_a_deposit_claimed_just_before_its_expiry_does_not_expire(world, api, ahead, due):
@@ -92,7 +92,7 @@ def test_silence_about_an_order_that_needs_no_response_leaves_no_exception(
 @pytest.mark.parametrize("state", [State.OPEN, State.ABSENT, State.ENDED])
 @pytest.mark.parametrize(("pending", "question"), [("buy", "query"), ("sell", "query_payout")])
 def test_a_status_without_a_result_is_ignored_if_the_order_completed_meanwhile(
-    api, flask, ahead, due, exceptions, balances, monkeypatch, pending, question, state
+    api, flask, ahead, due, balances, monkeypatch, now, pending, question, state
 ):
     order_no = getattr(api, pending)().data["order_no"]
     if pending == "sell":
@@ -110,4 +110,4 @@ def test_a_status_without_a_result_is_ignored_if_the_order_completed_meanwhile(
     ahead(60)
     due.orders()
     assert ended[0][0] == "completed"
-    assert (api.status(order_no), balances(), exceptions()) == (*ended[0], {})
+    assert now(order_no) == (*ended[0], {})

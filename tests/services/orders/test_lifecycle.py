@@ -46,7 +46,7 @@ START = 1_000_000
 
 @pytest.mark.breaks_the_ledger
 @pytest.mark.parametrize("kind", LEGAL)
-def test_a_step_is_legal_or_it_does_not_happen(api, order_details, kind):
+def test_a_step_is_legal_or_it_does_not_happen(api, order_details, now, kind):
     order_no = getattr(api, kind)().data["order_no"]
     for before, after in itertools.product(STATUSES, STATUSES):
         Order.update(status=before).where(Order.order_no == order_no).execute()

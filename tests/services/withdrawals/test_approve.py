@@ -14,10 +14,10 @@ SPENT_BY_HAND = (START - 5_015, 0)
 # --- approve or reject
 
 
-def test_a_withdrawal_waits_for_the_operator_with_its_amount_reserved_and_does_not_expire(world, api, balances):
+def test_a_withdrawal_waits_for_the_operator_with_its_amount_reserved_and_does_not_expire(world, now):
     order_no = sell_pending(world)
     world.later(100_000, times=2)
-    assert (api.status(order_no), balances()) == ("pending", HELD)
+    assert now(order_no) == ("pending", HELD, {})
 
 
 def test_withdrawals_reserve_only_the_available_balance(api, other, balances):
@@ -27,22 +27,22 @@ def test_withdrawals_reserve_only_the_available_balance(api, other, balances):
     assert balances() == (START - first["merchant_actual_amount"], first["merchant_actual_amount"])
 
 
-def test_a_withdrawal_is_approved_once_and_not_rejected_once_its_channel_has_it(world, api, flask, balances):
+def test_a_withdrawal_is_approved_once_and_not_rejected_once_its_channel_has_it(world, flask, now):
     order_no = sell_accepted(world)
     flask("order", "accept", order_no, fails=True)
     world.later(0)
     flask("order", "reject", order_no, "--reason", "too late", fails=True)
-    assert (api.status(order_no), balances()) == ("confirmed", HELD)
+    assert now(order_no) == ("confirmed", HELD, {})
 
 
-def test_a_rejected_withdrawal_has_ended(world, api, flask, balances):
+def test_a_rejected_withdrawal_has_ended(world, flask, now):
     order_no = sell_pending(world)
     flask("order", "reject", order_no, fails=True)  # without a reason
     flask("order", "reject", order_no, "--reason", "no")
     flask("order", "reject", order_no, "--reason", "no", fails=True)
     flask("order", "accept", order_no, fails=True)
     world.later(1_000)
-    assert (api.status(order_no), balances()) == ("cancelled", BACK)
+    assert now(order_no) == ("cancelled", BACK, {})
 
 
 def test_a_deposit_is_neither_approved_nor_rejected(api, flask):
@@ -87,16 +87,16 @@ def test_the_time_of_a_step_is_in_the_order(world, api, ahead):
 
 
 def test_a_manual_withdrawal_waits_until_the_operator_marks_it_as_paid(
-    world, api, flask, order_details, balances, exceptions
+    world, api, flask, order_details, exceptions, now
 ):
     order_no = sell_pending(world, MANUAL)
     flask("order", "paid", order_no, fails=True)
-    assert (api.status(order_no), balances()) == ("pending", (START - 5_015, 5_015))
+    assert now(order_no) == ("pending", (START - 5_015, 5_015), {})
     flask("order", "accept", order_no)
     world.later(1_000, times=3)
     assert (api.status(order_no), exceptions()) == ("confirmed", {})
     flask("order", "paid", order_no, "--reference", "BANK-1")
-    assert (api.status(order_no), balances()) == ("completed", SPENT_BY_HAND)
+    assert now(order_no) == ("completed", SPENT_BY_HAND, {})
     assert order_details(order_no)["channel_reference"] == "BANK-1"
 
 

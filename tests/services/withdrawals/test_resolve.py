@@ -38,7 +38,7 @@ CASES = [
     ("walk", "amount", "status", "how", "end"), CASES, ids=[f"{case[0].__name__} {case[3]}" for case in CASES]
 )
 def test_a_payout_that_contradicts_its_order_is_visible_and_completed_or_cancelled_once(
-    world, api, settle, order_details, exceptions, balances, walk, amount, status, how, end
+    world, api, settle, order_details, exceptions, now, walk, amount, status, how, end
 ):
     order_no = walk(world)
     world.later(10_000)
@@ -55,11 +55,11 @@ def test_a_payout_that_contradicts_its_order_is_visible_and_completed_or_cancell
         settle(order_no, again, fails=True)
     for seconds in (0, 600, 3_600, 86_400):
         world.later(seconds)
-        assert (api.status(order_no), balances(), exceptions()) == (*end, {}), seconds
+        assert now(order_no) == (*end, {}), seconds
     assert order_details(order_no)["due_at"] is None
 
 
-def test_a_cancelled_withdrawal_paid_with_another_amount_is_not_deducted(world, api, settle, exceptions, balances):
+def test_a_cancelled_withdrawal_paid_with_another_amount_is_not_deducted(world, settle, exceptions, balances):
     order_no = payout_although_rejected(world)
     settle(order_no, "cancel")
     world.flask("order", "paid", order_no, "--amount", "40.00")
@@ -69,14 +69,14 @@ def test_a_cancelled_withdrawal_paid_with_another_amount_is_not_deducted(world, 
 
 @pytest.mark.parametrize(("how", "money"), [("credit", BACK), ("complete", SPENT)])
 def test_a_completed_withdrawal_that_bounced_is_credited_back_or_left(
-    world, api, settle, exceptions, balances, how, money
+    world, settle, exceptions, balances, now, how, money
 ):
     order_no = payout_failed_after_all(world)
     assert (exceptions(), balances()) == ({order_no: "reversed"}, SPENT)
     settle(order_no, "cancel", fails=True)
     settle(order_no, how)
     settle(order_no, how, fails=True)
-    assert (api.status(order_no), balances(), exceptions()) == ("completed", money, {})
+    assert now(order_no) == ("completed", money, {})
 
 
 def test_a_withdrawal_that_bounced_twice_is_credited_back_once(world, api, flask, order_details, balances):

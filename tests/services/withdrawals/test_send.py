@@ -29,7 +29,7 @@ OUTCOMES = [
     [("its page", *case) for case in OUTCOMES] + [("the channel", *case) for case in OUTCOMES if case[0] == "fail"],
 )
 def test_each_outcome_of_the_sandbox_has_its_final_status(
-    api, flask, later, balances, exceptions, chosen_by, outcome, soon, finally_
+    api, flask, later, balances, exceptions, now, chosen_by, outcome, soon, finally_
 ):
     if chosen_by == "the channel":
         flask("channel", "set", SANDBOX, "--config", f"payout={outcome}")
@@ -45,7 +45,7 @@ def test_each_outcome_of_the_sandbox_has_its_final_status(
     if outcome == "silent":  # its status is still checked
         api.play(order_no, "success")
         later(400)
-        assert (api.status(order_no), balances()) == ("completed", SPENT)
+        assert now(order_no) == ("completed", SPENT, {})
 
 
 class CrashesBefore(InlinePool):
@@ -64,16 +64,14 @@ class CrashesAfter(InlinePool):
 
 @pytest.mark.parametrize("pool", [CrashesBefore, CrashesAfter])
 @pytest.mark.parametrize("crashes", [1, 3])
-def test_a_crash_while_sending_a_payout_loses_nothing_and_pays_once(
-    world, api, ahead, balances, exceptions, pool, crashes
-):
+def test_a_crash_while_sending_a_payout_loses_nothing_and_pays_once(world, ahead, now, pool, crashes):
     order_no = sell_accepted(world)
     for _ in range(crashes):
         assert sweep.sweep(pool()) == 1
         assert sweep.sweep(pool()) == 0  # the dead worker has it until its lease ends
         ahead(sweep.LEASE + 1)
     world.later(10, times=3)
-    assert (api.status(order_no), balances(), exceptions()) == ("completed", SPENT, {})
+    assert now(order_no) == ("completed", SPENT, {})
 
 
 def test_a_withdrawal_approved_while_the_service_was_dead_is_paid_out(service):

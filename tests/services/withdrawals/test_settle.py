@@ -140,17 +140,16 @@ def test_a_cancelled_payout_that_is_in_progress_and_then_paid_is_spent(
 
 @pytest.mark.parametrize(("final", "money", "end"), [("paid", SPENT, "paid_out"), ("failed", BACK, "failed")])
 def test_a_rejected_withdrawal_in_progress_is_reserved_again_until_the_channels_final_result(
-    api, in_progress_although_rejected, about, exceptions, balances, order_details, final, money, end
+    api, in_progress_although_rejected, about, order_details, now, final, money, end
 ):
     order_no = in_progress_although_rejected
     api.notice(order_no, 5_000, state="open")
-    assert exceptions() == {order_no: "payout_in_progress"}
-    assert (api.status(order_no), balances()) == ("cancelled", HELD)
+    assert now(order_no) == ("cancelled", HELD, {order_no: "payout_in_progress"})
     assert order_details(order_no)["due_at"], "its status is checked"
     for _ in range(2):
         api.notice(order_no, 5_000, state=final)
     assert about(order_no) == [("payout_in_progress", "50.00", end)]
-    assert (api.status(order_no), balances(), exceptions()) == ("cancelled", money, {})
+    assert now(order_no) == ("cancelled", money, {})
     assert [each["type"] for each in order_details(order_no)["callbacks"]] == ["order.cancelled"]
 
 

@@ -2,20 +2,11 @@
 
 import pytest
 
-from tests.services.walks import (
-    SANDBOX,
-    deposit_claimed_and_paid_more,
-    deposit_late_and_of_half,
-    deposit_late_by_hand,
-    deposit_paid_twice,
-    deposit_too_small,
-    deposit_wrong_by_hand,
-    played,
-)
+from tests.services import walks
 
 START = 1_000_000
 PAID = (START + 9_940, 0)
-late, wrong_amount = played("late"), played("wrong_amount")
+late, wrong_amount = walks.played("late"), walks.played("wrong_amount")
 
 
 @pytest.fixture
@@ -27,12 +18,12 @@ def settle(flask):
 # walk; kind, reported amount; status and balance while it is open; what a credit adds
 CASES = [
     (late, "late_payment", "100.00", "cancelled", START, 9_940),
-    (deposit_late_and_of_half, "late_payment", "50.00", "cancelled", START, 4_970),
-    (deposit_late_by_hand, "late_payment", "100.00", "cancelled", START, 9_940),
+    (walks.deposit_late_and_of_half, "late_payment", "50.00", "cancelled", START, 4_970),
+    (walks.deposit_late_by_hand, "late_payment", "100.00", "cancelled", START, 9_940),
     (wrong_amount, "wrong_amount", "101.00", "pending", START, 10_039),
-    (deposit_too_small, "wrong_amount", "99.99", "pending", START, 9_939),
-    (deposit_wrong_by_hand, "wrong_amount", "99.00", "pending", START, 9_841),
-    (deposit_paid_twice, "paid_twice", "100.00", "completed", START + 9_940, 9_940),
+    (walks.deposit_too_small, "wrong_amount", "99.99", "pending", START, 9_939),
+    (walks.deposit_wrong_by_hand, "wrong_amount", "99.00", "pending", START, 9_841),
+    (walks.deposit_paid_twice, "paid_twice", "100.00", "completed", START + 9_940, 9_940),
 ]
 ENDS = {"pending": "cancelled", "cancelled": "cancelled", "completed": "completed"}
 
@@ -63,7 +54,7 @@ def test_unexpected_money_is_visible_and_moves_nothing_until_it_is_credited_or_r
 
 
 def test_a_manually_credited_deposit_is_not_completed_by_more_money(world, flask, settle, exceptions, balances):
-    order_no = deposit_wrong_by_hand(world)
+    order_no = walks.deposit_wrong_by_hand(world)
     settle(order_no, "credit")
     before = balances()
     flask("order", "paid", order_no, "--reference", "BANK-2")
@@ -78,7 +69,7 @@ def test_a_credit_uses_the_orders_own_rate(world, flask, settle, balances):
 
 
 def test_nothing_is_resolved_without_an_exception_or_a_resolution(world, flask, settle):
-    settle(played("success")(world), "credit", fails=True)
+    settle(walks.played("success")(world), "credit", fails=True)
     flask("order", "settle", late(world), fails=True)
 
 
@@ -90,7 +81,7 @@ def complete(flask, order_no, **more):
 
 
 def test_a_late_payment_completes_its_cancelled_order(world, api, flask, order_details, exceptions, now):
-    flask("channel", "set", SANDBOX, "--settlement-days", 1)
+    flask("channel", "set", walks.SANDBOX, "--settlement-days", 1)
     order_no = late(world)
     complete(flask, order_no)
     assert now(order_no) == ("completed", PAID, {})
@@ -101,7 +92,7 @@ def test_a_late_payment_completes_its_cancelled_order(world, api, flask, order_d
     assert exceptions() == {}
 
 
-@pytest.mark.parametrize("walk", [wrong_amount, deposit_claimed_and_paid_more])
+@pytest.mark.parametrize("walk", [wrong_amount, walks.deposit_claimed_and_paid_more])
 def test_a_larger_payment_completes_its_order_with_the_received_amount(
     world, api, flask, order_details, steps, balances, walk
 ):
@@ -124,7 +115,7 @@ def test_a_refund_of_a_completed_larger_payment_is_a_reversal(world, api, flask,
     assert (last["kind"], last["amount"]) == ("reversed", "1.00")
 
 
-@pytest.mark.parametrize("walk", [deposit_too_small, deposit_late_and_of_half, deposit_paid_twice])
+@pytest.mark.parametrize("walk", [walks.deposit_too_small, walks.deposit_late_and_of_half, walks.deposit_paid_twice])
 def test_an_order_is_not_completed_with_less_money_or_twice(world, flask, rows, walk):
     order_no = walk(world)
     before = rows()

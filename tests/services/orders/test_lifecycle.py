@@ -8,27 +8,7 @@ from models.db.writer import transaction
 from models.tables.order import Order
 from services.orders import lifecycle
 from services.orders.reasons import Why, because, own_words
-from tests.services.walks import (
-    buy_claimed,
-    buy_claimed_and_dismissed,
-    buy_claimed_and_proven,
-    buy_confirmed,
-    buy_expired,
-    buy_failed,
-    buy_found_by_asking,
-    buy_paid,
-    buy_pending,
-    buy_refused,
-    claim,
-    sell_accepted,
-    sell_accepted_by_rule,
-    sell_failed,
-    sell_given_up_by_hand,
-    sell_paid_by_hand,
-    sell_paid_out,
-    sell_pending,
-    sell_rejected,
-)
+from tests.services import walks
 
 STATUSES = ("pending", "paid", "confirmed", "completed", "cancelled")
 LEGAL = {
@@ -82,24 +62,24 @@ TO_COMPLETED = [*TO_CONFIRMED, ("service", "confirmed", "completed")]
 CLAIMED = [CREATED, ("payer", "pending", "paid")]
 PROVEN = [*CLAIMED, ("operator", "paid", "confirmed"), ("service", "confirmed", "completed")]
 ROWS = [
-    (buy_pending, "pending", [CREATED], (START, 0)),
-    (buy_claimed, "paid", CLAIMED, (START, 0)),
-    (buy_confirmed, "confirmed", TO_CONFIRMED, (START, 0)),
-    (buy_paid, "completed", TO_COMPLETED, (START + 9_940, 0)),
-    (buy_found_by_asking, "completed", TO_COMPLETED, (START + 9_940, 0)),
-    (buy_claimed_and_proven, "completed", PROVEN, (START + 9_940, 0)),
-    (buy_claimed_and_dismissed, "cancelled", [*CLAIMED, ("operator", "paid", "cancelled")], (START, 0)),
-    (buy_expired, "cancelled", [CREATED, ("service", "pending", "cancelled")], (START, 0)),
-    (buy_refused, "cancelled", [CREATED, ("channel", "pending", "cancelled")], (START, 0)),
-    (buy_failed, "cancelled", [CREATED, ("channel", "pending", "cancelled")], (START, 0)),
-    (sell_pending, "pending", [CREATED], (START - 5_010, 5_010)),
-    (sell_accepted, "confirmed", ACCEPTED, (START - 5_010, 5_010)),
-    (sell_accepted_by_rule, "confirmed", [CREATED, ("service", "pending", "confirmed")], (START - 5_010, 5_010)),
-    (sell_paid_out, "completed", PAID_OUT, (START - 5_010, 0)),
-    (sell_paid_by_hand, "completed", PAID_BY_HAND, (START - 5_015, 0)),
-    (sell_rejected, "cancelled", [CREATED, ("operator", "pending", "cancelled")], (START, 0)),
-    (sell_failed, "cancelled", [*ACCEPTED, ("channel", "confirmed", "cancelled")], (START, 0)),
-    (sell_given_up_by_hand, "cancelled", [*ACCEPTED, ("operator", "confirmed", "cancelled")], (START, 0)),
+    (walks.buy_pending, "pending", [CREATED], (START, 0)),
+    (walks.buy_claimed, "paid", CLAIMED, (START, 0)),
+    (walks.buy_confirmed, "confirmed", TO_CONFIRMED, (START, 0)),
+    (walks.buy_paid, "completed", TO_COMPLETED, (START + 9_940, 0)),
+    (walks.buy_found_by_asking, "completed", TO_COMPLETED, (START + 9_940, 0)),
+    (walks.buy_claimed_and_proven, "completed", PROVEN, (START + 9_940, 0)),
+    (walks.buy_claimed_and_dismissed, "cancelled", [*CLAIMED, ("operator", "paid", "cancelled")], (START, 0)),
+    (walks.buy_expired, "cancelled", [CREATED, ("service", "pending", "cancelled")], (START, 0)),
+    (walks.buy_refused, "cancelled", [CREATED, ("channel", "pending", "cancelled")], (START, 0)),
+    (walks.buy_failed, "cancelled", [CREATED, ("channel", "pending", "cancelled")], (START, 0)),
+    (walks.sell_pending, "pending", [CREATED], (START - 5_010, 5_010)),
+    (walks.sell_accepted, "confirmed", ACCEPTED, (START - 5_010, 5_010)),
+    (walks.sell_accepted_by_rule, "confirmed", [CREATED, ("service", "pending", "confirmed")], (START - 5_010, 5_010)),
+    (walks.sell_paid_out, "completed", PAID_OUT, (START - 5_010, 0)),
+    (walks.sell_paid_by_hand, "completed", PAID_BY_HAND, (START - 5_015, 0)),
+    (walks.sell_rejected, "cancelled", [CREATED, ("operator", "pending", "cancelled")], (START, 0)),
+    (walks.sell_failed, "cancelled", [*ACCEPTED, ("channel", "confirmed", "cancelled")], (START, 0)),
+    (walks.sell_given_up_by_hand, "cancelled", [*ACCEPTED, ("operator", "confirmed", "cancelled")], (START, 0)),
 ]
 
 
@@ -113,12 +93,12 @@ def test_a_walk_ends_as_in_the_table_and_an_ended_order_does_not_change(
     if status in ("completed", "cancelled"):
         flask("order", "accept", order_no, fails=True)
         flask("order", "reject", order_no, "--reason", "too late", fails=True)
-        claim(world, order_no)
+        walks.claim(world, order_no)
         world.later(100_000)
         assert (steps(order_no), balances()) == (moves, money)
 
 
-@pytest.mark.parametrize("walk", [buy_paid, sell_paid_out])
+@pytest.mark.parametrize("walk", [walks.buy_paid, walks.sell_paid_out])
 def test_a_repeated_notice_changes_nothing_and_is_acknowledged(world, api, order_details, walk):
     order_no = walk(world)
     details = order_details(order_no)
@@ -131,11 +111,11 @@ def test_a_repeated_notice_changes_nothing_and_is_acknowledged(world, api, order
 @pytest.mark.parametrize(
     ("walk", "events"),
     [
-        (buy_paid, ["order.paid", "order.confirmed", "order.completed"]),
-        (buy_expired, ["order.cancelled"]),
-        (buy_claimed_and_dismissed, ["order.paid", "order.cancelled"]),
-        (sell_paid_out, ["order.confirmed", "order.paid", "order.completed"]),
-        (sell_failed, ["order.confirmed", "order.cancelled"]),
+        (walks.buy_paid, ["order.paid", "order.confirmed", "order.completed"]),
+        (walks.buy_expired, ["order.cancelled"]),
+        (walks.buy_claimed_and_dismissed, ["order.paid", "order.cancelled"]),
+        (walks.sell_paid_out, ["order.confirmed", "order.paid", "order.completed"]),
+        (walks.sell_failed, ["order.confirmed", "order.cancelled"]),
     ],
 )
 def test_each_step_has_its_callback_if_the_merchant_subscribed(world, flask, order_details, walk, events):
@@ -144,4 +124,4 @@ def test_each_step_has_its_callback_if_the_merchant_subscribed(world, flask, ord
 
 
 def test_the_reason_of_a_rejection_is_in_the_history(world, order_details):
-    assert order_details(sell_given_up_by_hand(world))["history"][-1]["why"] == "no such card"
+    assert order_details(walks.sell_given_up_by_hand(world))["history"][-1]["why"] == "no such card"

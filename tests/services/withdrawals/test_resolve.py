@@ -2,13 +2,7 @@
 
 import pytest
 
-from tests.services.walks import (
-    payout_although_rejected,
-    payout_failed_after_all,
-    payout_made_twice,
-    payout_of_wrong_amount,
-    payout_wrong_by_hand,
-)
+from tests.services import walks
 
 START = 1_000_000
 BACK, SPENT = (START, 0), (START - 5_010, 0)
@@ -23,14 +17,14 @@ def settle(flask):
 
 # walk; reported amount; status while it is open; a resolution, and the status and balance after it (None: refused)
 CASES = [
-    (payout_of_wrong_amount, "51.00", "confirmed", "complete", ("completed", SPENT)),
-    (payout_of_wrong_amount, "51.00", "confirmed", "cancel", None),
-    (payout_wrong_by_hand, "40.00", "confirmed", "complete", ("completed", SPENT_BY_HAND)),
-    (payout_wrong_by_hand, "40.00", "confirmed", "cancel", ("cancelled", BACK)),
-    (payout_although_rejected, "50.00", "cancelled", "complete", ("cancelled", SPENT_BY_HAND)),
-    (payout_although_rejected, "50.00", "cancelled", "cancel", ("cancelled", BACK)),
-    (payout_made_twice, "50.00", "completed", "complete", ("completed", SPENT)),
-    (payout_made_twice, "50.00", "completed", "cancel", None),
+    (walks.payout_of_wrong_amount, "51.00", "confirmed", "complete", ("completed", SPENT)),
+    (walks.payout_of_wrong_amount, "51.00", "confirmed", "cancel", None),
+    (walks.payout_wrong_by_hand, "40.00", "confirmed", "complete", ("completed", SPENT_BY_HAND)),
+    (walks.payout_wrong_by_hand, "40.00", "confirmed", "cancel", ("cancelled", BACK)),
+    (walks.payout_although_rejected, "50.00", "cancelled", "complete", ("cancelled", SPENT_BY_HAND)),
+    (walks.payout_although_rejected, "50.00", "cancelled", "cancel", ("cancelled", BACK)),
+    (walks.payout_made_twice, "50.00", "completed", "complete", ("completed", SPENT)),
+    (walks.payout_made_twice, "50.00", "completed", "cancel", None),
 ]
 
 
@@ -60,7 +54,7 @@ def test_a_payout_that_contradicts_its_order_is_visible_and_completed_or_cancell
 
 
 def test_a_cancelled_withdrawal_paid_with_another_amount_is_not_deducted(world, settle, exceptions, balances):
-    order_no = payout_although_rejected(world)
+    order_no = walks.payout_although_rejected(world)
     settle(order_no, "cancel")
     world.flask("order", "paid", order_no, "--amount", "40.00")
     settle(order_no, "complete", fails=True)
@@ -71,7 +65,7 @@ def test_a_cancelled_withdrawal_paid_with_another_amount_is_not_deducted(world, 
 def test_a_completed_withdrawal_that_bounced_is_credited_back_or_left(
     world, settle, exceptions, balances, now, how, money
 ):
-    order_no = payout_failed_after_all(world)
+    order_no = walks.payout_failed_after_all(world)
     assert (exceptions(), balances()) == ({order_no: "reversed"}, SPENT)
     settle(order_no, "cancel", fails=True)
     settle(order_no, how)
@@ -80,7 +74,7 @@ def test_a_completed_withdrawal_that_bounced_is_credited_back_or_left(
 
 
 def test_a_withdrawal_that_bounced_twice_is_credited_back_once(world, api, flask, order_details, balances):
-    order_no = payout_failed_after_all(world)
+    order_no = walks.payout_failed_after_all(world)
     assert api.notice(order_no, 5_000, state="failed", reference="R-3").status == 200
     first, second = (exception["id"] for exception in order_details(order_no)["exceptions"])
     flask("order", "settle", order_no, "--credit", "--exception", first)

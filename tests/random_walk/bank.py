@@ -45,6 +45,7 @@ from tests.bank_files.results import Payout, Result
 from tests.blueprints.console.acting import Desk, signed_in
 from tests.pages import CLAIM, FORM
 from tests.random_walk.life import Life, exceptions_of, is_spent, order_of
+from tests.upstreams.money_moves import yuan
 
 MANUAL, CARD = 3, "6222020000000000017"
 SMALL, LARGE = "20.00", "60.00"  # payouts; the large one needs a second operator
@@ -103,11 +104,7 @@ class Transfer:
         }[self.state]
 
 
-@dataclass
-class Page:
-    """A page that an operator has open, and how to confirm it."""
-
-    confirm: Callable[[], None]
+Page = Callable[[], object]  # confirms a page that an operator has open
 
 
 class BankWalk(Life):
@@ -129,7 +126,7 @@ class BankWalk(Life):
 
     @rule(page=consumes(pages))
     def a_page_that_was_left_open_is_confirmed(self, page: Page) -> None:
-        page.confirm()
+        page()
 
     @rule(
         order_no=orders,
@@ -169,6 +166,14 @@ class BankWalk(Life):
         desk = self._desk(who)
         token = desk.see("claims/upload").fields["csrf_token"]
         return desk.client.post(f"/console/{path}", data={"csrf_token": token, **fields})
+
+    @staticmethod
+    def _confirmed(page: Page, later: bool) -> Any:
+        """Confirm a page now, or leave it open: a step returns the pages that it left open."""
+        if later:
+            return page
+        page()
+        return multiple()
 
     def _act(self, order_no: str, who: str, key: str, **given: str) -> bool:
         """Perform an action of the order's page; False if the page does not offer it, or it was refused."""
@@ -239,7 +244,7 @@ class ClaimsWalk(BankWalk):
             return
         fen = 0 if paid.is_gone else paid.fen + slip
         number = reference if numbered else ""
-        said = self._command("order", "paid", order_no, "--reference", number, "--amount", _yuan(fen))
+        said = self._command("order", "paid", order_no, "--reference", number, "--amount", yuan(fen))
         if said.exit_code == 0:
             paid.told, paid.numbered = order_no, numbered
             self.told[order_no, number] = fen
@@ -287,11 +292,7 @@ class ClaimsWalk(BankWalk):
             assert number not in matched or not paid.is_gone, f"{paid} is matched"
         if not rows:
             return multiple()
-        page = Page(lambda: self._confirm_claims(who, rows))
-        if kept:
-            return page
-        page.confirm()
-        return multiple()
+        return self._confirmed(lambda: self._confirm_claims(who, rows), later=kept)
 
     def _confirm_claims(self, who: str, rows: list[tuple[str, str]]) -> None:
         orders = {seal: seal.split(":")[0] for seal, _ in rows}
@@ -389,7 +390,7 @@ class PayoutsWalk(BankWalk):
             self._post(who, "payouts/batch", order_no=numbers, template=template)
 
         if then == "keep":
-            return Page(create)
+            return create
         create()
         if then:
             self._download(who, 0, then == "give", numbered)
@@ -452,14 +453,11 @@ class PayoutsWalk(BankWalk):
         confirmed = [html.unescape(row) for row in re.findall(r'name="row" value="([^"]*)"', answer.text)]
         if not confirmed:
             return multiple()
-        page = Page(lambda: self._record(who, batch.id, confirmed))
-        if kept:
-            return page
-        page.confirm()
-        return multiple()
 
-    def _record(self, who: str, batch: int, rows: list[str]) -> None:
-        assert self._post(who, f"batch/{batch}/result/upload", row=rows).status_code == 200
+        def record() -> None:
+            assert self._post(who, f"batch/{batch.id}/result/upload", row=confirmed).status_code == 200
+
+        return self._confirmed(record, later=kept)
 
     @rule(who=OPERATORS, which=CHOICE)
     def a_file_is_discarded(self, who: str, which: int) -> None:
@@ -586,10 +584,6 @@ def _number_of(transfer: Transfer) -> str | None:
 def _line(code: str) -> PayoutBatchLine:
     batch, line = code.removeprefix("P").split("-")
     return PayoutBatchLine.get(PayoutBatchLine.batch == int(batch), PayoutBatchLine.line == int(line))
-
-
-def _yuan(fen: int) -> str:
-    return f"{fen // 100}.{fen % 100:02d}"
 
 
 def _section(text: str, name: str) -> str:

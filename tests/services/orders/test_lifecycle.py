@@ -84,18 +84,20 @@ ROWS = [
 
 
 @pytest.mark.parametrize(("walk", "status", "moves", "money"), ROWS, ids=[row[0].__name__ for row in ROWS])
-def test_a_walk_ends_as_in_the_table_and_an_ended_order_does_not_change(
-    world, api, flask, steps, balances, exceptions, walk, status, moves, money
+def test_a_walk_ends_as_in_the_table_each_step_has_its_callback_and_an_ended_order_does_not_change(
+    world, flask, order_details, steps, now, walk, status, moves, money
 ):
+    flask("merchant", "set", "demo", "--events", "paid,confirmed")
     order_no = walk(world)
-    assert api.status(order_no) == status
-    assert (steps(order_no), balances(), exceptions()) == (moves, money, {})
+    assert (steps(order_no), now(order_no)) == (moves, (status, money, {}))
+    events = [callback["type"] for callback in order_details(order_no)["callbacks"]]
+    assert events == [f"order.{after}" for _, _, after in moves[1:]]
     if status in ("completed", "cancelled"):
         flask("order", "accept", order_no, fails=True)
         flask("order", "reject", order_no, "--reason", "too late", fails=True)
         walks.claim(world, order_no)
         world.later(100_000)
-        assert (steps(order_no), balances()) == (moves, money)
+        assert (steps(order_no), now(order_no)) == (moves, (status, money, {}))
 
 
 @pytest.mark.parametrize("walk", [walks.buy_paid, walks.sell_paid_out])
@@ -106,21 +108,6 @@ def test_a_repeated_notice_changes_nothing_and_is_acknowledged(world, api, order
     again = api.notice(order_no, fen, reference=details["channel_reference"])
     assert (again.status, again.text) == (200, "success")
     assert order_details(order_no) == details
-
-
-@pytest.mark.parametrize(
-    ("walk", "events"),
-    [
-        (walks.buy_paid, ["order.paid", "order.confirmed", "order.completed"]),
-        (walks.buy_expired, ["order.cancelled"]),
-        (walks.buy_claimed_and_dismissed, ["order.paid", "order.cancelled"]),
-        (walks.sell_paid_out, ["order.confirmed", "order.paid", "order.completed"]),
-        (walks.sell_failed, ["order.confirmed", "order.cancelled"]),
-    ],
-)
-def test_each_step_has_its_callback_if_the_merchant_subscribed(world, flask, order_details, walk, events):
-    flask("merchant", "set", "demo", "--events", "paid,confirmed")
-    assert [callback["type"] for callback in order_details(walk(world))["callbacks"]] == events
 
 
 def test_the_reason_of_a_rejection_is_in_the_history(world, order_details):

@@ -6,13 +6,15 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from serving import http_server
 from serving.http_server import Server
-from tests.support import free_port, until
+from tests.databases import copied
+from tests.support import Service, free_port, until
 
 
 class Raw:
@@ -78,6 +80,15 @@ def raw() -> Iterator[Any]:
             return made
 
         yield connect
+
+
+@pytest.fixture(scope="module")
+def running(slow: None, seeded: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """A service in a process of its own, one for the module, which takes any number of requests."""
+    folder = copied(seeded, tmp_path_factory.mktemp("server") / "instance")
+    service = Service(folder, ORDERS_REQUESTS_PER_SECOND="1000000").start()
+    yield service
+    service.stop()
 
 
 class Busy:

@@ -11,7 +11,7 @@ import pytest
 
 from serving.application import BODY_LIMIT
 from tests import contract
-from tests.databases import copied, orders_held_up
+from tests.databases import orders_held_up
 from tests.support import Api, Service, signed, through_http
 from tests.test_process import BUY
 
@@ -20,15 +20,6 @@ pytestmark = pytest.mark.usefixtures("slow")
 JSON = {"Content-Type": "application/json"}
 REGIONS = "/addons/paychannel/channel.gatewaya/regionData"
 MANY = 24  # writers at once
-
-
-@pytest.fixture(scope="module")
-def running(seeded, tmp_path_factory):
-    """One service in a process of its own for all tests here."""
-    folder = tmp_path_factory.mktemp("server") / "instance"
-    service = Service(copied(seeded, folder), ORDERS_REQUESTS_PER_SECOND="1000000").start()
-    yield service
-    service.stop()
 
 
 def order_of(size):

@@ -24,6 +24,17 @@ def now(api: Any, balances: Any, exceptions: Any) -> Any:
     return lambda order_no: (api.status(order_no), balances(), exceptions())
 
 
+@pytest.fixture
+def about(order_details: Any) -> Any:
+    """`about(order_no)`: the order's exceptions: kind, amount, resolution."""
+
+    def read(order_no: str) -> list[tuple[str, str, str | None]]:
+        found = order_details(order_no)["exceptions"]
+        return [(each["kind"], each["amount"], each["resolution"]) for each in found]
+
+    return read
+
+
 @pytest.fixture(autouse=True)
 def _every_order_has_a_next_step(request: pytest.FixtureRequest, _database_goes: None) -> Iterator[None]:
     """Check after every test of orders that used the application that no order is left without a next step."""

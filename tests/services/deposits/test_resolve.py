@@ -33,20 +33,18 @@ ENDS = {"pending": "cancelled", "cancelled": "cancelled", "completed": "complete
     ("walk", "kind", "amount", "status", "money", "credit"), CASES, ids=[case[0].__name__ for case in CASES]
 )
 def test_unexpected_money_is_visible_and_moves_nothing_until_it_is_credited_or_refunded_once(
-    world, api, settle, order_details, exceptions, balances, now, walk, kind, amount, status, money, credit, how
+    world, settle, order_details, about, now, walk, kind, amount, status, money, credit, how
 ):
     order_no = walk(world)
-    details = order_details(order_no)
-    [told] = details["exceptions"]
-    assert (exceptions(), told["kind"], told["amount"]) == ({order_no: kind}, kind, amount)
-    assert any(kind in line["why"] for line in details["history"])
-    assert (api.status(order_no), balances()) == (status, (money, 0))
+    assert now(order_no) == (status, (money, 0), {order_no: kind})
+    assert about(order_no) == [(kind, amount, None)]
+    assert any(kind in line["why"] for line in order_details(order_no)["history"])
 
     settle(order_no, "cancel", fails=True)
     settle(order_no, how)
     after = (money + credit if how == "credit" else money, 0)
     assert now(order_no) == (ENDS[status], after, {})
-    assert order_details(order_no)["exceptions"][0]["resolution"] == how
+    assert about(order_no) == [(kind, amount, how)]
     for again in ("credit", "refund"):
         settle(order_no, again, fails=True)
     world.later(10_000)

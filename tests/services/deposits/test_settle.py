@@ -85,14 +85,6 @@ def deliver(api, flask, later, moves, order_details, way):
     return to_service
 
 
-@pytest.fixture
-def about(order_details):
-    """`about(order_no)`: an order's exceptions: kind, amount, resolution."""
-    return lambda order_no: [
-        (each["kind"], each["amount"], each["resolution"]) for each in order_details(order_no)["exceptions"]
-    ]
-
-
 def settled(flask, order_no, how):
     flask("order", "settle", order_no, f"--{how}")
     return order_no

@@ -32,13 +32,12 @@ CASES = [
     ("walk", "amount", "status", "how", "end"), CASES, ids=[f"{case[0].__name__} {case[3]}" for case in CASES]
 )
 def test_a_payout_that_contradicts_its_order_is_visible_and_completed_or_cancelled_once(
-    world, api, settle, order_details, exceptions, now, walk, amount, status, how, end
+    world, api, settle, order_details, about, exceptions, now, walk, amount, status, how, end
 ):
     order_no = walk(world)
     world.later(10_000)
     assert (api.status(order_no), exceptions()) == (status, {order_no: "payout_conflict"})
-    [told] = order_details(order_no)["exceptions"]
-    assert (told["kind"], told["amount"], told["resolution"]) == ("payout_conflict", amount, None)
+    assert about(order_no) == [("payout_conflict", amount, None)]
 
     settle(order_no, "credit", fails=True)
     settle(order_no, how, fails=end is None)

@@ -14,14 +14,6 @@ BACK, SPENT, HELD = (START, 0), (START - 5_010, 0), (START - 5_010, 5_010)
 
 
 @pytest.fixture
-def about(order_details):
-    """`about(order_no)`: an order's exceptions: kind, amount, resolution."""
-    return lambda order_no: [
-        (each["kind"], each["amount"], each["resolution"]) for each in order_details(order_no)["exceptions"]
-    ]
-
-
-@pytest.fixture
 def paid_although_rejected(world, api, exceptions):
     """A rejected withdrawal of 50 yuan that the channel paid out."""
     order_no = sell_rejected(world)

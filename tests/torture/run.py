@@ -13,10 +13,9 @@ from pathlib import Path
 from tests.postgres import Cluster
 from tests.support import until
 from tests.torture.claims import Evidence
-from tests.torture.clients import Client
+from tests.torture.clients import PATIENCE, Client
 from tests.torture.found import Balances, at_rest, find
 from tests.torture.killer import Killer
-from tests.torture.line import PATIENCE
 from tests.torture.receiver import Receiver
 from tests.torture.seen import Seen
 from tests.torture.target import Target

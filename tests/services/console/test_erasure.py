@@ -130,6 +130,19 @@ def test_an_undelivered_callback_keeps_the_data(paid_by_name, flask, shop, due, 
     assert revealed(order_no) == ""
 
 
+def test_a_status_check_that_is_still_to_come_keeps_the_data(api, flask, due, delivered, revealed, ahead):
+    order_no = api.sell("1.00", **GATEWAY_A).data["order_no"]
+    flask("order", "accept", order_no)
+    flask("order", "reject", order_no, "--reason", "no")  # the channel may have it after all
+    due.callbacks()
+    ahead(30 * DAY)
+    assert privacy.run(30) == 0
+    delivered()
+    ahead(2 * DAY)
+    assert privacy.run(30) == 1
+    assert set(revealed(order_no).values()) == {""}
+
+
 def test_the_account_on_file_stays(api, flask, delivered, ahead, revealed):
     order_no = api.sell("1.00", channel=2).data["order_no"]
     flask("order", "accept", order_no)

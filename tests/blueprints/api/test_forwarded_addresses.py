@@ -48,43 +48,31 @@ def seen(app, caplog):
 
 
 @pytest.mark.parametrize("settings_of_app", [{"trusted_proxies": 1, "access_log": True}])
-class TestBehindOneProxy:
-    @pytest.mark.parametrize(("written", "address"), WRITTEN)
-    def test_the_address_is_plain_however_the_proxy_writes_it(self, seen, written, address):
-        assert seen(written) == address
-
-    @pytest.mark.parametrize("written", NO_ADDRESS)
-    def test_a_value_that_is_no_address_leaves_the_proxys_own(self, seen, written):
-        assert seen(written) == PROXY
-
-    def test_without_the_header_it_is_the_proxys_own(self, seen):
-        assert seen() == PROXY
-
-    @pytest.mark.parametrize("claimed", [*NO_ADDRESS, "6.6.6.6", "6.6.6.6, 7.7.7.7", '"6.6.6.6', "\\", ",,", "[::1"])
-    def test_what_the_caller_sends_itself_changes_nothing(self, seen, claimed):
-        assert seen(claimed, "203.0.113.7:50123") == CALLER
-        assert seen(claimed, "unknown") == PROXY
+def test_behind_one_proxy_the_address_is_what_it_appends_as_a_plain_address_or_its_own(seen):
+    for written, address in WRITTEN:
+        assert seen(written) == address, written
+    for written in NO_ADDRESS:
+        assert seen(written) == PROXY, written
+    assert seen() == PROXY
+    for claimed in (*NO_ADDRESS, "6.6.6.6", "6.6.6.6, 7.7.7.7", '"6.6.6.6', "\\", ",,", "[::1"):  # by the caller
+        assert seen(claimed, "203.0.113.7:50123") == CALLER, claimed
+        assert seen(claimed, "unknown") == PROXY, claimed
 
 
 @pytest.mark.parametrize("settings_of_app", [{"trusted_proxies": 2, "access_log": True}])
-class TestBehindTwoProxies:
-    @pytest.mark.parametrize(("written", "address"), WRITTEN)
-    def test_the_outer_proxy_names_the_caller(self, seen, written, address):
-        assert seen("6.6.6.6:80", written, "192.0.2.9:443") == address
-
-    @pytest.mark.parametrize("written", NO_ADDRESS)
-    def test_no_other_hop_replaces_a_value_that_is_no_address(self, seen, written):
-        assert seen("6.6.6.6", written, "192.0.2.9") == PROXY
-        assert seen(CALLER, written) == CALLER
-
-    def test_with_a_single_hop_it_is_the_proxys_own(self, seen):
-        assert seen(CALLER) == PROXY
+def test_behind_two_proxies_the_outer_one_names_the_caller_and_no_other_hop_replaces_it(seen):
+    for written, address in WRITTEN:
+        assert seen("6.6.6.6:80", written, "192.0.2.9:443") == address, written
+    for written in NO_ADDRESS:
+        assert seen("6.6.6.6", written, "192.0.2.9") == PROXY, written
+        assert seen(CALLER, written) == CALLER, written
+    assert seen(CALLER) == PROXY
 
 
 @pytest.mark.parametrize("settings_of_app", [{"access_log": True}])
-@pytest.mark.parametrize("peer", ["::ffff:203.0.113.7", "203.0.113.7"])
-def test_without_a_proxy_the_header_is_ignored_and_the_peers_address_is_plain(seen, peer):
-    assert seen("6.6.6.6", peer=peer) == CALLER
+def test_without_a_proxy_the_header_is_ignored_and_the_peers_address_is_plain(seen):
+    for peer in ("::ffff:203.0.113.7", "203.0.113.7"):
+        assert seen("6.6.6.6", peer=peer) == CALLER
 
 
 @pytest.mark.parametrize("settings_of_app", [{"trusted_proxies": 1, "requests_per_address": 1}])

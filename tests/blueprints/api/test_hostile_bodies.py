@@ -74,10 +74,9 @@ MALFORMED = {
 
 # Values that no field of any endpoint accepts.
 HOSTILE_VALUES = [
-    *("true", "false", "-1", "-0.5", "1e999", "1E-999", "-1e99999999", "9" * 25, "9" * 5_000, "0." + "0" * 5_000 + "1"),
-    *("[]", "[1]", "[null]", "[[[]]]", '["1"]', '{"a": {}}', '{"$ne": null}', '{"__class__": "x"}', '[{"a": 1}]'),
-    *('"\\u0000"', '"1\\n2"', '"\\u009f"'),
-    *(f'"{"x" * 300}"', f'"{"1" * 5_000}"', f'"{"好" * 10_000}"', '"\\ud83e\\udde7' + "x" * 255 + '"'),
+    *("true", "-0.5", "1e999", "-1e99999999", "9" * 5_000, "0." + "0" * 5_000 + "1"),
+    *("[]", "[null]", "[[[]]]", '["1"]', '{"a": {}}', '{"$ne": null}', '[{"a": 1}]'),
+    *('"\\u0000"', '"1\\n2"', f'"{"1" * 5_000}"', f'"{"好" * 10_000}"', '"\\ud83e\\udde7' + "x" * 255 + '"'),
 ]
 
 
@@ -103,14 +102,13 @@ def with_literal(fields, path, literal):
 
 
 @pytest.mark.usefixtures("nothing_changes")
-@pytest.mark.parametrize("body", MALFORMED.values(), ids=MALFORMED)
-def test_a_malformed_body_is_refused_before_anything_else(api, body):
-    for endpoint in ENDPOINTS:
+@pytest.mark.parametrize("endpoint", ENDPOINTS)
+def test_a_malformed_body_is_refused_before_anything_else(api, endpoint):
+    for what, body in MALFORMED.items():
         answer = api.post(endpoint, body)
-        if body or endpoint != "getPayChannels":  # the query can have all of its values
-            assert (answer.status, answer.code, answer.data) == (400, 40000, None)
-        else:
-            assert (answer.status, answer.code) == (401, 40101)
+        # The query can have all values of getPayChannels.
+        expected = (400, 40000) if body or endpoint != "getPayChannels" else (401, 40101)
+        assert (answer.status, answer.code, answer.data) == (*expected, None), what
 
 
 @pytest.mark.usefixtures("nothing_changes")
@@ -148,43 +146,32 @@ def test_a_signed_hostile_value_in_an_auth_field_is_refused(api, field, code):
 
 
 @pytest.mark.usefixtures("nothing_changes")
-@pytest.mark.parametrize(
-    "query",
-    [
-        "category=%00",
-        "category=%ff",
-        "category[]=1",
-        "category=a&category=b",
-        "%ff=1",
-        "=1",
-        "a.b=1",
-        "x=" + "x" * 50_000,
-    ],
-)
 @pytest.mark.parametrize("endpoint", ENDPOINTS)
-def test_a_hostile_query_is_refused(api, endpoint, query):
-    answer = api.post(endpoint, json.dumps(signed(endpoint, {})).encode(), query=f"?{query}")
-    assert answer.code in (40000, 40102)
+def test_a_hostile_query_is_refused(api, endpoint):
+    names = ("category=%00", "category=%ff", "category[]=1", "category=a&category=b", "%ff=1", "=1", "a.b=1")
+    for query in (*names, "x=" + "x" * 50_000):
+        answer = api.post(endpoint, json.dumps(signed(endpoint, {})).encode(), query=f"?{query}")
+        assert answer.code in (40000, 40102), query[:30]
 
 
-@pytest.mark.parametrize(
-    ("header", "value"),
-    [
-        ("Content-Type", "application/json; charset=utf-16"),
-        ("Content-Type", "application/json; charset=nonsense"),
-        ("Content-Encoding", "gzip"),
-        ("Accept-Language", "zh;q=x, ,;;, en;q=1e999, " + "a-" * 2_000),
-        ("Accept", "text/html;q=nan"),
-        ("X-Forwarded-For", "not an address"),
-        ("Range", "bytes=0-0"),
-        ("If-None-Match", "*"),
-        ("Idempotency-Key", "x" * 60_000),
-        ("Idempotency-Key", "\x7f"),
-    ],
-)
-def test_a_hostile_header_never_breaks_the_service(api, header, value):
-    for answer in (api.buy(headers={header: value}), api.listed()):
-        assert answer.status < 500
+HEADERS = [
+    ("Content-Type", "application/json; charset=utf-16"),
+    ("Content-Type", "application/json; charset=nonsense"),
+    ("Content-Encoding", "gzip"),
+    ("Accept-Language", "zh;q=x, ,;;, en;q=1e999, " + "a-" * 2_000),
+    ("Accept", "text/html;q=nan"),
+    ("X-Forwarded-For", "not an address"),
+    ("Range", "bytes=0-0"),
+    ("If-None-Match", "*"),
+    ("Idempotency-Key", "x" * 60_000),
+    ("Idempotency-Key", "\x7f"),
+]
+
+
+def test_a_hostile_header_never_breaks_the_service(api):
+    for header, value in HEADERS:
+        answer = api.buy(headers={header: value})
+        assert answer.status < 500, header
         assert set(answer.json) <= {"code", "msg", "data", "time"}
 
 
@@ -200,7 +187,7 @@ def test_an_address_can_not_write_lines_of_its_own_into_the_log(http, caplog, mo
 
 
 MANY = settings(
-    max_examples=150, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 _JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),

@@ -2,7 +2,6 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from datetime import UTC, datetime
 from threading import BoundedSemaphore
 
 import pytest
@@ -19,14 +18,6 @@ ENDPOINTS = ("createOrder", "orderQueryDetail", "orderQueryList", "getPayChannel
 
 
 @pytest.fixture
-def clock(time_machine):
-    """`clock(seconds)` stops the clock at this time after noon."""
-    noon = datetime(2026, 5, 1, 12, tzinfo=UTC).timestamp()
-    time_machine.move_to(noon, tick=False)
-    return lambda seconds: time_machine.move_to(noon + seconds, tick=False)
-
-
-@pytest.fixture
 def from_address(app):
     """`from_address("10.0.0.9")`: the merchant `demo`, calling from there."""
 
@@ -38,50 +29,38 @@ def from_address(app):
     return client_at
 
 
-@pytest.mark.parametrize("endpoint", ENDPOINTS)
-def test_a_disabled_merchant_is_refused_like_an_unknown_one(api, other, flask, endpoint):
+def test_a_disabled_merchant_is_refused_like_an_unknown_one_until_it_is_enabled(api, other, flask):
     flask("merchant", "set", "demo", "--disabled")
-    refused, stranger = api.call(endpoint), api.call(endpoint, {"api_key": "nobody"})
-    assert (refused.status, refused.text) == (401, stranger.text)
-    assert refused.code == 40101
+    for endpoint in ENDPOINTS:
+        refused, stranger = api.call(endpoint), api.call(endpoint, {"api_key": "nobody"})
+        assert (refused.status, refused.code, refused.text) == (401, 40101, stranger.text)
     assert other.listed().code == 1
-
-
-def test_an_enabled_merchant_may_call_again(api, flask):
-    flask("merchant", "set", "demo", "--disabled")
     flask("merchant", "set", "demo", "--enabled")
     assert api.listed().code == 1
 
 
 @pytest.mark.parametrize(
-    ("allowed", "address", "code"),
+    ("allowed", "admitted", "refused"),
     [
-        ("", "203.0.113.7", 1),
-        ("203.0.113.7", "203.0.113.7", 1),
-        ("203.0.113.7", "203.0.113.8", 40300),
-        ("10.0.0.0/8, 203.0.113.0/24", "203.0.113.8", 1),
-        ("10.0.0.0/8", "11.0.0.1", 40300),
-        ("2001:db8::/32", "2001:db8::5", 1),
-        ("2001:db8::/32", "203.0.113.7", 40300),
-        ("203.0.113.7", "::ffff:203.0.113.7", 1),
-        ("::ffff:203.0.113.7", "203.0.113.7", 1),
-        ("::ffff:203.0.113.0/120", "::ffff:203.0.113.8", 1),
-        ("203.0.113.7", "::ffff:203.0.113.8", 40300),
-        ("::/0", "::ffff:203.0.113.7", 40300),
-        ("fe80::/10", "fe80::1%eth0", 1),
-        ("0.0.0.0/0", "unknown", 40300),
-        ("0.0.0.0/0", "", 40300),
+        ("", ["203.0.113.7"], []),
+        ("203.0.113.7", ["203.0.113.7", "::ffff:203.0.113.7"], ["203.0.113.8", "::ffff:203.0.113.8"]),
+        ("10.0.0.0/8, 203.0.113.0/24", ["203.0.113.8"], ["11.0.0.1"]),
+        ("2001:db8::/32", ["2001:db8::5"], ["203.0.113.7"]),
+        ("::ffff:203.0.113.7", ["203.0.113.7"], []),
+        ("::ffff:203.0.113.0/120", ["::ffff:203.0.113.8"], []),
+        ("::/0", [], ["::ffff:203.0.113.7"]),
+        ("fe80::/10", ["fe80::1%eth0"], []),
+        ("0.0.0.0/0", [], ["unknown", ""]),
     ],
 )
-def test_an_allow_list_lets_only_its_addresses_call(from_address, flask, allowed, address, code):
+def test_an_allow_list_lets_only_its_addresses_call(from_address, other, flask, allowed, admitted, refused):
     flask("merchant", "set", "demo", "--allow", allowed)
-    answer = from_address(address).buy()
-    assert (answer.code, answer.status) == (code, 200 if code == 1 else 403)
-
-
-def test_an_allow_list_applies_to_its_own_merchant_only(api, other, flask):
-    flask("merchant", "set", "demo", "--allow", "10.0.0.1")
-    assert (api.listed().code, other.listed().code) == (40300, 1)
+    for address in admitted:
+        assert from_address(address).buy().code == 1, address
+    for address in refused:
+        answer = from_address(address).buy()
+        assert (answer.status, answer.code) == (403, 40300), address
+    assert other.listed().code == 1
 
 
 def test_a_list_that_names_no_address_is_refused(flask):
@@ -162,9 +141,9 @@ def test_an_address_with_too_many_requests_is_42900_on_every_path(clock, from_ad
 
 
 @pytest.mark.parametrize("settings_of_app", [{"requests_per_address": 1}])
-@pytest.mark.parametrize("address", ["127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1"])
-def test_this_machine_itself_has_no_limit(clock, from_address, address):
-    assert {from_address(address).listed().code for _ in range(5)} == {1}
+def test_this_machine_itself_has_no_limit(clock, from_address):
+    for address in ("127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1"):
+        assert {from_address(address).listed().code for _ in range(3)} == {1}, address
 
 
 @pytest.mark.parametrize("settings_of_app", [{"requests_per_address": 1, "trusted_proxies": 1}])
@@ -300,11 +279,12 @@ def test_views_yield_to_orders_until_these_have_their_response(api, monkeypatch)
     assert (found, view_share._share().orders) == ([1], 0)
 
 
-@pytest.mark.parametrize("path", ["/addons/paychannel/pay/paid", "/addons/paychannel/pay/open", "/console/login"])
-def test_the_size_of_public_forms_is_limited(app, path):
+def test_the_size_of_public_forms_is_limited(app):
     """Reading 64 KiB of fields takes a hundred times as long as sending them."""
-    sizes = {size: app.test_client().post(path, data={"order_no": "x" * size}).status_code for size in (4_000, 4_200)}
-    assert sizes == {4_000: 400 if "console" in path else 404, 4_200: 413}
+    paths = {"/addons/paychannel/pay/paid": 404, "/addons/paychannel/pay/open": 404, "/console/login": 400}
+    for path, code in paths.items():
+        sizes = {size: app.test_client().post(path, data={"order_no": "x" * size}) for size in (4_000, 4_200)}
+        assert {size: answer.status_code for size, answer in sizes.items()} == {4_000: code, 4_200: 413}, path
 
 
 def test_a_qr_code_is_drawn_once_however_often_its_page_is_viewed(payer, monkeypatch):
@@ -319,7 +299,7 @@ def warned(caplog):
     return [record.message for record in caplog.records if "trusted_proxies" in record.message]
 
 
-@pytest.mark.parametrize("address", ["127.0.0.1", "::1", "172.17.0.1", "10.0.0.1"])
+@pytest.mark.parametrize("address", ["::1", "172.17.0.1"])
 def test_an_uncounted_proxy_causes_one_warning(from_address, caplog, address):
     proxied = from_address(address, HTTP_X_FORWARDED_FOR="203.0.113.7")
     assert proxied.send("GET", "/healthz").code == 1
@@ -330,16 +310,11 @@ def test_an_uncounted_proxy_causes_one_warning(from_address, caplog, address):
 
 
 @pytest.mark.parametrize(
-    ("settings_of_app", "address", "said"),
-    [
-        ({}, "127.0.0.1", "ok"),
-        ({}, "203.0.113.7", "ok"),
-        ({"trusted_proxies": 1, "site_url": "https://pay.example.com"}, "127.0.0.1", "ok"),
-    ],
+    "settings_of_app", [{}, {"trusted_proxies": 1, "site_url": "https://pay.example.com"}], ids=str
 )
-def test_strangers_and_counted_proxies_cause_no_warning(from_address, caplog, address, said):
-    headers = {"HTTP_X_FORWARDED_FOR": "203.0.113.9"} if address != "127.0.0.1" else {}
-    assert from_address(address, **headers).send("GET", "/readyz").data["proxy"] == said
+def test_direct_callers_and_counted_proxies_cause_no_warning(from_address, caplog):
+    assert from_address("127.0.0.1").send("GET", "/readyz").data["proxy"] == "ok"
+    assert from_address("203.0.113.7", HTTP_X_FORWARDED_FOR="203.0.113.9").send("GET", "/readyz").data["proxy"] == "ok"
     assert warned(caplog) == []
 
 

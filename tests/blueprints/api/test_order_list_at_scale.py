@@ -18,11 +18,11 @@ from tests import postgres
 from tests.databases import raw as connected
 from tests.databases import settings_of
 
-ORDERS = 3_000
-BUCKET = 128  # orders that are counted together, so that there are many such buckets
+ORDERS = 2_000
+BUCKET = 64  # orders that are counted together, so that there are many such buckets
 # A number that moves with each change.
 MOVES = "SELECT pg_snapshot_xmax(pg_current_snapshot())::text" if postgres.IN_USE else "PRAGMA data_version"
-MANY = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+MANY = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 TYPES_AND_STATUSES = list(itertools.product((None, 1, 2), (None, *STATUSES)))
 
 
@@ -100,29 +100,31 @@ def times(raw):
     return [row[0] for row in raw.execute('SELECT createtime FROM "order" WHERE merchant_id = 1 ORDER BY createtime')]
 
 
-def test_there_are_many_buckets(raw):
+def test_there_are_many_buckets_and_a_page_has_20_orders(raw, api, expected):
     assert raw.execute("SELECT MAX(bucket) FROM tally").fetchone()[0] > 15
+    numbers, total = answered(api)
+    assert len(numbers) == 20
+    assert (numbers, total) == expected(limit=20)
 
 
-@pytest.mark.parametrize(("order_type", "status"), TYPES_AND_STATUSES)
-def test_all_pages_together_are_all_matches(api, expected, order_type, status):
-    wanted = {"order_type": order_type, "status": status}
-    every, total = expected(limit=10**6, **wanted)
-    listed = []
-    for page in range(1, total // 100 + 2):
-        numbers, said = answered(api, page=page, limit=100, **wanted)
-        assert said == total
-        listed += numbers
-    assert listed == every
-    assert answered(api, page=total // 100 + 2, limit=100, **wanted) == ([], total)
-    assert answered(api, page=10**9, limit=100, **wanted) == ([], total)
+@pytest.mark.parametrize("order_type", [None, 1, 2])
+def test_all_pages_together_are_all_matches(api, expected, order_type):
+    for status in (None, *STATUSES):
+        wanted = {"order_type": order_type, "status": status}
+        every, total = expected(limit=10**6, **wanted)
+        listed = []
+        for page in range(1, total // 100 + 2):
+            numbers, said = answered(api, page=page, limit=100, **wanted)
+            assert said == total
+            listed += numbers
+        assert listed == every
+        assert answered(api, page=total // 100 + 2, limit=100, **wanted) == ([], total)
+        assert answered(api, page=10**9, limit=100, **wanted) == ([], total)
 
 
-@pytest.mark.parametrize(
-    "wanted", [{}, {"status": "completed"}, {"order_type": 2}, {"order_type": 1, "status": "paid"}]
-)
+@pytest.mark.parametrize("wanted", [{}, {"status": "completed"}, {"order_type": 1, "status": "paid"}])
 def test_a_range_of_time_begins_and_ends_anywhere_in_a_bucket(api, expected, times, wanted):
-    edges = [times[at] for at in (0, BUCKET - 2, BUCKET - 1, BUCKET, 5 * BUCKET + 40, -1)]
+    edges = [times[at] for at in (BUCKET - 1, BUCKET, 5 * BUCKET + 40)]
     for start, end in itertools.product([None, times[0] - 1, *edges, times[-1] + 1], repeat=2):
         query = {"start_time": start, "end_time": end, "limit": 7, **wanted}
         assert answered(api, **query) == expected(**query)

@@ -8,19 +8,9 @@ from tests.epay_shop import Shop
 @pytest.fixture
 def keys(flask_json):
     """The settings that the shop's owner pasted. Alipay leads to one channel, WeChat Pay to two."""
-    wanted = [
-        "--host",
-        "127.0.0.1",
-        "--host",
-        "localhost",
-        "--type",
-        "alipay=2",
-        "--type",
-        "wxpay=2",
-        "--type",
-        "wxpay=1",
-    ]
-    return flask_json("epay", "enable", "demo", *wanted)
+    hosts = ("--host", "127.0.0.1", "--host", "localhost")
+    types = ("--type", "alipay=2", "--type", "wxpay=2", "--type", "wxpay=1")
+    return flask_json("epay", "enable", "demo", *hosts, *types)
 
 
 @pytest.fixture

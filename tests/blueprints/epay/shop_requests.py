@@ -73,13 +73,7 @@ SHOPS = {
     "new-api": Shop(
         "/submit.php",
         "POST",
-        {
-            "type": "alipay",
-            "name": "TUC10",
-            "money": "73.00",
-            "device": "pc",
-            "return_url": "{site}/log",
-        },
+        {"type": "alipay", "name": "TUC10", "money": "73.00", "device": "pc", "return_url": "{site}/log"},
         _most,
         "USR12NOa1B2c31764118800",
         "/api/user/epay/notify",
@@ -137,11 +131,7 @@ SHOPS = {
     "Xboard": Shop(
         "/submit.php",
         "GET",
-        {
-            "money": "9.9",
-            "name": "{number}",
-            "return_url": "{site}/#/order/{number}",
-        },
+        {"money": "9.9", "name": "{number}", "return_url": "{site}/#/order/{number}"},
         _encoded,
         "2026112608501234567890",
         "/api/v1/guest/payment/notify/EPay/kQ3xW9aB",
@@ -180,4 +170,3 @@ SHOPS = {
     ),
 }
 PAGES = [name for name, shop in SHOPS.items() if shop.path == "/submit.php"]
-APIS = [name for name, shop in SHOPS.items() if shop.path == "/mapi.php"]

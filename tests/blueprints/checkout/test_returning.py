@@ -82,19 +82,11 @@ def test_the_payer_returns_with_the_orders_numbers_and_a_valid_signature(templat
     assert verified(fields)
 
 
-@pytest.mark.parametrize(
-    "changed",
-    [
-        {"order_no": "1"},
-        {"merchant_order_no": "B"},
-        {"status": "confirmed"},
-        {"timestamp": "1"},
-        {"signature": "v1,QUJD"},
-    ],
-    ids=lambda changed: next(iter(changed)),
-)
-def test_a_changed_field_is_noticed(template, paid, back, changed):
-    assert not verified(fields_of(back(paid(merchant_order_no="A-1"))) | changed)
+def test_a_changed_field_is_noticed(template, paid, back):
+    fields = fields_of(back(paid(merchant_order_no="A-1")))
+    changed = {"order_no": "1", "merchant_order_no": "B", "status": "confirmed", "timestamp": "1"}
+    for name, value in (changed | {"signature": "v1,QUJD"}).items():
+        assert not verified(fields | {name: value}), name
 
 
 def test_an_order_without_a_number_of_the_merchant_returns_too(template, paid, back):
@@ -103,16 +95,11 @@ def test_an_order_without_a_number_of_the_merchant_returns_too(template, paid, b
     assert verified(fields)
 
 
-def test_a_number_that_could_stand_for_a_callback_is_not_signed(template, paid, back):
+def test_a_number_that_could_stand_for_a_callback_or_another_order_is_not_signed(template, paid, back):
     event = json.dumps({"type": "order.completed", "data": {"order_no": "1"}})
-    order_no = paid(merchant_order_no=f"{int(time.time())}.{event}")
-    assert back(order_no) == f"{CASHIER}?order_no={order_no}"
-
-
-@pytest.mark.parametrize("status", ["confirmed", "completed"])
-def test_a_number_that_could_stand_for_another_order_is_not_signed(template, paid, back, status):
-    order_no = paid(merchant_order_no=f"{int(time.time())}.{status}.A-2")
-    assert back(order_no) == f"{CASHIER}?order_no={order_no}"
+    for number in (event, "confirmed.A-2", "completed.A-2"):
+        order_no = paid(merchant_order_no=f"{int(time.time())}.{number}")
+        assert back(order_no) == f"{CASHIER}?order_no={order_no}", number
 
 
 def test_a_return_is_signed_with_both_secrets_while_one_rotates(template, paid, back, flask_json):
@@ -127,16 +114,15 @@ def test_a_return_is_signed_with_both_secrets_while_one_rotates(template, paid, 
     assert not verified(fields, new)
 
 
-@pytest.mark.parametrize("state", ["pending", "paid", "expired", "checking", "cancelled"])
+@pytest.mark.parametrize("state", ["pending", "paid", "expired", "checking", "cancelled", "late"])
 def test_no_payer_returns_before_the_payment_is_proven(template, reach, back, state):
     order_no = reach(state)
     assert back(order_no) == f"{CASHIER}?order_no={order_no}"
 
 
 @pytest.mark.parametrize("state", ["confirmed", "completed"])
-def test_the_payer_returns_once_the_payment_is_proven(template, reach, back, visit, state):
-    order_no = reach(state)
-    assert fields_of(back(order_no))["status"] == state
+def test_the_payer_returns_once_the_payment_is_proven(template, reach, back, state):
+    assert fields_of(back(reach(state)))["status"] == state
 
 
 def test_without_an_address_the_payer_stays_on_the_payment_page(paid, back, visit):
@@ -151,29 +137,29 @@ def test_an_unknown_order_returns_nowhere(template, http, api):
         assert (answer.code, "Location" in answer.headers) == (40401, False)
 
 
-@pytest.mark.parametrize(
-    ("address", "sent"),
-    [
-        ("https://shop.example", "https://shop.example?FIELDS"),
-        ("https://shop.example/done?page=1&a", "https://shop.example/done?page=1&a&FIELDS"),
-        ("https://shop.example/?status=x&o=1&order%5Fno=2", "https://shop.example/?o=1&FIELDS"),
-        ("https://shop.example/?#/orders/{merchant_order_no}", "https://shop.example/?FIELDS#/orders/A-1"),
-        ("https://shop.example/?n={merchant_order_no}#end", "https://shop.example/?n=A-1&FIELDS#end"),
-        ("https://shop.example/中?文=1", "https://shop.example/%E4%B8%AD?%E6%96%87=1&FIELDS"),
-        ("http://127.0.0.1:8080/{order_no}/x", "http://127.0.0.1:8080/NUMBER/x?FIELDS"),
-        ("/sandbox/x", "/sandbox/x?FIELDS"),
-    ],
-)
-def test_an_address_keeps_its_own_query_and_fragment(template, paid, back, address, sent):
-    template(address)
+ADDRESSES = {
+    "https://shop.example": "https://shop.example?FIELDS",
+    "https://shop.example/done?page=1&a": "https://shop.example/done?page=1&a&FIELDS",
+    "https://shop.example/?status=x&o=1&order%5Fno=2": "https://shop.example/?o=1&FIELDS",
+    "https://shop.example/?#/orders/{merchant_order_no}": "https://shop.example/?FIELDS#/orders/A-1",
+    "https://shop.example/?n={merchant_order_no}#end": "https://shop.example/?n=A-1&FIELDS#end",
+    "https://shop.example/中?文=1": "https://shop.example/%E4%B8%AD?%E6%96%87=1&FIELDS",
+    "http://127.0.0.1:8080/{order_no}/x": "http://127.0.0.1:8080/NUMBER/x?FIELDS",
+    "/sandbox/x": "/sandbox/x?FIELDS",
+}
+
+
+def test_an_address_keeps_its_own_query_and_fragment(template, paid, back):
     order_no = paid(merchant_order_no="A-1")
-    location = back(order_no)
-    signed = re.search("order_no=[^#]*&signature=[^#]*", location)[0]
-    assert location == sent.replace("FIELDS", signed).replace("NUMBER", order_no)
-    assert verified(fields_of(location))
+    for address, sent in ADDRESSES.items():
+        template(address)
+        location = back(order_no)
+        signed = re.search("order_no=[^#]*&signature=[^#]*", location)[0]
+        assert location == sent.replace("FIELDS", signed).replace("NUMBER", order_no)
+        assert verified(fields_of(location))
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     number=st.text(min_size=1, max_size=40),
     merchants=st.text(st.characters(codec="utf-8", exclude_categories=["Cc"], exclude_characters="{"), max_size=40),

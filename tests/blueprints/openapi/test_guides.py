@@ -61,14 +61,8 @@ def test_a_page_is_in_the_readers_language_unless_the_address_fixes_one(http, sh
 
 def test_a_chosen_language_stays_chosen(shown):
     links = Page(shown("/docs/zh/callbacks", "en")).links
-    own = [link for link in links if link.startswith("/docs") and not re.search(r"\.\w+$", link)]
-    assert [link for link in own if not link.startswith(("/docs/zh", "/docs/en/callbacks"))] == ["/docs"] * (
-        "/docs" in own
-    )
-
-
-def test_the_reference_is_served_with_a_trailing_slash_too(shown):
-    assert shown("/docs/") == shown("/docs")
+    own = {link for link in links if link.startswith("/docs") and not re.search(r"\.\w+$", link)}
+    assert {link for link in own if not link.startswith("/docs/zh")} <= {"/docs", "/docs/en/callbacks"}
 
 
 def test_a_page_without_a_translation_is_shown_in_english_and_says_so(shown):
@@ -85,12 +79,10 @@ def test_the_files_are_served_as_they_are(app):
         assert (response.status_code, response.headers["Content-Type"], response.data) == expected, file
 
 
-@pytest.mark.parametrize(
-    "path", ["nothing", "nothing.md", "README", "../app.py", "%2e%2e/app.py", "zh/../../app.py", "//etc/passwd"]
-)
-def test_nothing_else_is_served(http, path):
-    response = http("GET", f"/docs/{path}")
-    assert (response.status, response.code) == (404, 40404)
+def test_nothing_else_is_served(http):
+    for path in ("nothing", "nothing.md", "README", "../app.py", "%2e%2e/app.py", "zh/../../app.py", "//etc/passwd"):
+        response = http("GET", f"/docs/{path}")
+        assert (response.status, response.code) == (404, 40404), path
 
 
 def test_the_menu_has_the_groups_and_pages_of_the_index(shown):
@@ -132,7 +124,7 @@ def test_a_section_ends_at_the_next_heading():
     assert markdown.rendered(source, str, [], "d") == ""
 
 
-def test_the_landing_page_is_a_tour_in_demo_mode(demo, http):
+def test_the_landing_page_is_a_tour_in_demo_mode_whose_command_creates_an_order(demo, api, http):
     response = http("GET", "/", headers={"Accept-Language": "en"})
     page = Page(response.text)
     assert {"/sandbox/inbox", "/console/", "/docs"} <= {*page.links}
@@ -140,11 +132,7 @@ def test_the_landing_page_is_a_tour_in_demo_mode(demo, http):
     assert "demo-password" in response.text
     assert "merchant/createOrder" in response.text
     assert "创建订单" in http("GET", "/", headers={"Accept-Language": "zh"}).text
-
-
-def test_the_command_of_the_tour_creates_an_order(demo, api, http):
-    command = "".join(Page(http("GET", "/").text).words)
-    body = re.search(r"-d '(\{.*?\})'", command)[1]
+    body = re.search(r"-d '(\{.*?\})'", "".join(page.words))[1]
     assert api.post("createOrder", body.encode()).code == 1
 
 

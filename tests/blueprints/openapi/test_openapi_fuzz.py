@@ -37,7 +37,7 @@ AUTH = ("api_key", "timestamp", "nonce", "signature")
 # Drawn separately from the case: what Hypothesis generates depends on the modules loaded in this process.
 CHOICES = st.sampled_from(range(60))
 BOUNDED = settings(
-    max_examples=25,
+    max_examples=12,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.filter_too_much],
@@ -72,12 +72,8 @@ def there(api):
     withdrawal = api.sell("1.00").data["order_no"]
     places = {"province": ["广东省"], "city": ["广州市"], "prov_id": ["110000"], "area_id": ["110101"]}
     numbers = [*deposits, withdrawal]
-    return places | {
-        "order_no": numbers,
-        "before": numbers,
-        "paychannel_id": [1, 2, 3],
-        "merchant_order_no": ["A-1001"],
-    }
+    existing = {"order_no": numbers, "before": numbers, "paychannel_id": [1, 2, 3], "merchant_order_no": ["A-1001"]}
+    return places | existing
 
 
 def known(fields, there, number):
@@ -129,9 +125,8 @@ def test_every_response_to_generated_requests_is_documented(contract, there, nam
         met.append(ask(case, name).status_code)
 
     fuzz()
-    if mode is GenerationMode.POSITIVE and not name.startswith(
-        ("notice", "metrics")
-    ):  # their values cannot be generated
+    not_generated = name.startswith(("notice", "metrics"))  # values that reach their handlers
+    if mode is GenerationMode.POSITIVE and not not_generated:
         assert {200, 303} & {*met}  # some requests reach the handler
 
 

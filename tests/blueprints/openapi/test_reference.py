@@ -137,6 +137,7 @@ def test_it_is_in_the_readers_language_unless_the_address_fixes_one(http):
         return re.search(r'<html lang="([\w-]+)">', response.text)[1]
 
     assert [language("/docs", each) for each in ("zh", "en")] == ["zh-CN", "en"]
+    assert language("/docs/", "zh") == "zh-CN"
     assert [language(path, "zh") for path in ("/docs/en", "/docs/zh")] == ["en", "zh-CN"]
 
 

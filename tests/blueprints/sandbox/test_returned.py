@@ -36,21 +36,19 @@ def test_the_payer_of_a_demo_order_returns_with_a_valid_signature(returned, shop
     assert shop(returned, JSON).data == {"verified": True, "why": "", **returned}
 
 
-@pytest.mark.parametrize(
-    ("changed", "why"),
-    [
-        ({"status": "confirmed"}, "No signature matches the merchant's callback secret and these fields."),
-        ({"merchant_order_no": "B-1"}, "No signature matches the merchant's callback secret and these fields."),
+def test_a_changed_field_is_shown_with_the_reason(returned, shop):
+    forged = "No signature matches the merchant's callback secret and these fields."
+    for changed, why in (
+        ({"status": "confirmed"}, forged),
+        ({"merchant_order_no": "B-1"}, forged),
         ({"order_no": "1"}, "Order not found, so its merchant and secret are unknown."),
         ({"timestamp": "1"}, "timestamp differs from this machine's clock by more than 300 seconds."),
         ({"timestamp": "soon"}, "timestamp must be a whole number of seconds."),
-    ],
-)
-def test_a_changed_field_is_shown_with_the_reason(returned, shop, changed, why):
-    page = Seen(shop(returned | changed).text)
-    assert "Signature invalid" in page.text
-    assert why in page.text
-    assert shop(returned | changed, JSON).data["verified"] is False
+    ):
+        page = Seen(shop(returned | changed).text)
+        assert "Signature invalid" in page.text
+        assert why in page.text
+        assert shop(returned | changed, JSON).data["verified"] is False
 
 
 def test_without_its_fields_the_page_says_which_are_missing(shop, returned):

@@ -12,61 +12,40 @@ from tests.support import CARD, PERSON, signature, signed, signed_text
 ENDPOINTS = ("createOrder", "orderQueryDetail", "orderQueryList", "getPayChannels", "balanceQuery")
 BUY = {"order_type": 1, "cny_amount": "1.00", "paychannel_id": 2, "paychannel_paymethod": "wxpay"}
 SELL = BUY | {"order_type": 2, "paychannel_id": 1, "gatewaya_personal_data": PERSON, "gatewaya_card_info": CARD}
+FILTERS = {"page": 1, "limit": 20, "status": "paid", "order_type": 1, "merchant_order_no": "x", "start_time": 1}
 WHOLE = {
     "buy": ("createOrder", BUY | {"customer_name": "x", "merchant_order_no": "x"}),
     "sell": ("createOrder", SELL | {"merchant_order_no": "x"}),
     "detail": ("orderQueryDetail", {"id": 1, "order_no": "1", "merchant_order_no": "x"}),
-    "list": (
-        "orderQueryList",
-        {"page": 1, "limit": 20, "status": "paid", "order_type": 1, "merchant_order_no": "x"}
-        | {"start_time": 1, "end_time": 2},
-    ),
+    "list": ("orderQueryList", FILTERS | {"end_time": 2}),
     "balance": ("balanceQuery", {}),
 }
 
+# In addition to those of `test_errors.py`, whose messages name the place.
 MALFORMED = {
     "nothing": b"",
     "blank": b" \n\t ",
-    "no JSON": b"order_type=1&cny_amount=1",
-    "half an object": b'{"api_key": "demo"',
-    "two objects": b"{}{}",
-    "a byte order mark": b"\xef\xbb\xbf{}",
-    "no UTF-8": b'{"api_key": "\xff\xfe"}',
     "UTF-16": '{"api_key": "demo"}'.encode("utf-16"),
     "an overlong form": b'{"api_key": "\xc0\x80"}',
     "a raw surrogate": b'{"api_key": "\xed\xa0\x80"}',
     "a comment": b'{"api_key": "demo" /* me */}',
-    "a trailing comma": b'{"api_key": "demo",}',
     "single quotes": b"{'api_key': 'demo'}",
-    "an array": b'[{"api_key": "demo"}]',
     "a string": b'"demo"',
     "a number": b"1",
     "null": b"null",
     "true": b"true",
-    "a name twice": b'{"api_key": "demo", "api_key": "other"}',
     "a name twice, escaped": b'{"api_key": "demo", "api\\u005fkey": "other"}',
-    "a name twice, within": b'{"gatewaya_card_info": {"card_no": "1", "card_no": "2"}}',
     "a name twice, in an array": b'{"a": [{"b": 1, "b": 1}]}',
     "an empty name": b'{"": 1}',
     "a dotted name": b'{"gatewaya_card_info.card_no": "1"}',
     "a name with a line break": b'{"a\\nb": 1}',
     "a Chinese name": '{"金额": 1}'.encode(),
-    "a prototype": b'{"a-b": {"$ne": 1}}',
     "a raw control character": b'{"api_key": "de\x00mo"}',
     "an escaped NUL": b'{"api_key": "de\\u0000mo"}',
     "an escaped line break": b'{"api_key": "demo\\napi_key=other"}',
     "DEL": b'{"api_key": "demo\\u007f"}',
     "C1": b'{"api_key": "demo\\u0085"}',
-    "a control character deep within": b'{"a": {"b": [{"c": "\\u001b[2J"}]}}',
-    "a lone high surrogate": b'{"api_key": "\\ud800"}',
-    "a lone low surrogate": b'{"api_key": "\\udfff"}',
-    "surrogates the wrong way round": b'{"api_key": "\\ude00\\ud83d"}',
-    "NaN": b'{"cny_amount": NaN}',
-    "Infinity": b'{"cny_amount": Infinity}',
     "-Infinity": b'{"cny_amount": -Infinity}',
-    "NaN deep within": b'{"a": [[NaN]]}',
-    "ten objects deep": b'{"a":' * 10 + b"1" + b"}" * 10,
-    "ten arrays deep": b'{"a":' + b"[" * 10 + b"]" * 10 + b"}",
     "30,000 arrays deep": b'{"a":' + b"[" * 30_000 + b"]" * 30_000 + b"}",
     "10,000 objects deep": b'{"a":' * 10_000 + b"1" + b"}" * 10_000,
     "60,000 brackets that stay open": b"[" * 60_000,
@@ -154,25 +133,22 @@ def test_a_hostile_query_is_refused(api, endpoint):
         assert answer.code in (40000, 40102), query[:30]
 
 
-HEADERS = [
-    ("Content-Type", "application/json; charset=utf-16"),
-    ("Content-Type", "application/json; charset=nonsense"),
-    ("Content-Encoding", "gzip"),
-    ("Accept-Language", "zh;q=x, ,;;, en;q=1e999, " + "a-" * 2_000),
-    ("Accept", "text/html;q=nan"),
-    ("X-Forwarded-For", "not an address"),
-    ("Range", "bytes=0-0"),
-    ("If-None-Match", "*"),
-    ("Idempotency-Key", "x" * 60_000),
-    ("Idempotency-Key", "\x7f"),
-]
-
-
 def test_a_hostile_header_never_breaks_the_service(api):
-    for header, value in HEADERS:
-        answer = api.buy(headers={header: value})
-        assert answer.status < 500, header
-        assert set(answer.json) <= {"code", "msg", "data", "time"}
+    hostile = {
+        "Content-Type": ["application/json; charset=utf-16", "application/json; charset=nonsense"],
+        "Content-Encoding": ["gzip"],
+        "Accept-Language": ["zh;q=x, ,;;, en;q=1e999, " + "a-" * 2_000],
+        "Accept": ["text/html;q=nan"],
+        "X-Forwarded-For": ["not an address"],
+        "Range": ["bytes=0-0"],
+        "If-None-Match": ["*"],
+        "Idempotency-Key": ["x" * 60_000, "\x7f"],
+    }
+    for header, values in hostile.items():
+        for value in values:
+            answer = api.buy(headers={header: value})
+            assert answer.status < 500, header
+            assert set(answer.json) <= {"code", "msg", "data", "time"}
 
 
 def test_an_address_can_not_write_lines_of_its_own_into_the_log(http, caplog, monkeypatch):

@@ -1,7 +1,5 @@
 """Querying orders by page and filter over HTTP."""
 
-import pytest
-
 from tests.blueprints.api.test_order_detail import QUERIED
 from tests.support import types_of
 
@@ -51,28 +49,24 @@ def test_a_merchant_sees_its_own_orders_only(api, other):
     assert api.listed(merchant_order_no="theirs").data["total"] == 0
 
 
-WRONG_NUMBERS = (-1, 1.5, "1.0", "x", " 1", True, [1], {}, 2**63, 10**40)
+# Values of a wrong type and other numbers: `test_hostile_bodies.py`, `test_numbers.py`.
 INVALID = {
-    "page": (0, *WRONG_NUMBERS),
-    "limit": (0, 101, *WRONG_NUMBERS),
-    "order_type": (0, 3, *WRONG_NUMBERS),
-    "start_time": WRONG_NUMBERS,
-    "end_time": WRONG_NUMBERS,
-    "status": ("done", "PENDING", "pending,paid", 1, ["pending"], {}),
-    "merchant_order_no": (1, True, ["A"], {}),
+    "page": (0, -1),
+    "limit": (0, 101),
+    "order_type": (0, 3),
+    "start_time": (-1, 2**63),
+    "end_time": ("x",),
+    "status": ("done", "PENDING", "pending,paid"),
+    "merchant_order_no": (1,),
 }
 
 
-@pytest.mark.parametrize("field", INVALID)
-def test_an_invalid_filter_is_named_and_a_null_counts_as_absent(api, field):
+def test_an_invalid_filter_is_named_and_a_null_counts_as_absent(api):
     api.buy()
-    assert api.listed(**{field: None}).data["total"] == 1
-    for value in INVALID[field]:
-        answer = api.listed(**{field: value})
-        assert (answer.status, answer.code, list(answer.data)) == (422, 42200, [field]), value
-
-
-def test_all_errors_are_reported_together(api):
-    wrong = {"page": 0, "limit": 101, "status": "x", "order_type": 3, "start_time": -1, "end_time": "x"}
-    wrong |= {"merchant_order_no": 1, "order_no": "1", "colour": "red"}
+    for field, values in INVALID.items():
+        assert api.listed(**{field: None}).data["total"] == 1
+        for value in values:
+            answer = api.listed(**{field: value})
+            assert (answer.status, answer.code, list(answer.data)) == (422, 42200, [field]), value
+    wrong = {field: values[0] for field, values in INVALID.items()} | {"order_no": "1", "colour": "red"}
     assert api.listed(**wrong).data.keys() == wrong.keys()

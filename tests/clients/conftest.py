@@ -109,6 +109,26 @@ def listening(client: Client, tmp_path: Path) -> Iterator[Callable[..., tuple[st
         process.wait(20)
 
 
+@pytest.fixture
+def believes(client: Client, request: pytest.FixtureRequest) -> Callable[..., bool]:
+    """`believes(by_http, by_function, secret)`: whether the client accepts a report of the service.
+
+    `by_http(url)` sends it to the client's receiver; `by_function(client, **settings)` passes it to the function of a
+    client that has none.
+    """
+    listening = request.getfixturevalue("listening")
+    urls: dict[str, str] = {}
+
+    def asks(by_http: Callable[[str], int], by_function: Callable[..., bool], secret: str) -> bool:
+        settings = {"MERCHANT_CALLBACK_SECRET": secret} if secret else {}
+        if not client.language.receive:
+            return by_function(client, **settings)
+        urls[secret] = urls.get(secret) or listening(**settings)[0]
+        return {200: True, 204: True, 401: False}[by_http(urls[secret])]
+
+    return asks
+
+
 @pytest.fixture(scope="session")
 def live(slow: None, seeded_demo: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """The service in a process of its own, for all tests of the clients."""

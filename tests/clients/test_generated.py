@@ -66,33 +66,6 @@ def names(described):
 
 
 @pytest.fixture(scope="session")
-def python_client(document):
-    """The client of openapi-python-client, which leaves out what it can't read, and then warns."""
-    program = PROGRAMS / "openapi-python-client"
-    (document / "generator.yaml").write_text("post_hooks: []\n")
-    options = ["--meta", "none", "--output-path", "orders_api", "--config", "generator.yaml", "--fail-on-warning"]
-    run(document, program, "generate", "--path", "openapi.json", *options)
-    return document / "orders_api"
-
-
-@pytest.fixture(scope="session")
-def python_models(document):
-    """The models of datamodel-code-generator."""
-    program = PROGRAMS / "datamodel-codegen"
-    file = document / "orders_models.py"
-    read = ["--input", "openapi.json", "--input-file-type", "openapi"]
-    run(document, program, *read, "--output", file, "--formatters", "builtin", *MODELS)
-    return file
-
-
-@pytest.fixture(scope="session")
-def types(document, node):
-    """The types of openapi-typescript."""
-    node(document, "openapi-typescript/bin/cli.js", "openapi.json", "--output", "api.ts")
-    return document / "api.ts"
-
-
-@pytest.fixture(scope="session")
 def generate(document):
     """`generate(language)` runs openapi-generator; returns the folder of the client."""
     if not shutil.which("java"):
@@ -104,22 +77,6 @@ def generate(document):
         return document / language
 
     return generated
-
-
-def test_openapi_python_client_makes_a_module_of_each_operation(python_client, names):
-    modules = {file.stem for file in python_client.glob("api/*/*.py")} - {"__init__"}
-    assert modules == {re.sub("(?=[A-Z])", "_", name).lower() for name in names}
-
-
-def test_datamodel_code_generator_makes_a_model_of_each_schema(python_models, described):
-    classes = {*re.findall(r"^class (\w+)\(", python_models.read_text("utf-8"), re.MULTILINE)}
-    assert {*described["components"]["schemas"]} <= classes
-
-
-def test_openapi_typescript_makes_a_type_of_each_operation(types, names):
-    operations = types.read_text("utf-8").partition("export interface operations {")[2]
-    found = {*re.findall(r"^    (\w+): \{$", operations, re.MULTILINE)}
-    assert {name for name in found if not name.startswith("callback_")} == names
 
 
 # The client's own checks allow this amount: it is above the channel's limit.
@@ -138,17 +95,32 @@ def is_right(printed, live):
     return read
 
 
-def test_the_client_of_openapi_python_client_places_signed_orders(python_client, document, live):
+def test_openapi_python_client_makes_a_module_of_each_operation_that_places_signed_orders(document, names, live):
+    (document / "generator.yaml").write_text("post_hooks: []\n")
+    # It leaves out what it can't read, and then warns.
+    options = ["--meta", "none", "--output-path", "orders_api", "--config", "generator.yaml", "--fail-on-warning"]
+    run(document, PROGRAMS / "openapi-python-client", "generate", "--path", "openapi.json", *options)
+    modules = {file.stem for file in (document / "orders_api").glob("api/*/*.py")} - {"__init__"}
+    assert modules == {re.sub("(?=[A-Z])", "_", name).lower() for name in names}
     read = is_right(run(document, sys.executable, "order.py", MERCHANT_URL=live.url), live)
     assert read["withdrawal"] == "张三"
     assert live.api.detail(order_no=read["first"]).data["order_type"] == 2
 
 
-def test_the_models_of_datamodel_code_generator_place_a_signed_order(python_models, document, live):
+def test_datamodel_code_generator_makes_a_model_of_each_schema_that_places_a_signed_order(document, described, live):
+    file = document / "orders_models.py"
+    read = ["--input", "openapi.json", "--input-file-type", "openapi"]
+    run(document, PROGRAMS / "datamodel-codegen", *read, "--output", file, "--formatters", "builtin", *MODELS)
+    classes = {*re.findall(r"^class (\w+)\(", file.read_text("utf-8"), re.MULTILINE)}
+    assert {*described["components"]["schemas"]} <= classes
     is_right(run(document, sys.executable, "order_models.py", MERCHANT_URL=live.url), live)
 
 
-def test_the_types_of_openapi_typescript_place_a_signed_order(types, node, document, live):
+def test_openapi_typescript_makes_a_type_of_each_operation_that_places_a_signed_order(node, document, names, live):
+    node(document, "openapi-typescript/bin/cli.js", "openapi.json", "--output", "api.ts")
+    operations = (document / "api.ts").read_text("utf-8").partition("export interface operations {")[2]
+    found = {*re.findall(r"^    (\w+): \{$", operations, re.MULTILINE)}
+    assert {name for name in found if not name.startswith("callback_")} == names
     (document / "node_modules").symlink_to(NPM)
     node(document, "typescript/bin/tsc", "--project", ".")
     read = is_right(run(document, "node", "order.js", MERCHANT_URL=live.url), live)

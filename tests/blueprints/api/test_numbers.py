@@ -13,6 +13,7 @@ FEW = settings(
     max_examples=40, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 FEN = st.integers(1, 100_000_000)
+FORMS = ["{yuan}", "{fen}e-2", "{fen}E-02", "{fen}0e-3", "{yuan}0"]
 
 
 @pytest.fixture
@@ -83,23 +84,15 @@ def test_a_number_that_is_not_json_makes_the_body_malformed(api):
 
 
 @FEW
-@given(fen=FEN, as_text=st.booleans(), form=st.sampled_from(["{yuan}", "{fen}e-2", "{fen}E-02", "{fen}0e-3"]))
+@given(fen=FEN, as_text=st.booleans(), form=st.sampled_from(FORMS))
 def test_every_amount_is_returned_exactly(create, fen, as_text, form):
     literal = form.format(yuan=yuan(fen), fen=fen)
     answer = create(cny_amount=quoted(literal) if as_text else literal)
-    if literal.endswith("0e-3"):
-        assert answer.code == 42200  # three decimals, although the last is a zero
+    if form in ("{fen}0e-3", "{yuan}0"):  # three decimals, although the last is a zero
+        assert (answer.code, list(answer.data)) == (42200, ["cny_amount"])
     else:
         assert answer.data["cny_amount"] == yuan(fen)
         assert answer.data["deposit_amount"] == fen
-
-
-@FEW
-@given(fen=FEN, more=st.text("0123456789", min_size=1, max_size=20), as_text=st.booleans())
-def test_more_than_two_decimals_are_refused_even_zeros(create, fen, more, as_text):
-    literal = yuan(fen) + more
-    answer = create(cny_amount=quoted(literal) if as_text else literal)
-    assert (answer.code, list(answer.data)) == (42200, ["cny_amount"])
 
 
 @FEW
@@ -164,13 +157,10 @@ def test_an_int_in_any_other_form_is_refused(ask, field):
 
 
 @pytest.mark.usefixtures("nothing_changes")
-@pytest.mark.parametrize(
-    ("field", "low", "high"),
-    [("order_type", 1, 2), ("paychannel_id", 1, None), ("id", 1, None), ("page", 1, None), ("limit", 1, 100)],
-)
-def test_an_int_has_a_range(ask, field, low, high):
-    for outside in (low - 1, (high or 2**63 - 1) + 1):
-        assert list(ask(field, outside).data) == [field]
+def test_an_int_has_a_range(ask):
+    for field, high in (("order_type", 2), ("limit", 100), *((name, 2**63 - 1) for name in ("paychannel_id", "id"))):
+        for outside in (0, high + 1):
+            assert list(ask(field, outside).data) == [field], outside
 
 
 @FEW

@@ -184,14 +184,3 @@ def test_a_clock_that_is_set_back_reverses_no_orders(api, expected, raw, ahead):
     assert answered(api, **since) == expected(**since)
     in_turn = raw.execute('SELECT createtime FROM "order" WHERE merchant_id = 1 ORDER BY seq').fetchall()
     assert in_turn == sorted(in_turn, key=tuple)
-
-
-def test_two_merchants_do_not_see_each_others_orders(api, other, raw):
-    for text, count in (("SEED-", ORDERS), ("SEED-0000", 999)):
-        totals = [answered(client, merchant_order_no=text)[1] for client in (api, other)]
-        assert sum(totals) == count
-        assert all(totals)
-    strangers = "SELECT merchant_order_no FROM \"order\" WHERE merchant_id = 2 AND merchant_order_no <> '' LIMIT 20"
-    for (number,) in raw.execute(strangers):
-        assert answered(api, merchant_order_no=number) == ([], 0)
-        assert answered(other, merchant_order_no=number)[1] == 1

@@ -120,9 +120,8 @@ def test_the_whole_page_with_its_styles_and_scripts_is_small(reach, http, flask,
     urls = {"--return-url": "https://shop.example/{order_no}", "--new-order-url": "https://shop.example/"}
     look = urls | {"--contact": "微信客服" * 25, "--color": "#1677ff"}
     flask("merchant", "page", "demo", *[part for pair in look.items() for part in pair])
-    flask(
-        "channel", "set", 3, "--config", f"qr_alipay={'0123456789' * 20}", "--config", "note={order_no} " + "备注" * 20
-    )
+    code, note = f"qr_alipay={'0123456789' * 20}", "note={order_no} " + "备注" * 20
+    flask("channel", "set", 3, "--config", code, "--config", note)
     placed = [reach(state) for state in ("pending", "paid", "confirmed", "completed", "cancelled", "late")]
     placed += [api.buy(channel=3, paychannel_paymethod=method).data["order_no"] for method in ("bank", "alipay")]
 

@@ -51,10 +51,8 @@ def test_the_old_key_stays_valid_for_the_hours_given(shop, flask_json, ahead):
     shop.key = old
     assert shop.mapi()["code"] == -3
     assert shop.api("query") == {"code": -3, "msg": "Wrong merchant key"}
-
-
-def test_a_replaced_key_ends_at_once_if_no_hours_are_given(shop, flask):
-    flask("epay", "rotate", "demo", "--keep-hours", "0")
+    shop.key = new
+    flask_json("epay", "rotate", "demo", "--keep-hours", "0")
     assert shop.mapi()["code"] == -3
 
 
@@ -170,16 +168,10 @@ def test_the_merchants_address_list_applies_to_its_server_only(shop, flask):
     assert shop.submit().status == 303
 
 
-def test_the_merchants_are_listed(shop, flask_json, flask):
-    assert flask_json("epay", "list") == [
-        {
-            "merchant": "demo",
-            "pid": "1001",
-            "enabled": True,
-            "hosts": "127.0.0.1,localhost",
-            "types": "alipay=2:alipay,wxpay=2:wxpay,wxpay=1:wxpay",
-        }
-    ]
+def test_the_merchants_are_listed(shop, flask_json):
+    (row,) = flask_json("epay", "list")
+    assert (row["merchant"], row["pid"], row["enabled"], row["hosts"]) == ("demo", "1001", True, "127.0.0.1,localhost")
+    assert row["types"] == "alipay=2:alipay,wxpay=2:wxpay,wxpay=1:wxpay"
 
 
 def test_the_keys_are_stored_encrypted_and_survive_a_rotation_of_the_vault(rsa_shop, flask, rows):

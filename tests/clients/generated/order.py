@@ -26,27 +26,17 @@ from orders_api.models import (
 )
 
 DEPOSIT = {"order_type": 1, "cny_amount": "12.50", "paychannel_id": 2, "paychannel_paymethod": "wxpay"}
-WITHDRAWAL = {
-    "order_type": 2,
-    "cny_amount": "5.00",
-    "paychannel_id": 1,
-    "paychannel_paymethod": "bank",
-    "gatewaya_personal_data": {
-        "name": "张三",
-        "cert_type": "00",
-        "cert_no": "110101199003077758",
-        "cert_validity_type": "1",
-        "cert_begin_date": "20200101",
-        "mobile_no": "13800138000",
-    },
-    "gatewaya_card_info": {
-        "card_type": "2",
-        "card_name": "张三",
-        "card_no": "6222020000000000017",
-        "prov_id": "110000",
-        "area_id": "110101",
-    },
+PERSON = {"name": "张三", "cert_type": "00", "cert_no": "110101199003077758", "cert_validity_type": "1"}
+PERSON |= {"cert_begin_date": "20200101", "mobile_no": "13800138000"}
+CARD = {
+    "card_type": "2",
+    "card_name": "张三",
+    "card_no": "6222020000000000017",
+    "prov_id": "110000",
+    "area_id": "110101",
 }
+WITHDRAWAL = DEPOSIT | {"order_type": 2, "cny_amount": "5.00", "paychannel_id": 1}
+WITHDRAWAL |= {"gatewaya_personal_data": PERSON, "gatewaya_card_info": CARD}
 
 
 def signed(endpoint, fields):

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from gateways.sandbox.driver import SandboxDriver
+from services.sandbox import seeding
 from tests.pages import CASHIER, CLAIM, FORM, STATUS, Seen
 
 STATES = {  # the order's status, and the heading
@@ -65,6 +66,9 @@ def test_the_pending_page_has_a_countdown_and_an_inline_qr_code(api, visit):
 
 def test_the_sandbox_offers_its_outcomes_until_the_order_is_completed(demo, reach, visit):
     assert visit(reach("pending")).text.count('name="outcome"') == 7
+    cancelled = Seen(visit(reach("cancelled")).text).text
+    assert seeding.PAGE["contact"] in cancelled
+    assert "New order" in cancelled
     assert "Choose the result of this test payment" not in Seen(visit(reach("completed")).text).text
 
 

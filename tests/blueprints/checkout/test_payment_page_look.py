@@ -4,7 +4,6 @@ import re
 
 import pytest
 
-from services.sandbox import seeding
 from tests.blueprints.console.setting_up.test_pictures import jpeg, png
 from tests.pages import BACK, CASHIER, LOGO, STATUS, Seen
 
@@ -97,9 +96,3 @@ def test_a_proven_payment_leads_back_by_a_button_and_without_script_after_three_
     assert "refresh" not in stays.text
     assert "You return automatically" not in Seen(stays.text).text
     assert "Back to Demo Shop" in Seen(stays.text).text
-
-
-def test_the_demo_has_a_contact_and_ways_to_the_shop(demo, reach, visit):
-    text = Seen(visit(reach("cancelled")).text).text
-    assert seeding.PAGE["contact"] in text
-    assert "New order" in text

@@ -159,13 +159,6 @@ def test_a_wrong_amount_is_never_reported_as_success_but_as_completed_by_an_oper
     assert [notice["money"] for notice in shop.notices] == ["12.50"]
 
 
-def test_no_code_asks_for_money_after_the_time_to_pay(shop, ahead):
-    made = shop.mapi()
-    ahead(901)
-    again = shop.mapi()
-    assert (again["code"], again["payurl"], "qrcode" in again) == (1, made["payurl"], False)
-
-
 def test_a_received_payment_is_queried_by_either_number_and_not_asked_for_again(shop, api, due):
     number = paid(shop, api, due)
     for by in ({"trade_no": number}, {"out_trade_no": "SHOP-1"}):
@@ -316,9 +309,13 @@ def test_without_types_the_payment_methods_lead_to_the_channels(shop, flask, vis
 # Orders that end
 
 
-def test_an_expired_payment_gets_a_new_order_to_which_its_page_leads(shop, api, later, due, visit):
-    first = shop.mapi()["trade_no"]
-    later(901)
+def test_an_expired_payment_gets_a_new_order_to_which_its_page_leads(shop, api, ahead, due, visit):
+    made = shop.mapi()
+    first = made["trade_no"]
+    ahead(901)
+    again = shop.mapi()  # no code asks for money after the time to pay
+    assert (again["code"], again["payurl"], "qrcode" in again) == (1, made["payurl"], False)
+    due.orders()
     assert api.status(first) == "cancelled"
     again = shop.mapi()
     assert (again["code"], again["trade_no"]) == (1, first)

@@ -44,12 +44,6 @@ def test_both_signatures_ask_for_the_same_payment_with_the_response_of_version_1
 
 
 @pytest.mark.parametrize("path", ["/submit.php", "/mapi.php"])
-def test_a_merchant_without_rsa_keys_is_refused(path, shop, nothing_changes):
-    answer = shop.post(path, shop.signed() | {"sign_type": "RSA"})
-    assert "The merchant has no RSA keys" in answer.text
-
-
-@pytest.mark.parametrize("path", ["/submit.php", "/mapi.php"])
 def test_each_signature_counts_for_its_own_type_and_time_only(path, rsa_shop, nothing_changes):
     rsa = signed(rsa_shop)
     for fields in (
@@ -68,14 +62,14 @@ def test_each_signature_counts_for_its_own_type_and_time_only(path, rsa_shop, no
     assert "timestamp is missing or differs" in rsa_shop.post(path, of_version_2).text
 
 
-def test_a_replaced_rsa_key_is_refused(rsa_shop, flask_json):
-    flask_json("epay", "rotate", "demo", "--rsa", "--keep-hours", "0")
-    assert rsa_shop.post("/mapi.php", signed(rsa_shop)).json["code"] == -3
-
-
-def test_another_sign_type_is_told_the_two(rsa_shop, nothing_changes):
+def test_a_merchant_without_the_key_or_with_another_sign_type_is_refused(rsa_shop, shop, flask, flask_json):
     refused = rsa_shop.post("/mapi.php", rsa_shop.signed() | {"sign_type": "SHA256"}).json
     assert refused == {"code": -3, "msg": "sign_type must be MD5/RSA at this address"}
+    flask("epay", "rotate", "demo", "--rsa", "--keep-hours", "0")
+    assert rsa_shop.post("/mapi.php", signed(rsa_shop)).json["code"] == -3
+    shop.pid = flask_json("epay", "enable", "other", "--host", "localhost")["pid"]
+    for path in ("/submit.php", "/mapi.php"):
+        assert "The merchant has no RSA keys" in shop.post(path, shop.signed() | {"sign_type": "RSA"}).text
 
 
 def test_a_payer_cannot_query_by_an_rsa_signature_that_it_sees(rsa_shop):

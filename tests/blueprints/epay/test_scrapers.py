@@ -101,17 +101,12 @@ def test_the_script_has_nothing_that_was_sent_and_runs_alone(shop):
     assert re.search(r"script-src 'sha256-[A-Za-z0-9+/]{43}='", policy)
 
 
-def test_a_payment_without_a_channel_leads_to_the_choice(shop, http):
+def test_the_choice_and_the_address_of_the_code_on_other_platforms_lead_to_the_page(shop, rsa_shop, http):
     answer = scraped(shop, {"Accept": "*/*"}, type=None)
     assert "WeChat Pay" in opened(http, kami_faka(answer.text)).text
-
-
-def test_version_2_redirects_every_caller(rsa_shop):
-    assert rsa_shop.post("/api/pay/submit", rsa_shop.signed(2), {"Accept": "*/*"}).status == 303
-
-
-def test_the_address_of_the_code_on_other_platforms_leads_to_the_payment_page(shop, http):
-    number = shop.mapi()["trade_no"]
+    of_version_2 = rsa_shop.signed(2, out_trade_no="SHOP-2")
+    assert rsa_shop.post("/api/pay/submit", of_version_2, {"Accept": "*/*"}).status == 303  # every caller
+    number = shop.mapi(out_trade_no="SHOP-2")["trade_no"]
     page = opened(http, f"{SITE}qrcode.php?trade_no={number}&sitename=x")
     assert (page.status, "12.50" in page.text) == (200, True)
 

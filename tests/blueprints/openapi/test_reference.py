@@ -47,15 +47,12 @@ def document(http):
     return http("GET", "/openapi.json").json
 
 
-def test_every_operation_callback_code_and_field_has_its_place(page, document):
+def test_every_operation_callback_code_and_field_has_its_place(page, response, document):
     operations = [each["operationId"] for methods in document["paths"].values() for each in methods.values()]
     assert {*operations, *document["webhooks"], *map(str, ERRORS)} <= {*page.ids}
     fields = {name for schema in document["components"]["schemas"].values() for name in schema.get("properties", {})}
     shown = {re.split(r"[.\[\]]+", each)[-1] for each in page.ids}
     assert fields - shown == {"msg", "message"}  # of the envelope, and of responses to channels only
-
-
-def test_each_response_is_named_by_its_content(response):
     names = re.findall(r"<h3>Response: <span>(.*?)</span></h3>", response.text)
     assert {"A merchant's balance", "One page of orders", "A new deposit"} <= {html.unescape(name) for name in names}
     assert "The result." not in response.text

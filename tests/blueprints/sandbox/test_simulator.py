@@ -32,7 +32,11 @@ def press(http):
     return post
 
 
-def test_open_orders_are_listed_until_they_end(api, page):
+def test_open_orders_are_listed_until_they_end_on_a_page_without_script(api, page):
+    answer = page()
+    assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
+    assert "no-store" in answer.headers["Cache-Control"]
+    assert "<script" not in answer.text
     done, under_way = completed(api), api.buy().data["order_no"]
     by_hand = api.buy(channel=3).data["order_no"]
     text = page().text
@@ -55,12 +59,9 @@ def test_an_order_is_paid_or_approved_by_its_form(api, http, page, press):
     assert api.status(manual) == "pending"
 
 
-def test_the_clock_is_moved_by_its_buttons(page, press):
+def test_the_clock_is_moved_and_a_channel_behaves_as_chosen_in_their_forms(api, page, press):
     press("clock", "seconds=3600")
     assert "3600 seconds ahead of this machine" in page().text
-
-
-def test_a_channel_behaves_as_chosen_in_its_form(api, page, press):
     press("channel", "channel=2&open=refuse&payout=fail")
     assert api.buy().code == 50201
     assert re.findall(r"<option selected>(\w+)", page().text)[2:4] == ["refuse", "fail"]
@@ -103,13 +104,6 @@ def test_each_page_of_the_demo_leads_to_the_others(http):
 @pytest.mark.parametrize("settings_of_app", [{"demo": False, "site_url": "https://pay.example.com"}])
 def test_nothing_links_to_them_outside_demo_mode(http):
     assert 'href="/sandbox' not in http("GET", "/docs").text
-
-
-def test_the_page_has_a_strict_policy_and_no_script(page):
-    answer = page()
-    assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
-    assert "no-store" in answer.headers["Cache-Control"]
-    assert "<script" not in answer.text
 
 
 def test_a_real_merchants_callback_address_is_not_shown_here(http, flask, page):

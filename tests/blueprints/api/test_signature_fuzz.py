@@ -11,6 +11,7 @@ from tests.forgery import AUTH, CHANGES, JOINTS, Number, Sent, joined, leaves_of
 from tests.support import CARD, PERSON, signature, signed
 
 SECRET = "demo-secret"
+REFUSED = {40000, 40101, 40102, 40103, 40104, 40404}
 BUY = {"order_type": 1, "cny_amount": "1.00", "paychannel_id": 2, "paychannel_paymethod": "wxpay"}
 SELL = BUY | {"order_type": 2, "paychannel_id": 1, "gatewaya_personal_data": PERSON, "gatewaya_card_info": CARD}
 TEXTS = {"customer_name": "Zoé Å=1 ﬁ", "merchant_order_no": "订单 1=2&a=b"}
@@ -44,9 +45,6 @@ def good(name):
         return Sent(endpoint, {}, query | {"signature": signature(endpoint, {}, SECRET, query)})
     body = numbered(body | auth)
     return Sent(endpoint, body | {"signature": signature(endpoint, body, SECRET, query)}, query)
-
-
-REFUSED = {40000, 40101, 40102, 40103, 40104, 40404}
 
 
 def lines(sent):

@@ -5,26 +5,20 @@ import pytest
 from tests.epay_shop import Shop, md5
 
 
-def test_the_gateway_is_off_by_default(http, web_server, refuses):
+def test_a_merchant_gets_its_number_and_its_key_once_when_the_gateway_is_enabled(
+    http, web_server, flask_json, flask, refuses
+):
     shop = Shop(http, web_server, {"pid": "1001", "key": "x"})
     assert shop.mapi() == {"code": -3, "msg": "Merchant number (pid) not found or not enabled"}
     assert "not enabled for demo" in refuses("epay", "show", "demo")
-
-
-def test_a_merchant_gets_its_number_and_its_key_once(flask_json, flask):
     made = flask_json("epay", "enable", "demo", "--host", "shop.example")
-    assert (made["pid"], made["api_url"]) == ("1001", "http://127.0.0.1:8000/")
-    assert len(made["key"]) == 32
+    assert (made["pid"], made["api_url"], len(made["key"])) == ("1001", "http://127.0.0.1:8000/", 32)
     shown = flask("epay", "show", "demo").output
     assert made["key"] not in shown
     assert "shop.example" in shown
-    assert flask_json("epay", "enable", "other", "--host", "shop.example")["pid"] == "1002"
-
-
-def test_the_number_can_be_chosen(flask_json, refuses):
-    assert flask_json("epay", "enable", "demo", "--host", "a.example", "--pid", "88")["pid"] == "88"
-    assert "taken" in refuses("epay", "enable", "other", "--host", "a.example", "--pid", "88")
     assert "cannot be changed" in refuses("epay", "enable", "demo", "--pid", "89")
+    assert "taken" in refuses("epay", "enable", "other", "--host", "a.example", "--pid", "1001")
+    assert flask_json("epay", "enable", "other", "--host", "a.example", "--pid", "88")["pid"] == "88"
 
 
 def test_a_disabled_merchant_is_refused_until_it_is_enabled_again_and_notices_are_still_sent(

@@ -107,16 +107,10 @@ def test_the_rule_its_example_and_the_key_of_callbacks_are_on_the_page(response,
 
 def test_the_examples_of_bodies_and_responses_are_complete(page, document):
     shown = [json.loads(text) for text in page.words if text.startswith("{\n")]
-    contents = [
-        content["application/json"]
-        for methods in document["paths"].values()
-        for each in methods.values()
-        for content in (
-            each.get("requestBody", {}).get("content", {}),
-            each["responses"].get("200", {}).get("content", {}),
-        )
-        if "application/json" in content
-    ]
+    operations = [each for methods in document["paths"].values() for each in methods.values()]
+    sides = [each.get("requestBody", {}) for each in operations]
+    sides += [each["responses"].get("200", {}) for each in operations]
+    contents = [side["content"]["application/json"] for side in sides if "application/json" in side.get("content", {})]
     given = [each["value"] for content in contents for each in content.get("examples", {}).values()]
     assert len(given) > 10
     assert [value for value in given if value not in shown] == []

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from hashlib import md5
-from urllib.parse import unquote_plus, urlencode
+from urllib.parse import parse_qsl, unquote_plus, urlencode
 
 Fields = Mapping[str, str]
-NAME = "Card & code = 1 中文"
 
 
 def _signed_over(fields: Fields, *, empty: bool) -> str:
@@ -41,7 +40,7 @@ def _encoded(fields: Fields, key: str) -> str:
 class Shop:
     """A shop's plug-in.
 
-    - `fields` are those of a payment, without `pid`, `out_trade_no`, `notify_url` and the signature; `{site}` is the
+    - `form` has the fields of a payment, without `pid`, `out_trade_no`, `notify_url` and the signature; `{site}` is the
     shop's address, `{number}` its order number.
     - `sign` signs requests, and checks notices.
     - `needs` are fields without which the plug-in rejects a notice.
@@ -49,11 +48,15 @@ class Shop:
 
     path: str
     method: str
-    fields: Fields
+    form: str
     sign: Callable[[Fields, str], str]
     number: str
     notify: str
     needs: tuple[str, ...] = ("trade_no", "out_trade_no")
+
+    @property
+    def fields(self) -> dict[str, str]:
+        return dict(parse_qsl(self.form, keep_blank_values=True))
 
     def asks(self, pid: int, key: str, site: str, **other: str) -> dict[str, str]:
         """Return the fields of a request, in the plug-in's order; `other` replaces some."""
@@ -73,7 +76,7 @@ SHOPS = {
     "new-api": Shop(
         "/submit.php",
         "POST",
-        {"type": "alipay", "name": "TUC10", "money": "73.00", "device": "pc", "return_url": "{site}/log"},
+        "type=alipay&name=TUC10&money=73.00&device=pc&return_url={site}/log",
         _most,
         "USR12NOa1B2c31764118800",
         "/api/user/epay/notify",
@@ -83,14 +86,7 @@ SHOPS = {
     "sub2api page": Shop(
         "/submit.php",
         "GET",
-        {
-            "type": "wxpay",
-            "return_url": "{site}/payment/result",
-            "name": "Sub2API 12.50 CNY 充值",
-            "money": "12.50",
-            "cid": "9",
-            "device": "mobile",
-        },
+        "type=wxpay&return_url={site}/payment/result&name=Sub2API 12.50 CNY 充值&money=12.50&cid=9&device=mobile",
         _most,
         "sub2_20261126Ab12Cd34",
         "/api/v1/payment/webhook/easypay",
@@ -99,13 +95,7 @@ SHOPS = {
     "sub2api": Shop(
         "/mapi.php",
         "POST",
-        {
-            "type": "alipay",
-            "return_url": "{site}/payment/result",
-            "name": "Sub2API 12.50 CNY 充值",
-            "money": "12.50",
-            "clientip": "",
-        },
+        "type=alipay&return_url={site}/payment/result&name=Sub2API 12.50 CNY 充值&money=12.50&clientip=",
         _most,
         "sub2_20261126Ef56Gh78",
         "/api/v1/payment/webhook/easypay",
@@ -115,12 +105,7 @@ SHOPS = {
     "dujiaoka": Shop(
         "/submit.php",
         "GET",
-        {
-            "money": "12.5",
-            "name": "{number}",
-            "return_url": "{site}/pay/yipay/return_url?order_id={number}",
-            "type": "alipay",
-        },
+        "money=12.5&name={number}&return_url={site}/pay/yipay/return_url?order_id={number}&type=alipay",
         _most,
         "KSPDZVBCQIPPKZNH",
         "/pay/yipay/notify_url",
@@ -131,7 +116,7 @@ SHOPS = {
     "Xboard": Shop(
         "/submit.php",
         "GET",
-        {"money": "9.9", "name": "{number}", "return_url": "{site}/#/order/{number}"},
+        "money=9.9&name={number}&return_url={site}/#/order/{number}",
         _encoded,
         "2026112608501234567890",
         "/api/v1/guest/payment/notify/EPay/kQ3xW9aB",
@@ -140,13 +125,7 @@ SHOPS = {
     "acg-faka": Shop(
         "/submit.php",
         "POST",
-        {
-            "name": "{number}",
-            "type": "wxpay",
-            "money": "10",
-            "return_url": "{site}/user/index/query?tradeNo={number}",
-            "sitename": "{number}",
-        },
+        "name={number}&type=wxpay&money=10&return_url={site}/user/index/query?tradeNo={number}&sitename={number}",
         _all,
         "845261126084155198",
         "/user/api/order/callback.845261126084155198",
@@ -156,14 +135,8 @@ SHOPS = {
     "SSPanel": Shop(
         "/mapi.php",
         "POST",
-        {
-            "type": "alipay",
-            "return_url": "{site}/user/invoice/7/view",
-            "name": NAME,
-            "money": "12.5",
-            "sitename": "SSPanel-UIM",
-            "clientip": "203.0.113.7",
-        },
+        "type=alipay&return_url={site}/user/invoice/7/view&name=Card %26 code = 1 中文&money=12.5"
+        "&sitename=SSPanel-UIM&clientip=203.0.113.7",
         _all,
         "a5b8c1d0-4e2f",
         "/payment/notify/epay",

@@ -109,6 +109,12 @@ def test_a_return_is_signed_with_both_secrets_while_one_rotates(template, paid, 
     assert not verified(fields, new)
 
 
+def test_no_payer_returns_before_the_payment_is_proven(template, reach, back):
+    for state in ("pending", "paid", "checking", "cancelled"):
+        order_no = reach(state)
+        assert back(order_no) == f"{CASHIER}?order_no={order_no}", state
+
+
 def test_without_an_address_the_payer_stays_on_the_payment_page(paid, back, visit):
     order_no = paid()
     assert back(order_no) == f"{CASHIER}?order_no={order_no}"

@@ -13,6 +13,7 @@ from epay_sdk.models import OrderRecord, QueryOrderRequest
 from werkzeug import Response
 
 from tests.epay_shop import BROWSER
+from tests.pages import BACK
 from tests.support import until
 
 pytestmark = pytest.mark.usefixtures("demo")
@@ -54,27 +55,12 @@ class Shop:
         return found.query_ok, found.paid, found.amount
 
 
-@pytest.fixture
-def account(service):
-    """The gateway of the merchant `demo`, as the command shows it."""
+def test_a_deposit_from_its_link_to_its_credit(service, web_server):
     types = ("--type", "alipay=2:alipay", "--type", "wxpay=2:wxpay")
-    return json.loads(service.flask("epay", "enable", "demo", "--host", "localhost", *types, "--json").stdout)
-
-
-@pytest.fixture
-def client(service, account):
-    return EPayClient(EPayConfig(account["pid"], account["key"], service.url, environment="sandbox"))
-
-
-@pytest.fixture
-def shop(client, web_server):
-    return Shop(client, web_server)
-
-
-@pytest.fixture
-def order(shop):
-    """The SDK's request for a payment, with all its fields."""
-    return CreateOrderRequest(
+    account = json.loads(service.flask("epay", "enable", "demo", "--host", "localhost", *types, "--json").stdout)
+    client = EPayClient(EPayConfig(account["pid"], account["key"], service.url, environment="sandbox"))
+    shop = Shop(client, web_server)
+    order = CreateOrderRequest(  # with all its fields
         out_trade_no=NUMBER,
         name="充值 & 测试 = 1 + 1%",
         money="12.5",
@@ -86,16 +72,8 @@ def order(shop):
         device="pc",
         param="a=b&c 中",
     )
-
-
-def number_on(address):
-    """The order number in the address of the payment page."""
-    return parse_qs(urlsplit(address).query)["order_no"][0]
-
-
-def test_a_deposit_from_its_link_to_its_credit(service, shop, order, client):
     page = requests.get(client.create_order_url(order), headers=BROWSER, timeout=10)
-    trade_no = number_on(page.url)
+    trade_no = parse_qs(urlsplit(page.url).query)["order_no"][0]
     assert page.ok
     assert trade_no in client.create_order(order)  # by POST: the same payment
     assert shop.query(out_trade_no=NUMBER) == (True, False, "12.50")
@@ -115,9 +93,7 @@ def test_a_deposit_from_its_link_to_its_credit(service, shop, order, client):
     assert [(result.accepted, result.first_success) for _, result in shop.results] == [(True, True), (True, False)]
     assert shop.credited == 1
 
-    back = requests.get(
-        f"{service.url}/addons/paychannel/pay/return?order_no={trade_no}", timeout=10, allow_redirects=False
-    ).headers["Location"]
+    back = service.api.send("GET", f"{BACK}?order_no={trade_no}").headers["Location"]
     assert back.startswith(order.return_url)
     added = dict(parse_qsl(back.removeprefix(order.return_url).lstrip("&")))
     assert client.verify_callback(added).out_trade_no == NUMBER

@@ -1,4 +1,4 @@
-"""Parts of lists: selected rows with actions, tabs with counts, quick time ranges, and the oldest row first."""
+"""Parts of lists: selected rows with actions, tabs with counts, quick time ranges, saved views; odd addresses."""
 
 import re
 
@@ -8,9 +8,9 @@ from peewee import fn
 from blueprints.console.list_page import BulkAction
 from blueprints.console.pages import orders
 from models.tables.order import STATUSES, Order
-from services.console import lists
-from services.console.order_list import Orders
+from services.console import saved_views
 from services.sandbox import seeded_orders
+from tests.all_interfaces import LISTS
 from tests.support import completed
 
 
@@ -26,13 +26,7 @@ def selectable(monkeypatch):
     monkeypatch.setitem(orders.ORDERS.__dict__, "bulk", (action,))
 
 
-@pytest.fixture
-def hundred(api):
-    """The ids of a hundred and one orders, oldest first."""
-    return [api.buy(merchant_order_no=f"O-{at}").data["order_no"] for at in range(101)]
-
-
-def test_selected_rows_are_sent_to_the_page_of_the_action(page, api, selectable):
+def test_selected_rows_are_sent_to_the_page_of_the_action(page, viewer, api, selectable):
     order_no = api.buy("12.34").data["order_no"]
     shown = page("orders/")
     box = re.search(r'<input type="checkbox" name="order_no"[^>]*>', shown.html)[0]
@@ -40,17 +34,6 @@ def test_selected_rows_are_sent_to_the_page_of_the_action(page, api, selectable)
     assert "checked" not in box
     assert '<form class="bulk" id="bulk" method="get"' in shown.html
     assert 'formaction="/console/callbacks/"' in shown.html
-
-
-def test_a_link_selects_all_rows_of_a_page_without_script(page, api, selectable):
-    for _ in range(3):
-        api.buy()
-    shown = page(page("orders/?flt_type=buy").links["Select all on this page"].removeprefix("/console/"))
-    assert len(re.findall(r'name="order_no"[^>]* checked>', shown.html)) == len(shown.rows) == 3
-
-
-def test_a_viewer_cannot_select_rows(page, viewer, api, selectable):
-    api.buy()
     assert 'name="order_no"' not in page("orders/", client=viewer).html
 
 
@@ -58,28 +41,6 @@ def test_a_row_names_its_page(page, api):
     order_no = completed(api)
     assert f'<tr data-href="/console/order/{order_no}">' in page("orders/").html
     assert '<tr data-href="/console/merchant/demo">' in page("merchants/").html
-
-
-def test_a_list_can_start_with_the_oldest_row(hundred):
-    def at(**place):
-        found = lists.find(Orders(), **place, oldest_first=True)
-        return [row.order_no for row in found.rows], found
-
-    first, found = at()
-    assert first == hundred[:50]
-    second, found = at(after=found.newer)
-    assert second == hundred[50:100]
-    last, found = at(after=found.newer)
-    assert last == hundred[100:]
-    assert found.newer is None
-    again, found = at(before=found.older)
-    assert again == hundred[50:100]
-    again, found = at(before=found.older)
-    assert again == hundred[:50]
-    assert found.older is None
-
-
-RANGES = ("Any time", "Today", "Yesterday", "Last 7 days", "This month", "Last month")
 
 
 @pytest.fixture
@@ -94,17 +55,24 @@ def found(page, query="", **reader):
     return [number.split()[-1] for number in page(f"orders/{query}", **reader).column("Order number")]
 
 
-def test_quick_ranges_are_whole_days_of_the_reader(through_months, page, console):
-    shown = page("orders/")
-    links = {label: shown.links[label].removeprefix("/console/orders/") for label in RANGES}
-    assert found(page, links["Today"]) == ["DAYS-0"]
-    assert found(page, links["Yesterday"]) == ["DAYS-1"]
-    assert found(page, links["Last 7 days"]) == ["DAYS-0", "DAYS-1", "DAYS-6"]
-    assert found(page, links["This month"]) == ["DAYS-0"]
-    assert found(page, links["Last month"]) == ["DAYS-1", "DAYS-6", "DAYS-15"]
-    assert len(found(page, links["Any time"])) == 6
+def test_quick_ranges_are_whole_days_of_the_reader(through_months, page, console, export):
+    links = page("orders/").links
+
+    def within(label):
+        return found(page, links[label].removeprefix("/console/orders/"))
+
+    assert {label: within(label) for label in ("Today", "Yesterday", "Last 7 days", "This month", "Last month")} == {
+        "Today": ["DAYS-0"],
+        "Yesterday": ["DAYS-1"],
+        "Last 7 days": ["DAYS-0", "DAYS-1", "DAYS-6"],
+        "This month": ["DAYS-0"],
+        "Last month": ["DAYS-1", "DAYS-6", "DAYS-15"],
+    }
+    assert len(within("Any time")) == 6
+    _, row = export("orders/export?flt_since=yesterday&flt_until=yesterday").text.splitlines()
+    assert "DAYS-1" in row
     console.set_cookie("console_zone", "Pacific/Kiritimati", path="/console")  # 14 hours ahead: already 2 May
-    assert found(page, links["This month"]) == ["DAYS-0", "DAYS-1"]
+    assert within("This month") == ["DAYS-0", "DAYS-1"]
 
 
 def test_a_quick_range_keeps_the_other_filters_and_is_marked(through_months, page):
@@ -124,12 +92,6 @@ def test_a_saved_view_with_a_quick_range_moves_with_the_date(through_months, pag
     assert found(page, view, client=sign_in("demo")) == ["DAYS-0"]
 
 
-def test_an_export_takes_a_quick_range(through_months, export):
-    rows = export("orders/export?flt_since=yesterday&flt_until=yesterday").text.splitlines()
-    assert len(rows) == 2
-    assert "DAYS-1" in rows[1]
-
-
 def tabs(shown):
     """The texts of a page's tabs with their counts."""
     links = re.search(r'<nav class="tabs".*?</nav>', shown.html, re.DOTALL)[0]
@@ -143,14 +105,8 @@ def many(app):
     seeded_orders.seed_orders(400)
 
 
-def counted(condition):
-    every = Order.select(Order.status, fn.COUNT(Order.id)).where(condition).group_by(Order.status).tuples()
-    return dict(every)
-
-
-@pytest.mark.parametrize(
-    ("query", "condition"),
-    [
+def test_tabs_count_the_orders_of_each_status(page, many):
+    for query, condition in (
         ("", Order.id > 0),
         ("flt_type=sell", Order.order_type == 2),
         ("flt_merchant=other&flt_status=paid", Order.merchant == 2),
@@ -159,13 +115,12 @@ def counted(condition):
             "flt_since=2026-03-05&flt_until=2026-06-01T08:30&flt_type=buy",
             Order.createtime.between(1772668800, 1780302659) & (Order.order_type == 1),
         ),
-    ],
-)
-def test_tabs_count_the_orders_of_each_status(page, many, query, condition):
-    counts, _ = tabs(page(f"orders/?{query}"))
-    expected = counted(condition)
-    statuses = [expected.get(status, 0) for status in STATUSES]
-    assert [int(count.replace(",", "")) for count in counts.values()] == [sum(statuses), *statuses]
+    ):
+        counts, _ = tabs(page(f"orders/?{query}"))
+        every = Order.select(Order.status, fn.COUNT(Order.id)).where(condition).group_by(Order.status)
+        expected = dict(every.tuples())
+        statuses = [expected.get(status, 0) for status in STATUSES]
+        assert [int(count.replace(",", "")) for count in counts.values()] == [sum(statuses), *statuses], query
 
 
 def test_tabs_keep_the_other_filters_and_count_nothing_if_that_is_slow(page, many):
@@ -183,24 +138,108 @@ def test_in_a_time_range_orders_of_many_merchants_are_not_counted_by_status(page
     assert tabs(page("orders/?flt_since=2026-03-05&flt_merchant=demo"))[0]["All"]
 
 
-def test_the_filter_form_keeps_the_tab(page, many):
+def test_the_filter_form_keeps_the_tab(page):
     shown = page("exceptions/?flt_state=settled")
-    assert tabs(shown)[1] == ["Resolved"]
-    assert shown.fields["flt_state"] == "settled"
-    assert tabs(page("exceptions/"))[1] == ["Open"]
-    assert tabs(page("exceptions/?flt_state=all"))[1] == ["All"]
-    assert tabs(page("callbacks/?flt_state=dead"))[1] == ["Failed (retries exhausted)"]
+    assert (tabs(shown)[1], shown.fields["flt_state"]) == (["Resolved"], "settled")
+    for path, tab in (
+        ("exceptions/", "Open"),
+        ("exceptions/?flt_state=all", "All"),
+        ("callbacks/?flt_state=dead", "Failed (retries exhausted)"),
+    ):
+        assert tabs(page(path))[1] == [tab]
 
 
-def test_an_export_records_the_tab_among_its_filters(page, export, many):
-    assert export("orders/export?flt_status=paid").status_code == 200
-    assert "status: " in page("audit/").rows[0]["Details"]
+# Saved views
 
 
-def test_an_oldest_first_list_pages_towards_the_newest(page, hundred):
-    first = page("orders/?flt_sort=-created")
-    assert [row["Order number"].split()[0] for row in first.rows] == hundred[:50]
-    second = page(first.links["Newer"].removeprefix("/console/"))
-    assert [row["Order number"].split()[0] for row in second.rows] == hundred[50:100]
-    assert second.links["Oldest"] == "/console/orders/?flt_sort=-created"
-    assert page(second.links["Older"].removeprefix("/console/")).rows == first.rows
+@pytest.fixture
+def save(send):
+    """`save("flt_type=sell", "Withdrawals")`: save these filters of the list of orders."""
+    return lambda query, title, **more: send(f"orders/views?{query}", name=title, **more)
+
+
+def views(shown):
+    return {name: url for name, url in shown.links.items() if name in ("Withdrawals", "Open <b>")}
+
+
+def test_filters_are_saved_and_opened_by_their_name_replaced_and_deleted(save, send, page):
+    answer = save("flt_type=sell&flt_since=2026-01-02&before=7", "Withdrawals")
+    assert (answer.status_code, answer.location) == (303, "/console/orders/?flt_type=sell&flt_since=2026-01-02")
+    assert views(page("orders/")) == {"Withdrawals": "/console/orders/?flt_type=sell&flt_since=2026-01-02"}
+    assert not views(page("payouts/")), "a view belongs to one list"
+    save("flt_type=sell&flt_status=paid", "Withdrawals")
+    query = "flt_status=paid&flt_type=sell"
+    assert views(page("orders/")) == {"Withdrawals": f"/console/orders/?{query}"}
+    assert "Delete this view" in page(f"orders/?{query}").sends
+    assert send(f"orders/views/delete?{query}", name="Withdrawals").location == f"/console/orders/?{query}"
+    assert not views(page("orders/"))
+
+
+def test_a_view_belongs_to_its_author_who_may_be_a_viewer(save, page, viewer):
+    assert save("flt_type=sell", "Withdrawals", client=viewer).status_code == 303
+    assert views(page("orders/", client=viewer))
+    assert not views(page("orders/"))
+
+
+def test_a_view_has_a_valid_name_and_their_number_is_limited(save, page, monkeypatch):
+    monkeypatch.setattr(saved_views, "MOST", 1)
+    for title in ("", " ", "x" * 41, "a\u202eb"):
+        save("flt_type=sell", title)
+        assert "A view's name has 1 to 40 characters." in page("orders/").text
+    save("flt_type=buy", "Withdrawals")
+    save("flt_type=sell", "Open <b>")
+    shown = page("orders/")
+    assert ("at most 1 saved views" in shown.text, list(views(shown))) == (True, ["Withdrawals"])
+
+
+def test_a_views_name_and_filters_are_escaped(save, page):
+    save("search=%22%3E%3Cb%3E&other=1", "Open <b>")
+    shown = page("orders/")
+    assert views(shown) == {"Open <b>": "/console/orders/?search=%22%3E%3Cb%3E"}
+    assert "Open <b>" not in shown.html
+
+
+# Addresses and cookies that no page of the console makes
+
+ODD = (
+    *("before=abc", "before=-1", f"before={2**70}", f"after={2**70}"),
+    *(f"page={2**70}&page_size=-1&sort=99&desc=x", "flt_since=9999-99", "flt_since=0001-01-01", "flt_until=9999-12-31"),
+    *(
+        "search=%00",
+        "search=%FF%FE",
+        "jump=1&search=%00",
+        f"search={'x' * 10_000}",
+        "flt_merchant=%00&flt_channel=%D9%A1",
+    ),
+    *("endpoint=x", "self=x", "_method=POST"),
+)
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_any_address_of_a_list_gets_a_response(name, console, export):
+    answers = {odd: console.get(f"/console/{name}/?{odd}").status_code for odd in ODD}
+    answers |= {f"export?{odd}": export(f"{name}/export?{odd}", buffered=True).status_code for odd in ODD}
+    assert {path: status for path, status in answers.items() if status not in (200, 422)} == {}
+
+
+def test_an_argument_of_the_address_does_not_change_links(page, api):
+    for _ in range(51):
+        api.buy()
+    shown = page("orders/?_external=1&_scheme=javascript&_anchor=x&flt_type=buy")
+    assert shown.sends["Export as CSV"] == "/console/orders/export?flt_type=buy"
+    assert re.fullmatch(r"/console/orders/\?flt_type=buy&before=\d+", shown.links["Older"])
+    assert {each.partition("/")[0] for each in shown.addresses} == {"", "#main"}
+
+
+def test_an_impossible_row_is_not_found(page):
+    for path in (
+        *(f"channel/{2**70}", f"operators/{2**70}/password", f"reconciliation/{2**70}", "merchant/%00", "order/%00"),
+        *("statements/?month=9999-12", "statements/?month=0001-01"),
+    ):
+        page(path, status=404)
+
+
+def test_times_are_utc_for_a_browser_of_unknown_zone(console):
+    for zone in ("No/Where", "Asia", "", "../../etc/passwd", "/etc/passwd", "x" * 3_000, "é", "UTC\x01"):
+        console.set_cookie("console_zone", zone, path="/console")
+        assert 'data-zone="UTC"' in console.get("/console/orders/").text, zone

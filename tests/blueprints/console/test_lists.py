@@ -1,6 +1,5 @@
 """The console's lists: their content, their filters, and pages in both directions."""
 
-import itertools
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -9,15 +8,11 @@ from models.db.base import database
 from models.tables.order import STATUSES
 from services.console import lists
 from services.sandbox import seeded_orders
+from tests.all_interfaces import LISTS
 from tests.databases import raw as connected
-from tests.plans import Heard
 from tests.services import walks
 from tests.support import completed
 
-LISTS = (
-    *("orders", "payouts", "claims"),
-    *("exceptions", "callbacks", "entries", "merchants", "channels", "accounts", "audit"),
-)
 ORDERS = 400
 
 
@@ -56,22 +51,25 @@ def every(page):
     return walk
 
 
-@pytest.mark.parametrize("name", LISTS)
-def test_a_viewer_sees_every_list_and_a_message_if_it_is_empty(page, viewer, name):
-    shown = page(f"{name}/", client=viewer)
-    assert shown.rows or "No" in shown.text
-    assert "Export as CSV" in shown.sends
+def test_a_viewer_sees_every_list_and_a_message_if_it_is_empty(page, viewer):
+    for name in LISTS:
+        shown = page(f"{name}/", client=viewer)
+        assert shown.rows or "No" in shown.text, name
+        assert "Export as CSV" in shown.sends, name
+    for name, button in (("merchants", "New merchant"), ("channels", "New channel")):
+        assert (button in page(f"{name}/").text, button in page(f"{name}/", client=viewer).text) == (True, False)
 
 
-def test_a_row_shows_an_orders_most_important_facts(page, api):
+def test_a_row_shows_an_orders_most_important_facts(page, api, raw):
     order_no = completed(api)
-    api.buy("1234.50", merchant_order_no="MY-1")
+    pending = api.buy("1234.50", merchant_order_no="MY-1").data["order_no"]
     newest, oldest = page("orders/").rows
     assert newest["Order number"].endswith(" MY-1")
     assert (newest["Amount (¥)"], newest["Fees (¥)"], newest["Status"]) == ("1,234.50", "7.41", "Awaiting payment")
     assert (oldest["Order number"], oldest["Status"], oldest["Type"]) == (order_no, "Completed", "Deposit")
-    assert oldest["Merchant"] == "Demo Shop 演示商户"
-    assert oldest["Channel"] == "Sandbox B WeChat Pay"
+    assert (oldest["Merchant"], oldest["Channel"]) == ("Demo Shop 演示商户", "Sandbox B WeChat Pay")
+    times = raw.execute('SELECT order_no, completedtime = updatetime FROM "order"').fetchall()
+    assert dict(times) == {pending: None, order_no: 1}, "the time of completion is stored"
 
 
 def test_times_are_those_of_the_readers_zone(clock, page, console, api):
@@ -85,58 +83,53 @@ def test_times_are_those_of_the_readers_zone(clock, page, console, api):
     assert not page("orders/?flt_since=2026-05-02").rows
 
 
-@pytest.mark.parametrize(("kind", "status"), list(itertools.product(("", "buy", "sell"), ("", *STATUSES))))
-def test_orders_of_a_type_and_status_are_found_newest_first_on_all_pages(page, every, many, raw, kind, status):
-    types = {"": (1, 2), "buy": (1,), "sell": (2,)}[kind]
-    rows = raw.execute('SELECT order_no, order_type, status FROM "order" ORDER BY createtime DESC, id DESC').fetchall()
-    wanted = [number for number, each, state in rows if each in types and state in ((status,) if status else STATUSES)]
-    path = f"orders/?flt_type={kind}&flt_status={status}"
-    found, pages = every(path)
-    assert found == wanted
-    assert pages == max(1, -(-len(wanted) // 50))
-    assert f"{len(wanted)} total" in page(path).text
+STATES = {f"flt_type=&flt_status={status}": f"status = '{status}'" for status in STATUSES}
+STATES |= {f"flt_type=buy&flt_status={status}": f"order_type = 1 AND status = '{status}'" for status in STATUSES}
+STATES |= {f"flt_type=sell&flt_status={status}": f"order_type = 2 AND status = '{status}'" for status in STATUSES}
+FILTERS = STATES | {
+    "": "1 = 1",
+    "flt_type=buy": "order_type = 1",
+    "flt_type=sell": "order_type = 2",
+    "flt_merchant=other": "merchant_id = 2",
+    "flt_channel=3": "channel_id = 3",
+    "flt_channel=3&flt_least=500": "channel_id = 3 AND amount >= 50000",
+    "flt_method=alipay&flt_status=completed": "payment_method = 'alipay' AND status = 'completed'",
+    "flt_least=500&flt_most=1,000.00": "amount BETWEEN 50000 AND 100000",
+    "flt_since=2026-03-05&flt_until=2026-06-01T08:30": "createtime BETWEEN 1772668800 AND 1780302659",
+    "flt_since=2026-03-05&flt_status=paid": "createtime >= 1772668800 AND status = 'paid'",
+    "flt_until=2026-03-05&flt_merchant=demo&flt_least=9.99": (
+        "createtime < 1772755200 AND merchant_id = 1 AND amount >= 999"
+    ),
+    "search=0012": "merchant_order_no LIKE '%0012%'",
+    "search=SEED": "merchant_order_no LIKE 'SEED%'",
+    "search=00&flt_type=sell": "merchant_order_no LIKE '%00%' AND order_type = 2",
+    "search=nothing": "merchant_order_no = 'nothing'",
+    "flt_sort=completed": "status = 'completed'",
+    "flt_completed_since=2026-03-05&flt_completed_until=2026-06-01T08:30": (
+        "completedtime BETWEEN 1772668800 AND 1780302659"
+    ),
+    "flt_completed_since=2026-03-05&flt_type=sell&flt_merchant=demo": (
+        "completedtime >= 1772668800 AND order_type = 2 AND merchant_id = 1"
+    ),
+    "flt_sort=completed&flt_since=2026-03-05&flt_channel=2": (
+        "completedtime > 0 AND createtime >= 1772668800 AND channel_id = 2"
+    ),
+    "flt_sort=completed&flt_status=completed&search=00": "completedtime > 0 AND merchant_order_no LIKE '%00%'",
+    "flt_sort=completed&flt_status=paid": "0 = 1",
+}
 
 
-@pytest.mark.parametrize(
-    ("filters", "condition"),
-    [
-        ("flt_merchant=other", "merchant_id = 2"),
-        ("flt_channel=3", "channel_id = 3"),
-        ("flt_method=alipay&flt_status=completed", "payment_method = 'alipay' AND status = 'completed'"),
-        ("flt_least=500&flt_most=1,000.00", "amount BETWEEN 50000 AND 100000"),
-        ("flt_since=2026-03-05&flt_until=2026-06-01T08:30", "createtime BETWEEN 1772668800 AND 1780302659"),
-        ("flt_since=2026-03-05&flt_status=paid", "createtime >= 1772668800 AND status = 'paid'"),
-        (
-            "flt_until=2026-03-05&flt_merchant=demo&flt_least=9.99",
-            "createtime < 1772755200 AND merchant_id = 1 AND amount >= 999",
-        ),
-        ("search=0012", "merchant_order_no LIKE '%0012%'"),
-        ("search=SEED", "merchant_order_no LIKE 'SEED%'"),
-        ("search=00&flt_type=sell", "merchant_order_no LIKE '%00%' AND order_type = 2"),
-        ("search=nothing", "merchant_order_no = 'nothing'"),
-    ],
-)
-def test_filters_find_the_same_orders_as_checking_each(every, many, raw, filters, condition):
-    sought = f'SELECT order_no FROM "order" WHERE {condition} ORDER BY createtime DESC, id DESC'
-    assert every(f"orders/?{filters}")[0] == [row[0] for row in raw.execute(sought).fetchall()]
-
-
-@pytest.mark.parametrize(
-    ("filters", "condition"),
-    [
-        ("flt_sort=completed", "status = 'completed'"),
-        ("flt_completed_since=2026-03-05&flt_completed_until=2026-06-01T08:30", "completedtime <= 1780302659"),
-        ("flt_completed_since=2026-03-05&flt_type=sell&flt_merchant=demo", "order_type = 2 AND merchant_id = 1"),
-        ("flt_sort=completed&flt_since=2026-03-05&flt_channel=2", "createtime >= 1772668800 AND channel_id = 2"),
-        ("flt_sort=completed&flt_status=completed&search=00", "merchant_order_no LIKE '%00%'"),
-        ("flt_sort=completed&flt_status=paid", "0 = 1"),
-    ],
-)
-def test_completed_orders_are_listed_in_the_order_of_their_completion(every, many, raw, filters, condition):
-    since = 1772668800 if "completed_since" in filters else 0
-    query = f'SELECT order_no FROM "order" WHERE completedtime >= {since} AND {condition}'
-    expected = [row[0] for row in raw.execute(f"{query} ORDER BY completedtime DESC, id DESC").fetchall()]
-    assert every(f"orders/?{filters}")[0] == expected
+def test_filters_find_count_and_sum_the_same_orders_as_checking_each(page, every, many, raw):
+    for filters, condition in FILTERS.items():
+        time = "completedtime" if "completed_since" in filters or "sort=completed" in filters else "createtime"
+        sought = f'SELECT order_no, amount FROM "order" WHERE {condition} ORDER BY {time} DESC, id DESC'
+        wanted = raw.execute(sought).fetchall()
+        found, pages = every(f"orders/?{filters}")
+        assert found == [order_no for order_no, _ in wanted], filters
+        assert pages == max(1, -(-len(wanted) // 50)), filters
+        fen = sum(amount for _, amount in wanted)
+        total = f"{len(wanted)} total · ¥{fen // 100:,}.{fen % 100:02}"
+        assert not wanted or total in page(f"orders/?{filters}").text, filters
 
 
 def test_the_heading_of_a_time_sorts_by_it_and_reverses_the_order(page, many, raw):
@@ -149,29 +142,6 @@ def test_the_heading_of_a_time_sorts_by_it_and_reverses_the_order(page, many, ra
     assert oldest.links["Completed at"] == "/console/orders/?flt_sort=completed"
     second = page(oldest.links["Newer"].removeprefix("/console/"))
     assert second.rows[0]["Completed at"] >= oldest.rows[-1]["Completed at"]
-
-
-def test_the_time_of_completion_is_stored_and_exported(page, api, raw):
-    pending, order_no = api.buy().data["order_no"], completed(api)
-    assert dict(raw.execute('SELECT order_no, completedtime = updatetime FROM "order"').fetchall()) == {
-        pending: None,
-        order_no: 1,
-    }
-
-
-@pytest.mark.parametrize(
-    ("filters", "condition"),
-    [
-        ("", "1 = 1"),
-        ("flt_type=sell&flt_status=completed", "order_type = 2 AND status = 'completed'"),
-        ("flt_channel=3&flt_least=500", "channel_id = 3 AND amount >= 50000"),
-        ("search=00", "merchant_order_no LIKE '%00%'"),
-        ("flt_sort=completed", "status = 'completed'"),
-    ],
-)
-def test_the_matching_orders_are_counted_and_summed(page, many, raw, filters, condition):
-    count, fen = raw.execute(f'SELECT COUNT(*), SUM(amount) FROM "order" WHERE {condition}').fetchone()
-    assert f"{count} total · ¥{fen // 100:,}.{fen % 100:02}" in page(f"orders/?{filters}").text
 
 
 def test_beyond_a_limit_the_count_is_a_minimum_and_the_total_is_left_out(page, many, monkeypatch):
@@ -214,52 +184,39 @@ def test_pages_link_back_to_the_previous_page(page, many):
 
 
 @pytest.mark.parametrize("name", ["callbacks", "entries", "exceptions"])
-def test_the_other_long_lists_have_pages_both_ways_too(page, every, api, many, raw, name):
+def test_the_other_long_lists_have_pages_both_ways_too(page, api, many, raw, name):
     if name == "callbacks":
         for _ in range(60):
             completed(api)
     if name == "exceptions":
-        made = "INSERT INTO payment_exception (order_id, kind, amount, reference, code, createtime) "
         raw.execute(
-            f"{made} SELECT id, 'late_payment', 100, 'R', 'paid_after_end', createtime FROM \"order\" WHERE id <= 120"
+            "INSERT INTO payment_exception (order_id, kind, amount, reference, code, createtime) "
+            "SELECT id, 'late_payment', 100, 'R', 'paid_after_end', createtime FROM \"order\" WHERE id <= 120"
         )
     first = page(f"{name}/")
     assert len(first.rows) == 50
     second = page(first.links["Older"].removeprefix("/console/"))
-    again = page(second.links["Newer"].removeprefix("/console/"))
-    assert again.rows == first.rows
+    assert page(second.links["Newer"].removeprefix("/console/")).rows == first.rows
     assert not [row for row in second.rows if row in first.rows]
-    oldest = page(first.links["Oldest"].removeprefix("/console/"))
-    assert "Older" not in oldest.links
+    assert "Older" not in page(first.links["Oldest"].removeprefix("/console/")).links
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
-        "orders/?flt_status=lost",
-        "orders/?flt_merchant=nobody",
-        "orders/?flt_channel=99",
-        "orders/?flt_least=12.345",
-        "orders/?flt_most=1e3x",
-        "orders/?flt_since=soon",
-        "orders/?flt_until=0001-01-01T00:00",
-        "orders/?search=%00abc",
-        "callbacks/?flt_state=%3Cscript%3E",
-    ],
-)
-def test_an_invalid_filter_is_reported_and_shows_nothing(page, export, many, query):
-    shown = page(query, status=422)
-    assert "A filter is not valid" in shown.text
-    assert not shown.rows
-    assert "<script>" not in shown.html
-    assert export(query.replace("/?", "/export?")).status_code == 422
+def test_an_invalid_filter_is_reported_and_shows_nothing(page, export, many):
+    for query in (
+        *("orders/?flt_status=lost", "orders/?flt_merchant=nobody", "orders/?flt_channel=99"),
+        *("orders/?flt_least=12.345", "orders/?flt_most=1e3x", "orders/?flt_since=soon"),
+        *("orders/?flt_until=0001-01-01T00:00", "orders/?search=%00abc", "callbacks/?flt_state=%3Cscript%3E"),
+    ):
+        shown = page(query, status=422)
+        assert ("A filter is not valid" in shown.text, shown.rows) == (True, []), query
+        assert "<script>" not in shown.html
+        assert export(query.replace("/?", "/export?")).status_code == 422, query
 
 
-@pytest.mark.parametrize(
-    "odd", ["before=x", "before=-1", "after=99999999999999999999", "before=123456789", "after=777"]
-)
-def test_an_unknown_page_is_the_newest_one(page, many, odd):
-    assert page(f"orders/?{odd}").rows == page("orders/").rows
+def test_an_unknown_page_is_the_newest_one(page, many):
+    newest = page("orders/").rows
+    for odd in ("before=x", "before=-1", "after=99999999999999999999", "before=123456789", "after=777"):
+        assert page(f"orders/?{odd}").rows == newest, odd
 
 
 def test_active_filters_are_shown_and_can_be_removed_one_by_one(page, many):
@@ -374,27 +331,18 @@ def test_the_audit_log_names_actors_and_actions_and_can_be_searched(page):
     assert not page("audit/?flt_about=order&flt_key=1").rows
 
 
-@pytest.fixture
-def queries(page):
-    """`queries(path)`: the number of statements of a page."""
+def test_a_page_takes_as_many_queries_for_one_row_as_for_ten(page, export, api, flask, shop, due, world):
+    paths = [
+        *(f"{name}/" for name in LISTS if name not in ("merchants", "channels", "failed_sign_ins")),
+        "orders/?flt_type=buy&flt_least=1",
+    ]
 
-    def count(path):
+    def queries(path):
         seen = []
         database.query_hooks.append(seen.append)
         page(path)
         database.query_hooks.remove(seen.append)
         return len(seen)
-
-    return count
-
-
-def test_a_page_takes_as_many_queries_for_one_row_as_for_fifty(
-    queries, page, export, api, flask, raw, shop, due, world
-):
-    paths = [
-        *(f"{name}/" for name in LISTS if name not in ("merchants", "channels")),
-        "orders/?flt_type=buy&flt_least=1",
-    ]
 
     def happen(times):
         for _ in range(times):
@@ -408,15 +356,9 @@ def test_a_page_takes_as_many_queries_for_one_row_as_for_fifty(
 
     happen(1)
     before = {path: queries(path) for path in paths}
-    happen(54)
-    assert {path: len(page(path).rows) for path in paths} == dict.fromkeys(paths, 50) | {"payouts/": 55}
+    happen(9)
+    assert min(len(page(path).rows) for path in paths) >= 10
     assert {path: queries(path) for path in paths} == before
-
-
-def test_a_menu_counts_no_further_than_99(page, api):
-    for _ in range(101):
-        assert api.sell("1.00").code == 1
-    assert "Payouts 99+" in page().text
 
 
 def test_the_menu_shows_where_a_page_belongs(page, api):
@@ -426,12 +368,6 @@ def test_the_menu_shows_where_a_page_belongs(page, api):
         for path in ("", "orders/", f"order/{order_no}", "merchant/demo", "channel/2", "audit/")
     }
     assert list(current.values()) == ["Overview", "Orders", "Orders", "Merchants", "Channels", "Audit log"]
-
-
-def test_only_operators_see_the_add_button(page, viewer):
-    assert "New merchant" in page("merchants/").text
-    assert "New channel" in page("channels/").text
-    assert "New merchant" not in page("merchants/", client=viewer).text
 
 
 def test_an_order_with_an_open_exception_is_marked_in_every_list_of_orders(page, world, flask):
@@ -448,10 +384,3 @@ def test_an_order_with_an_open_exception_is_marked_in_every_list_of_orders(page,
     assert {row["Order number"].split()[0] for row in page("orders/?flt_type=buy").rows} == {order_no, other}
     flask("order", "settle", order_no, "--refund")
     assert marked("orders/?flt_type=buy") == set()
-
-
-def test_the_marks_of_a_list_need_one_query(app, page, many, world):
-    walks.deposit_too_small(world)
-    with Heard() as heard:
-        page("orders/")
-    assert sum("payment_exception" in sql and "IN (" in sql for sql in heard.statements) == 1

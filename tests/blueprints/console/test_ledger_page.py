@@ -25,28 +25,29 @@ def ended():
     return scheduled_checks.recent()[0]
 
 
-def test_balances_are_those_of_the_command(page, page_text, api, flask):
+def test_each_balance_is_shown(page, page_text, api, flask):
     completed(api)
-    api.sell("50.00", channel=3)
+    api.sell("50.00", channel=2)
+    paid_out = api.sell("50.00", channel=3).data["order_no"]
+    flask("order", "accept", paid_out)
+    flask("order", "paid", paid_out)
     shown = {row["Merchant"]: (row["Available"], row["Reserved"]) for row in page("ledger/").rows if "Reserved" in row}
     assert shown == {
-        "Demo Shop 演示商户 demo": ("10,049.25", "50.15"),
+        "Demo Shop 演示商户 demo": ("9,999.15", "50.10"),
         "Other Shop 另一商户 other": ("0.00", "0.00"),
-        "Total": ("10,049.25", "50.15"),
+        "Total": ("9,999.15", "50.10"),
     }
     text = page_text()
-    assert "Fee income 0.60" in text
-    assert "Sandbox A Receivable: ¥10,000.00" in text
-    assert "Sandbox B Receivable: ¥100.00" in text
-    assert "Manual C Nothing owed" in text
-    assert "All channels Receivable: ¥10,100.00" in text
-
-
-def test_a_channel_that_paid_out_more_than_it_received_is_owed(page_text, api, flask):
-    order_no = api.sell("50.00", channel=3).data["order_no"]
-    flask("order", "accept", order_no)
-    flask("order", "paid", order_no)
-    assert "Manual C Payable: ¥50.03" in page_text()
+    for line in (
+        "Fee income 0.75",
+        "Sandbox A Receivable: ¥10,000.00",
+        "Sandbox B Receivable: ¥100.00",
+        "Manual C Payable: ¥50.03",
+        "Sandbox D Nothing owed",
+        "All channels Receivable: ¥10,049.97",
+        "Runs automatically every 24 hours.",
+    ):
+        assert line in text
 
 
 @pytest.mark.usefixtures("slow")
@@ -62,22 +63,16 @@ def test_an_operator_starts_an_integrity_check(send, page_text, page, api):
     assert AuditEntry.select().where(AuditEntry.action == "verify ledger", AuditEntry.who == "demo").count() == 1
 
 
-def test_the_page_shows_the_running_check_and_offers_no_second_one(send, page_text, app):
+def test_the_page_shows_the_running_check_and_offers_a_second_one_once_it_was_killed(send, page_text, ahead, app):
     scheduled_checks._begin("operator demo")
     text = page_text()
-    assert "Check running" in text
-    assert "Check now" not in text
+    assert ("Check running" in text, "Check now" in text) == (True, False)
     send("ledger/verify")
     assert "Action failed: A ledger check is already running." in page_text()
     assert len(scheduled_checks.recent()) == 1
-
-
-def test_a_killed_run_is_shown_as_killed(page_text, ahead, app):
-    scheduled_checks._begin("operator demo")
     ahead(scheduled_checks.SILENCE + 1)
     text = page_text()
-    assert "stopped" in text
-    assert "Check now" in text
+    assert ("stopped" in text, "Check now" in text) == (True, True)
 
 
 def test_a_viewer_sees_the_balances_and_cannot_start_a_check(page_text, send, viewer, api):
@@ -112,7 +107,3 @@ def test_the_command_accepts_the_pages_checkpoints(console, api, flask, tmp_path
     file.write_text(answer.text)
     completed(api)
     assert "ok      entries go back to the heads that were kept" in flask("ledger", "verify", "--against", file).stdout
-
-
-def test_the_schedule_is_shown(page_text, app):
-    assert "Runs automatically every 24 hours." in page_text()

@@ -34,35 +34,31 @@ def kept(caplog):
 
 
 @pytest.mark.parametrize("path", ["merchant/demo", "merchant/new"])
-@pytest.mark.parametrize("address", ADDRESSES)
-def test_a_refused_callback_url_is_not_recorded(fill, viewer, page, kept, path, address):
+def test_a_refused_callback_url_is_not_recorded(fill, viewer, page, kept, path):
     given = {"key": "shop", "name": "Shop"} if path.endswith("new") else {}
-    answer = fill(path, callback_url=address, **given)
-    assert answer.status_code == 422
-    assert "Enter a URL, such as" in answer.text
-    assert answer.text.count(SECRET) == 1, "in the field where its author typed it"
-    assert kept() == []
-    refused = page("audit/", client=viewer).rows[0]
-    assert refused["Event"].startswith("Not done demo ")
-    assert refused["Details"] == "Enter a URL, such as https://shop.example/paid."
+    for address in ADDRESSES:
+        answer = fill(path, callback_url=address, **given)
+        assert (answer.status_code, "Enter a URL, such as" in answer.text) == (422, True), address
+        assert answer.text.count(SECRET) == 1, "in the field where its author typed it"
+        assert kept() == []
+        refused = page("audit/", client=viewer).rows[0]
+        assert refused["Event"].startswith("Not done demo ")
+        assert refused["Details"] == "Enter a URL, such as https://shop.example/paid."
 
 
-@pytest.mark.parametrize("address", ADDRESSES)
-def test_a_command_that_refuses_a_callback_url_does_not_repeat_it(refuses, kept, address):
-    assert SECRET not in refuses("merchant", "set", "demo", "--callback-url", address)
-    assert kept() == []
+def test_a_command_that_refuses_a_value_does_not_repeat_it(refuses, kept):
+    for address in ADDRESSES:
+        assert SECRET not in refuses("merchant", "set", "demo", "--callback-url", address), address
+    said = refuses("channel", "set", "2", "--config", f"notice_secret=@{SECRET}")  # it begins like a file
+    assert (SECRET in said, "notice_secret" in said, kept()) == (False, True, [])
 
 
-def test_a_refused_network_is_not_recorded(fill, kept):
+def test_a_refused_network_or_name_is_not_recorded(fill, flask, kept):
     assert fill("merchant/demo", allowed_addresses=f"10.0.0.1,{SECRET}").status_code == 422
-    assert kept() == []
-
-
-@pytest.mark.parametrize("typed", [f"pa ss/{SECRET}", f"me:{SECRET}@shop.example"])
-def test_a_refused_name_is_not_recorded(fill, flask, kept, typed):
-    assert fill("merchant/new", key=typed, name="Shop").status_code == 422
-    assert fill("operators/", name=typed, password="Long-enough-8472", role="viewer").status_code == 422
-    flask("operator", "add", typed, typed="Long-enough-8472\n", fails=True)
+    for typed in (f"pa ss/{SECRET}", f"me:{SECRET}@shop.example"):
+        assert fill("merchant/new", key=typed, name="Shop").status_code == 422
+        assert fill("operators/", name=typed, password="Long-enough-8472", role="viewer").status_code == 422
+        flask("operator", "add", typed, typed="Long-enough-8472\n", fails=True)
     assert kept() == []
 
 
@@ -73,12 +69,6 @@ def test_refused_values_of_an_action_are_not_recorded(desk, api, kept, field):
     assert api.status(order_no) == "pending"
     assert AuditEntry.select().where(AuditEntry.key == order_no).count() == 2
     assert kept() == []
-
-
-def test_a_password_that_begins_like_a_file_is_not_repeated(refuses):
-    said = refuses("channel", "set", "2", "--config", f"notice_secret=@{SECRET}")
-    assert SECRET not in said
-    assert "notice_secret" in said
 
 
 OLD = [

@@ -31,17 +31,12 @@ def create(fill):
     return send
 
 
-def test_a_payment_link_is_an_order_like_one_of_the_api(create, api, app):
+def test_a_payment_link_is_an_order_like_one_of_the_api(create, api, audited):
     made, by_api = create(merchant_order_no="A-7"), api.buy("88.00", merchant_order_no="A-7").data
-    seen = api.detail(order_no=made.order_no).data
+    seen, theirs = (api.detail(order_no=number).data for number in (made.order_no, by_api["order_no"]))
     same = {"merchant_order_no", "order_type", "cny_amount", "merchant_actual_amount", "service_rate", "service_amount"}
-    theirs = api.detail(order_no=by_api["order_no"]).data
     assert {name: seen[name] for name in same} == {name: theirs[name] for name in same}
-    assert seen["status"] == "pending"
-
-
-def test_the_history_and_the_audit_log_name_the_operator(create, audited):
-    made = create()
+    assert (seen["status"], made.order_type) == ("pending", 1)
     assert [line.who for line in History.select().where(History.order == made)] == ["operator demo"]
     assert f"demo create payment link order {made.order_no} merchant: demo; amount: 88.00; channel" in audited()[-1]
 
@@ -55,19 +50,18 @@ def test_the_page_shows_the_link_to_copy_and_as_a_qr_code(create, console, visit
     made = create(note="Sofa <b>", merchant_order_no="A-8")
     text = console.get(f"/console/new-order/{made.order_no}").text
     assert not Shown(text).inline
-    assert "Payment link created" in text
-    assert "88.00" in text
-    assert "A-8" in text
-    assert f'<code id="pay-url">http://127.0.0.1:8000/addons/paychannel/pay/index?order_no={made.order_no}<' in text
-    assert 'src="data:image/svg+xml' in text
-    assert 'data-copy="pay-url"' in text
+    for part in (
+        "Payment link created",
+        "88.00",
+        "A-8",
+        f'<code id="pay-url">http://127.0.0.1:8000/addons/paychannel/pay/index?order_no={made.order_no}<',
+        'src="data:image/svg+xml',
+        'data-copy="pay-url"',
+        html.escape("Sofa <b>"),
+    ):
+        assert part in text
     assert "Sofa <b>" not in text
-    assert html.escape("Sofa <b>") in text
-
-
-def test_the_payer_reads_the_note(create, visit):
-    text = visit(create(note="Sofa, two seats").order_no).text
-    assert "Sofa, two seats" in text
+    assert html.escape("Sofa <b>") in visit(made.order_no).text, "the payer reads the note"
     assert "<dt>Note</dt>" not in visit(create().order_no).text
 
 
@@ -82,58 +76,37 @@ def test_the_note_is_on_the_orders_page_and_erased_with_its_personal_data(create
 
 
 def test_a_form_that_is_sent_twice_creates_one_order(console, app):
+    def post(form):
+        return console.post(f"/console/{FORM}", data=form)
+
     form = Page(console.get(f"/console/{FORM}").text).form().fill(LINK)
-    answers = [console.post(f"/console/{FORM}", data=form) for _ in range(2)]
+    answers = [post(form) for _ in range(2)]
     assert [answer.status_code for answer in answers] == [303, 303]
     assert answers[0].headers["Location"] == answers[1].headers["Location"]
+    asked = post({**form, "amount": "89.00"})
+    assert (asked.status_code, "already created an order with other values" in asked.text) == (422, True)
     assert Order.select().count() == 1
-
-
-def test_a_used_form_with_other_values_asks_before_it_creates_another_order(console, app):
-    form = Page(console.get(f"/console/{FORM}").text).form().fill(LINK)
-    console.post(f"/console/{FORM}", data=form)
-    answer = console.post(f"/console/{FORM}", data={**form, "amount": "89.00"})
-    assert answer.status_code == 422
-    assert "already created an order with other values" in answer.text
-    again = Page(answer.text).form().sent
-    assert console.post(f"/console/{FORM}", data=again).status_code == 303
+    assert post(Page(asked.text).form().sent).status_code == 303, "after the question, it creates another one"
     assert [order.amount for order in Order.select().order_by(Order.id)] == [8_800, 8_900]
-
-
-def test_a_form_that_is_still_in_progress_creates_no_second_order(console, app):
-    form = Page(console.get(f"/console/{FORM}").text).form().fill(LINK)
-    console.post(f"/console/{FORM}", data=form)
     IdempotencyKey.update(outcome=None).execute()
-    answer = console.post(f"/console/{FORM}", data=form)
-    assert "The order is being created" in answer.text
-    assert Order.select().count() == 1
+    assert "The order is being created" in post(form).text
+    assert Order.select().count() == 2
 
 
-@pytest.mark.parametrize("token", ["", "1-a", "99999999999-a", "x" * 90])
-def test_a_form_without_a_recent_token_is_shown_again(token, fill):
-    answer = fill(FORM, **LINK, token=token)
-    assert answer.status_code == 422
-    assert "open for too long" in answer.text
+def test_a_form_without_a_recent_token_is_shown_again(fill):
+    for token in ("", "1-a", "99999999999-a", "x" * 90):
+        answer = fill(FORM, **LINK, token=token)
+        assert (answer.status_code, "open for too long" in answer.text) == (422, True), token
     assert not Order.select().exists()
 
 
-@pytest.mark.parametrize(
-    ("typed", "field"),
-    [
-        ({"amount": "0"}, "amount"),
-        ({"amount": "1.001"}, "amount"),
-        ({"amount": "1000000.01"}, "amount"),
-        ({"way": "2:cash"}, "way"),
-        ({"way": "99:wxpay"}, "way"),
-        ({"expiry": "86401"}, "expiry"),
-        ({"note": "x" * 201}, "note"),
-        ({"note": "a\x00b"}, "note"),
-        ({"merchant_order_no": "x" * 256}, "merchant_order_no"),
-        ({"merchant_order_no": "a\x1bb"}, "merchant_order_no"),
-    ],
-)
-def test_an_invalid_value_is_shown_at_its_field(typed, field, wrong):
-    assert list(wrong(FORM, **LINK | typed)) == [field]
+def test_an_invalid_value_is_shown_at_its_field(wrong):
+    for field, value in (
+        *(("amount", "0"), ("amount", "1.001"), ("amount", "1000000.01")),
+        *(("way", "2:cash"), ("way", "99:wxpay"), ("expiry", "86401"), ("note", "x" * 201), ("note", "a\x00b")),
+        *(("merchant_order_no", "x" * 256), ("merchant_order_no", "a\x1bb")),
+    ):
+        assert list(wrong(FORM, **LINK | {field: value})) == [field], value
     assert not Order.select().exists()
 
 
@@ -171,22 +144,12 @@ def test_a_viewer_cannot_create_and_an_operator_can(sign_in, viewer, page, send,
     assert "New payment link" in page("orders/", client=sign_in("demo")).text
 
 
-def test_production_creates_no_withdrawals(create):
-    assert create().order_type == 1
-
-
-def test_the_demo_prefills_a_test_order(demo, create, typed):
+def test_the_demo_creates_test_orders_of_both_types(demo, create, typed, console, audited):
     assert typed(FORM)["amount"] == "100.00"
-    assert create().order_type == 1
+    made = create()
+    assert made.order_type == 1
+    assert f"demo create test order order {made.order_no}" in audited()[-1]
     assert create(order_type="2", way="2:bank").order_type == 2
-
-
-def test_the_demo_makes_a_withdrawal_through_gateway_a_with_example_data(demo, create, console):
-    made = create(order_type="2", way="1:bank")
+    made = create(order_type="2", way="1:bank")  # through gateway A, with example data
     assert (made.order_type, made.status) == (2, "pending")
     assert "Open simulator" in console.get(f"/console/new-order/{made.order_no}").text
-
-
-def test_a_test_order_by_an_operator_is_named_so(demo, create, audited):
-    made = create()
-    assert f"demo create test order order {made.order_no}" in audited()[-1]

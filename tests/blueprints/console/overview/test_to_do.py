@@ -9,25 +9,14 @@ from services.ledger import scheduled_checks
 from services.operations import to_do
 from tests.blueprints.console.overview.parts import alerts, card, queue, quiet
 from tests.databases import unguarded
-from tests.pages import CLAIM, FORM
 from tests.support import completed, until, words
 
 BALANCE_OFF = "UPDATE ledger_account SET balance = balance + 1 WHERE kind = 'fees'"
+LISTED = {"exceptions", "payouts", "claims", "callbacks"}
 
 
-@pytest.fixture
-def claimed(api, http):
-    """`claimed("70.00")`: a deposit on the manual channel that the payer claims to have paid: its number."""
-
-    def claim(amount="100.00"):
-        order_no = api.buy(amount, channel=3).data["order_no"]
-        http("POST", CLAIM, f"order_no={order_no}".encode(), FORM)
-        return order_no
-
-    return claim
-
-
-def test_without_anything_to_do_one_line_names_the_queues(overview, verified, api):
+def test_without_anything_to_do_one_line_names_the_queues(overview, verified, api, flask):
+    flask("merchant", "set", "demo", "--callback-url", "")
     completed(api)
     shown = overview()
     assert alerts(shown) is None
@@ -43,7 +32,9 @@ def test_each_queue_has_a_card_with_its_number_total_and_age(overview, verified,
     api.sell("30.00")
     ahead(3_600)
     api.sell("45.50")
-    flask("order", "accept", api.sell("12.00", channel=3).data["order_no"])
+    sent = api.sell("12.00", channel=3).data["order_no"]
+    assert queue(overview(), "approve").startswith("Payouts to approve 3 ¥87.50 ")
+    flask("order", "accept", sent)
     claimed("70.00")
     ahead(2 * 3_600)
     shown = overview()
@@ -52,18 +43,10 @@ def test_each_queue_has_a_card_with_its_number_total_and_age(overview, verified,
     assert queue(shown, "claims") == "Claims to confirm 1 ¥70.00 oldest: 2 hours Confirm claims"
     assert queue(shown, "exceptions") == "Exceptions 1 ¥101.00 oldest: 3 hours Resolve exceptions"
     assert quiet(shown) == "Nothing to do in: Failed callbacks, Ledger integrity"
-    assert 'class="card queue"' in shown.html
+    flask("order", "paid", sent)
     ahead(24 * 3_600)
-    assert 'id="queue-approve" class="card queue late"' in overview().html
-
-
-def test_a_manual_payout_is_to_approve_then_to_send_then_done(overview, verified, api, flask):
-    order_no = api.sell("30.00", channel=3).data["order_no"]
-    assert (queue(overview(), "approve") is None, queue(overview(), "send") is None) == (False, True)
-    flask("order", "accept", order_no)
-    assert (queue(overview(), "approve") is None, queue(overview(), "send") is None) == (True, False)
-    flask("order", "paid", order_no)
-    assert (queue(overview(), "approve") is None, queue(overview(), "send") is None) == (True, True)
+    shown = overview()
+    assert (queue(shown, "send"), 'id="queue-approve" class="card queue late"' in shown.html) == (None, True)
 
 
 def test_of_a_long_queue_the_total_is_a_lower_bound(overview, verified, api, flask, monkeypatch):
@@ -91,12 +74,6 @@ def test_failed_callbacks_are_a_queue_and_retried_ones_an_alert(overview, verifi
     assert queue(overview(), "failed") is None
 
 
-def test_a_merchant_without_callbacks_is_not_reported(overview, verified, api, flask):
-    flask("merchant", "set", "demo", "--callback-url", "")
-    completed(api)
-    assert queue(overview(), "failed") is None
-
-
 def test_a_channel_that_does_not_respond_is_named(overview, verified, api, later):
     api.play(api.buy().data["order_no"], "timeout")
     later(60)
@@ -105,25 +82,16 @@ def test_a_channel_that_does_not_respond_is_named(overview, verified, api, later
     assert queue(shown, "exceptions").startswith("Exceptions 1")
 
 
-def test_a_channel_that_fails_more_than_usual_is_named(overview, verified, api, ahead):
+@pytest.mark.parametrize(("days", "named"), [(3, True), (31, False)])
+def test_a_channel_that_fails_more_than_usual_in_the_last_30_days_is_named(overview, verified, api, ahead, days, named):
     for _ in range(55):
         completed(api)
-    ahead(3 * 86_400)
+    ahead(days * 86_400)
     for number in range(24):
         api.play(api.buy().data["order_no"], "fail" if number % 2 else "success")
     scheduled_checks.record("command", {}, 0.1)
-    text = alerts(overview())[1]
-    assert "Sandbox B: deposit success rate since yesterday 50%, usually 100%." in text
-
-
-def test_what_was_usual_is_of_the_last_30_days(overview, verified, api, ahead):
-    for _ in range(55):
-        completed(api)
-    ahead(31 * 86_400)
-    for number in range(24):
-        api.play(api.buy().data["order_no"], "fail" if number % 2 else "success")
-    scheduled_checks.record("command", {}, 0.1)
-    assert alerts(overview()) is None
+    text = "Sandbox B: deposit success rate since yesterday 50%, usually 100%."
+    assert text in alerts(overview())[1] if named else alerts(overview()) is None
 
 
 def test_an_unchecked_ledger_is_a_queue(overview, api, ahead):
@@ -151,40 +119,39 @@ def test_a_damaged_ledger_turns_its_card_red_and_names_the_failures(overview, ve
 
 
 def test_the_lists_of_the_queues_have_exactly_those_rows(
-    overview, page, verified, api, flask, shop, due, claimed, flask_json
+    overview, page, verified, api, http, flask, shop, due, claimed, flask_json
 ):
-    exceptions = {api.buy().data["order_no"] for _ in range(2)}
+    exceptions = [api.buy().data["order_no"] for _ in range(2)]
     for order_no in exceptions:
         api.play(order_no, "wrong_amount")
-    to_approve = {api.sell().data["order_no"], api.sell(channel=3).data["order_no"]}
-    to_send = {api.sell(channel=3).data["order_no"]}
-    for order_no in to_send:
-        flask("order", "accept", order_no)
-    claims = {claimed()}
+    to_approve = [api.sell().data["order_no"], api.sell(channel=3).data["order_no"]]
+    to_send, claim = api.sell(channel=3).data["order_no"], claimed("100.00")
+    flask("order", "accept", to_send)
     shop.answers(410)
-    given_up = completed(api)
+    failed = completed(api)
     due.callbacks()
     links = overview().links
 
     def listed(button):
         rows = page(links[button].removeprefix("/console/").replace("&amp;", "&")).rows
-        return [words(row["Order number"]).split()[0] for row in rows]
+        return sorted(words(row["Order number"]).split()[0] for row in rows)
 
-    assert set(listed("Resolve exceptions")) == exceptions
-    assert set(listed("Approve payouts")) == to_approve
-    assert set(listed("Send payouts")) == to_send
-    assert set(listed("Confirm claims")) == claims
-    rows = page(links["View callbacks"].removeprefix("/console/").replace("&amp;", "&")).rows
-    assert [given_up in " ".join(row.values()) for row in rows] == [True]
-    assert page(links.get("Check ledger", "ledger/").removeprefix("/console/"))
-    counts = {row["to do"]: (row["count"], row["amount"]) for row in flask_json("to-do")}
-    assert counts == {
+    assert {button: listed(button) for button in links if button.partition(" ")[2] in LISTED} == {
+        "Resolve exceptions": sorted(exceptions),
+        "Approve payouts": sorted(to_approve),
+        "Send payouts": [to_send],
+        "Confirm claims": [claim],
+        "View callbacks": [failed],
+    }
+    assert {row["to do"]: (row["count"], row["amount"]) for row in flask_json("to-do")} == {
         "exceptions to resolve": (2, "202.00"),
         "withdrawals to approve": (2, "200.00"),
         "payouts to send manually": (1, "100.00"),
         "claimed deposits to confirm": (1, "100.00"),
         "callbacks that failed": (1, ""),
     }
+    lines = http("GET", "/metrics").text.splitlines()
+    assert {'orders_to_do{queue="approve"} 2.0', 'orders_to_do{queue="send"} 1.0'} <= set(lines)
 
 
 def test_the_total_of_exceptions_is_what_the_channel_still_has(verified, api, flask, flask_json, monkeypatch):
@@ -197,28 +164,35 @@ def test_the_total_of_exceptions_is_what_the_channel_still_has(verified, api, fl
     assert (row["to do"], row["amount"]) == ("exceptions to resolve", "30.00")
 
 
-def test_an_open_order_without_a_next_step_is_shown_with_its_number(
-    overview, verified, api, http, flask_json, monkeypatch
-):
+def test_an_open_order_without_a_next_step_is_shown_with_its_number(overview, verified, api, http, flask_json):
     assert flask_json("to-do") == []
     order_no = api.buy("70.00").data["order_no"]
     Order.update(due_at=None).execute()
     shown = overview()
-    sentence = f"Open orders without a next step: 1 ({order_no}). Check them, and report this error."
     severity, text = alerts(shown)
-    assert (severity, sentence in text) == ("urgent", True)
-    assert f"/console/order/{order_no}" in shown.html
+    sentence = f"Open orders without a next step: 1 ({order_no}). Check them, and report this error."
+    assert (severity, sentence in text, f"/console/order/{order_no}" in shown.html) == ("urgent", True, True)
     (row,) = flask_json("to-do")
     assert (row["to do"], row["count"], row["amount"]) == ("open orders without a next step", 1, "70.00")
     assert row["see"] == f"tillbook order show {order_no}"
     assert 'orders_to_do{queue="stuck"} 1.0' in http("GET", "/metrics").text.splitlines()
 
 
-def test_the_queues_are_metrics(overview, api, http, ahead):
+def test_paused_payouts_after_a_restore_and_notices_about_unknown_orders_are_shown(overview, api, flask):
+    restored = "Restored from a backup"
+    assert restored not in overview().html
+    flask("db", "mark-restored")
+    shown = overview().html
+    assert (restored in shown, "tillbook db resume" in shown) == (True, True)
+    flask("db", "resume")
+    assert restored not in overview().html
+    api.notice("202611230000000000000001", 100)
+    assert "1 verified notice refers to an unknown order." in overview().html
+
+
+def test_the_age_of_a_queue_is_a_metric(api, http, ahead):
     api.sell("30.00")
     ahead(60)
     lines = http("GET", "/metrics").text.splitlines()
-    assert 'orders_to_do{queue="approve"} 1.0' in lines
-    assert 'orders_to_do{queue="send"} 0.0' in lines
     (age,) = [line for line in lines if line.startswith('orders_to_do_oldest_seconds{queue="approve"}')]
     assert 60 <= float(age.split()[1]) < 120

@@ -16,7 +16,7 @@ from models.tables.operator import Operator, PendingSignIn, Session
 from services.security import second_factor
 from tests import databases, postgres
 from tests.blueprints.console.reading import Shown
-from tests.blueprints.console.test_sessions import carried, cookie_of
+from tests.blueprints.console.test_sessions import carried, cookie_of, is_in
 from tests.support import until
 
 ROTATE = ("vault", "rotate", "--wait", "0", *(["--only-host"] if postgres.IN_USE else []))
@@ -47,10 +47,14 @@ def waiting(app, sign_in):
     secret, demo = second_factor.new_secret(), Operator.get(name="demo")
     second_factor.set_up(demo, secret, pyotp.TOTP(secret).now(), session_id=0)
     client = app.test_client()
-    token = Shown(client.get(LOGIN).text).fields["csrf_token"]
-    given = {"csrf_token": token, "name": "demo", "password": "demo-password"}
-    assert client.post(LOGIN, data=given).location == CODE
+    assert give_password(client, "demo", "demo-password").location == CODE
     return client
+
+
+def give_password(client, name, password):
+    """The response to the sign-in form."""
+    given = {"csrf_token": Shown(client.get(LOGIN).text).fields["csrf_token"], "name": name, "password": password}
+    return client.post(LOGIN, data=given)
 
 
 def forged(key, **values):
@@ -60,48 +64,30 @@ def forged(key, **values):
     return SecureCookieSessionInterface().get_signing_serializer(forger).dumps(values)
 
 
-def is_in(client):
-    return client.get("/console/").status_code == 200
-
-
 @pytest.mark.parametrize("more", [(), ("--keep-old",)])
-def test_a_new_key_ends_all_sessions_and_unfinished_sign_ins(sign_in, waiting, flask, more):
-    clients = [sign_in("viewer"), sign_in("viewer")]
+def test_a_new_key_ends_all_sessions_and_unfinished_sign_ins(sign_in, waiting, app, flask, with_cookie, key, more):
+    clients, old, early = [sign_in("viewer"), sign_in("viewer")], key(), app.test_client()
+    form = {"csrf_token": Shown(early.get(LOGIN).text).fields["csrf_token"]}
     assert "all sessions of the console ended" in flask(*ROTATE, *more).output
     assert [is_in(client) for client in clients] == [False, False]
     assert waiting.get(CODE).location == LOGIN
     assert (Session.select().count(), PendingSignIn.select().count()) == (0, 0)
-    assert is_in(sign_in("viewer")), "the form is signed with the new key"
-
-
-@pytest.mark.parametrize("more", [(), ("--keep-old",)])
-def test_a_valid_token_in_a_cookie_that_the_old_key_signed_is_refused(sign_in, with_cookie, flask, key, more):
-    old = key()
-    flask(*ROTATE, *more)
-    values = carried(cookie_of(sign_in("viewer")))
-    assert not is_in(with_cookie(forged(old, **values)))
+    answer = early.post(LOGIN, data=form | {"name": "viewer", "password": "viewer-password"})
+    assert answer.status_code == 400, "a form from before"
+    new = sign_in("viewer")
+    assert is_in(new), "the form is signed with the new key"
+    values = carried(cookie_of(new))
+    assert not is_in(with_cookie(forged(old, **values))), "a valid token, signed by the old key"
     assert is_in(with_cookie(forged(key(), **values)))
-
-
-def test_a_form_from_before_the_new_key_is_refused(sign_in, flask, app):
-    client = app.test_client()
-    token = Shown(client.get(LOGIN).text).fields["csrf_token"]
-    flask(*ROTATE)
-    given = {"csrf_token": token, "name": "viewer", "password": "viewer-password"}
-    assert client.post(LOGIN, data=given).status_code == 400
 
 
 def test_a_device_that_the_old_key_made_known_is_unknown(sign_in, flask, app, clock):
     client = sign_in("viewer")
     flask(*ROTATE)
-
-    def guess(browser, number=0):
-        token = Shown(browser.get(LOGIN).text).fields["csrf_token"]
-        given = {"csrf_token": token, "name": "viewer", "password": f"guess-number-{number}"}
-        return browser.post(LOGIN, data=given).status_code
-
-    assert [guess(client, number) for number in range(11)] == [401] * 10 + [429]
-    assert guess(app.test_client()) == 429, "counted for the address, as those of strangers"
+    guesses = [give_password(client, "viewer", f"guess-number-{number}").status_code for number in range(11)]
+    assert guesses == [401] * 10 + [429]
+    other = give_password(app.test_client(), "viewer", "guess-number-12")
+    assert other.status_code == 429, "counted for the address, as those of strangers"
 
 
 def test_nobody_passes_the_password_with_a_forged_cookie_and_the_key_in_use(waiting, with_cookie, key):

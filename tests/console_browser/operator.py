@@ -2,6 +2,7 @@
 
 import pytest
 from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
 
 from tests.browser import DESKTOP, PHONE, Person
 
@@ -42,6 +43,12 @@ class Operator(Person):
         """Press the button in the open dialog."""
         self.presses(label, ":popover-open")
 
+    def confirms_identity(self, answer="demo-password"):
+        """Enter the password or a code on the page that asks for it, whose status 403 the browser reports."""
+        self.is_at("Confirm your identity")
+        assert [each for each in self.complaints() if "403" not in each] == []
+        self.find("#confirm-answer").send_keys(answer, Keys.ENTER)
+
     @property
     def dialog(self):
         return self.find(":popover-open")
@@ -56,6 +63,11 @@ class Operator(Person):
 
     def is_at(self, heading):
         return self.waits_for(lambda: self.find("h1").text == heading)
+
+    def saves_files_in(self, folder):
+        """Save downloads in this folder."""
+        where = {"behavior": "allow", "downloadPath": str(folder)}
+        self.chrome.execute_cdp_cmd("Browser.setDownloadBehavior", where)
 
 
 def order_page(placed):

@@ -8,14 +8,6 @@ from tests.console_browser.operator import SIZES
 pytestmark = NEEDS_CHROMIUM
 
 
-def confirms_identity(operator):
-    """Enter the password again; the browser reports the status 403 of that page."""
-    operator.is_at("Confirm your identity")
-    operator.find("#confirm-answer").send_keys("demo-password")
-    operator.find("main form button").click()
-    operator.complaints()
-
-
 @pytest.fixture(scope="module")
 def gateway(running):
     """The page of a merchant with a channel and an enabled gateway."""
@@ -71,31 +63,9 @@ def test_the_md5_key_is_replaced_after_the_password_is_entered_again(operator, g
     hours.clear()
     hours.send_keys("48")
     operator.confirms("Replace MD5 key")
-    confirms_identity(operator)
+    operator.confirms_identity()
     operator.is_at("New MD5 key")
     assert len(operator.find("#key").text) == 32
     operator.reads("The old key stays valid for 48 hours.")
     operator.presses("Go to the epay gateway")
     operator.reads("The old key is valid until:")
-
-
-def test_rsa_keys_are_created_and_the_platforms_key_can_be_copied_later(operator, gateway):
-    operator.goes_to(gateway)
-    operator.presses("Create RSA keys")
-    operator.confirms("Create RSA keys")
-    confirms_identity(operator)
-    operator.is_at("New RSA keys")
-    assert len(operator.find("#private_key").text) > 1_000
-    platform_key = operator.find("#platform_public_key").text
-    operator.presses("Go to the epay gateway")
-    operator.waits_for(lambda: operator.find("#platform_public_key").text == platform_key)
-    assert not operator.chrome.find_elements("id", "private_key")
-
-
-def test_the_gateway_is_disabled_and_enabled_again(operator, gateway):
-    operator.goes_to(gateway)
-    operator.presses("Disable")
-    operator.confirms("Disable the epay gateway")
-    operator.reads("Epay gateway disabled.")
-    operator.presses("Enable")
-    operator.reads("Epay gateway enabled.")

@@ -1,13 +1,9 @@
 """Payouts in a browser: many in a few clicks, one after the other, and by a file for the bank."""
 
 import csv
-from contextlib import suppress
-from pathlib import Path
 
 import pytest
-from selenium.common.exceptions import TimeoutException
 from selenium.webdriver.common.by import By
-from selenium.webdriver.common.keys import Keys
 
 from tests.browser import NEEDS_CHROMIUM
 from tests.console_browser.operator import SIZES
@@ -44,22 +40,6 @@ def _none_waits(running, request):
             running.flask("order", "reject", row["order_no"], "--reason", "end of the test")
 
 
-def statuses(running, numbers):
-    return {running.api.status(order_no) for order_no in numbers}
-
-
-def confirms_identity(operator):
-    """Enter the password if the next page asks for it, which it does not for five minutes."""
-    with suppress(TimeoutException):
-        operator.waits_for(lambda: operator.find("h1").text == "Confirm your identity", seconds=5)
-        operator.find("#confirm-answer").send_keys("demo-password", Keys.ENTER)
-
-
-def forgets_refusals(operator):
-    """Drop the browser's report that the password page had the status 403; there must be no other."""
-    assert [each for each in operator.complaints() if "403" not in each] == []
-
-
 def test_69_payouts_are_approved_and_marked_as_paid_out_in_a_few_clicks(operator, running, sells):
     numbers = sells(69)
     operator.goes_to("payouts/")
@@ -71,7 +51,7 @@ def test_69_payouts_are_approved_and_marked_as_paid_out_in_a_few_clicks(operator
         operator.presses(f"{at} · ¥69.00")
         operator.waits_for(lambda: operator.find("h1").text.startswith("69 payouts"))
         operator.goes_to("payouts/")
-    assert statuses(running, numbers) == {"completed"}
+    assert {running.api.status(order_no) for order_no in numbers} == {"completed"}
 
 
 @SIZES
@@ -100,7 +80,7 @@ def test_payees_are_revealed_and_copied(size, operator, running, approved):
     operator.sits_at(size, "en")
     operator.goes_to("payouts/?flt_state=send")
     operator.presses("Reveal payees")
-    confirms_identity(operator)
+    operator.confirms_identity()
     operator.presses("Copy all")
     operator.waits_for(lambda: "Copied" in operator.text)
     copied = operator.chrome.execute_async_script("navigator.clipboard.readText().then(arguments[0])")
@@ -111,7 +91,6 @@ def test_payees_are_revealed_and_copied(size, operator, running, approved):
     assert not operator.scrolls_sideways
     operator.presses("Hide")
     operator.waits_for(lambda: "6222020000000000017" not in operator.text)
-    forgets_refusals(operator)
 
 
 def test_a_payout_is_approved_and_sent_in_one_step_and_the_next_one_opens(operator, running, sells):
@@ -119,7 +98,7 @@ def test_a_payout_is_approved_and_sent_in_one_step_and_the_next_one_opens(operat
     operator.goes_to(f"order/{first}")
     operator.presses("Approve and send")
     operator.confirms("Approve and send")
-    confirms_identity(operator)
+    operator.confirms_identity()
     operator.reads("6222020000000000017")
     operator.presses("Mark as paid out", "#payee")
     operator.dialog.find_element(By.NAME, "reference").send_keys("BANK-1")
@@ -128,13 +107,11 @@ def test_a_payout_is_approved_and_sent_in_one_step_and_the_next_one_opens(operat
     operator.presses("Next payout")
     operator.reads(second)
     assert operator.chrome.current_url.endswith(second)
-    forgets_refusals(operator)
 
 
 def test_a_bank_file_is_downloaded_and_its_result_is_recorded(operator, running, approved, tmp_path):
     paid, failed = approved(2)
-    where = {"behavior": "allow", "downloadPath": str(tmp_path)}
-    operator.chrome.execute_cdp_cmd("Browser.setDownloadBehavior", where)
+    operator.saves_files_in(tmp_path)
     operator.goes_to("payouts/?flt_state=send")
     operator.find("[data-select-all][type=checkbox]").click()
     operator.presses("Create bank file")
@@ -142,8 +119,8 @@ def test_a_bank_file_is_downloaded_and_its_result_is_recorded(operator, running,
     operator.presses("Create bank file")
     operator.waits_for(lambda: operator.find("h1").text.startswith("Batch "))
     operator.presses("Download file")
-    confirms_identity(operator)
-    (file,) = until(lambda: list(Path(tmp_path).glob("*.csv")))
+    operator.confirms_identity()
+    (file,) = until(lambda: list(tmp_path.glob("*.csv")))
     header, *rows = csv.reader(file.read_text("utf-8-sig").splitlines())
     assert [dict(zip(header, row, strict=True))["订单号"] for row in rows] == [paid, failed]
     result = tmp_path / "result.txt"
@@ -154,20 +131,8 @@ def test_a_bank_file_is_downloaded_and_its_result_is_recorded(operator, running,
     operator.find("#file").send_keys(str(result))
     operator.presses("Check file")
     operator.reads("2 rows in the file")
-    assert statuses(running, [paid, failed]) == {"confirmed"}
+    assert {running.api.status(order_no) for order_no in (paid, failed)} == {"confirmed"}
     operator.presses("Record 2 rows")
     operator.reads("2 results recorded.")
     operator.reads("账户不存在")
     assert [running.api.status(order_no) for order_no in (paid, failed)] == ["completed", "confirmed"]
-    forgets_refusals(operator)
-
-
-def test_a_bank_file_that_was_not_used_is_discarded(operator, approved):
-    approved(1)
-    operator.goes_to("payouts/?flt_state=send")
-    operator.find("[data-select-all][type=checkbox]").click()
-    operator.presses("Create bank file")
-    operator.presses("Create bank file")
-    operator.presses("Discard file")
-    operator.confirms("Discard file")
-    operator.reads("1 payout was taken out of the file.")

@@ -1,4 +1,4 @@
-"""The team in a browser: accounts, roles, failed sign-ins; and saved views of a list."""
+"""The team in a browser: accounts and roles; and a list that is sorted by a heading."""
 
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import Select
@@ -26,19 +26,13 @@ def reads_in_row(operator, name, text):
     operator.waits_for(lambda: [row for row in rows_of(operator, name) if text in row.text])
 
 
-def confirms_identity(operator, password="demo-password"):
-    operator.waits_for(lambda: operator.find("#confirm-answer")).send_keys(password)
-    operator.find("main form button.primary").click()
-
-
 def test_an_account_is_added_given_another_role_and_disabled(operator):
     operator.goes_to("operators/")
     for field, text in {"name": "cashier", "password": "a long password", "again": "a long password"}.items():
         operator.find(f"#{field}").send_keys(text)
     operator.presses("Add account")
-    confirms_identity(operator)
+    operator.confirms_identity()
     operator.reads("Account cashier added.")
-    operator.complaints()  # the browser reports the status 403 of the confirmation
     presses_in_row(operator, "cashier", "Change role")
     Select(operator.dialog.find_element(By.TAG_NAME, "select")).select_by_value("operator")
     operator.confirms("Change role")
@@ -48,32 +42,6 @@ def test_an_account_is_added_given_another_role_and_disabled(operator):
     reads_in_row(operator, "cashier", "Disabled")
     operator.presses("Audit log")
     operator.reads("demo made cashier an operator")
-
-
-def test_failed_sign_ins_are_shown_with_their_address(operator):
-    operator.chrome.delete_all_cookies()
-    operator.goes_to("login")
-    operator.find("#name").send_keys("demo")
-    operator.find("#password").send_keys("wrong-password")
-    operator.find("main form button").click()
-    operator.reads("Incorrect user name or password.")
-    operator.complaints()  # the browser reports the status 401
-    operator.signs_in()
-    operator.goes_to("operators/")
-    operator.presses("Failed sign-ins")
-    operator.reads("127.0.0.1")
-
-
-def test_a_view_is_saved_opened_and_deleted(operator):
-    operator.goes_to("orders/?flt_type=sell")
-    operator.presses("Save this view")
-    operator.find(".views input[name=name]:not([type=hidden])").send_keys("Withdrawals")
-    operator.presses("Save", ".views")
-    operator.goes_to("orders/")
-    operator.presses("Withdrawals", ".views")
-    operator.waits_for(lambda: "flt_type=sell" in operator.chrome.current_url)
-    operator.presses("Delete this view")
-    operator.waits_for(lambda: not operator.chrome.find_elements(By.CSS_SELECTOR, ".views nav"))
 
 
 def test_orders_are_sorted_by_a_heading(operator, running):

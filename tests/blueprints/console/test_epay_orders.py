@@ -63,32 +63,29 @@ def test_other_orders_have_no_such_card(epay_shop, api, facts, page):
     assert page("callbacks/?flt_event=epay.notify").column("Event") == ["epay.notify"]
 
 
-def test_orders_of_one_payment_are_linked(epay_shop, page, later):
-    numbers = []
-    for _ in range(3):
-        numbers.append(number_in(epay_shop.mapi()["payurl"]))
-        later(901)
-    first, second, third = (page(f"order/{number}") for number in numbers)
-    urls = [f"/console/order/{number}" for number in numbers]
-    assert [first.links.get(number) for number in numbers] == [None, urls[1], None]
-    assert [second.links.get(number) for number in numbers] == [urls[0], None, urls[2]]
-    assert [third.links.get(number) for number in numbers] == [None, urls[1], None]
-    assert f"Replaced by {numbers[1]}" in first.text
-    assert f"Replaces {numbers[0]} Replaced by {numbers[2]}" in second.text
-    assert f"Replaces {numbers[1]}" in third.text
-
-
-def test_an_earlier_order_that_counts_after_all_replaces_the_later_one(epay_shop, api, page, later, flask):
+def test_orders_of_one_payment_are_linked_until_an_earlier_one_counts_after_all(epay_shop, api, page, later, flask):
     first = epay_shop.mapi()["trade_no"]
     later(901)
     second = number_in(epay_shop.mapi()["payurl"])
+    later(901)
+    third = number_in(epay_shop.mapi()["payurl"])
+    numbers = (first, second, third)
+    shown = [page(f"order/{number}") for number in numbers]
+    urls = [f"/console/order/{number}" for number in numbers]
+    assert [[each.links.get(number) for number in numbers] for each in shown] == [
+        [None, urls[1], None],
+        [urls[0], None, urls[2]],
+        [None, urls[1], None],
+    ]
+    assert f"Replaced by {second}" in shown[0].text
+    assert f"Replaces {first} Replaced by {third}" in shown[1].text
+    assert f"Replaces {second}" in shown[2].text
     api.play(first, "late")
     later(901)
     flask("order", "resolve", first, "--complete", "--yes")
-    assert f"Replaces {second} " in page(f"order/{first}").text
-    assert "Replaced by" not in page(f"order/{first}").text
-    assert f"Replaced by {first} " in page(f"order/{second}").text
-    assert "Replaces" not in page(f"order/{second}").text
+    texts = [page(f"order/{number}").text for number in numbers]
+    assert (f"Replaces {third} " in texts[0], "Replaced by" in texts[0]) == (True, False)
+    assert f"Replaced by {first} " in texts[2]
 
 
 def test_a_notices_page_shows_its_address_its_fields_and_why_it_is_repeated(

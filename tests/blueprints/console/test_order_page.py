@@ -49,20 +49,20 @@ def personal(api):
     return api.sell("20.00", 1, gatewaya_personal_data=data, gatewaya_card_info=CARD).data["order_no"]
 
 
-def test_the_page_shows_the_whole_history(desk, api):
+def test_the_page_shows_the_whole_history_and_the_next_automatic_step(desk, api, console):
     order_no = api.buy("100.00", merchant_order_no="A-1").data["order_no"]
-    assert "check the payment status" in desk.order(order_no).text, "the next automatic step"
+    api.notice(order_no, 10_000, secret="another one")
+    pending = desk.order(order_no).text
+    assert ("check the payment status" in pending, "Rejected notice bad signature" in pending) == (True, True)
     api.play(order_no, "success")
     seen = desk.order(order_no).text
     facts = ("Deposit ¥100.00", order_no, "A-1", "Demo Shop", "Sandbox B", "WeChat Pay", "0.60 %", "99.40")
     steps = ("Order created · merchant", "Channel notice · channel", "Settled · system", "order.completed")
     postings = (f"SB{order_no}", "Available Demo Shop 演示商户 99.40", "Fees 0.60", "-100.00")
     assert [text for text in (*facts, *steps, *postings) if text not in seen] == []
-
-
-def test_the_page_shows_the_next_automatic_step(desk, api):
     assert "expire if unpaid" in desk.order(api.buy(channel=MANUAL).data["order_no"]).text
     assert "none" in desk.order(api.sell("5.00").data["order_no"]).text
+    assert console.get("/console/order/123").status_code == 404
 
 
 def test_an_exception_is_once_in_the_timeline_with_its_resolution(desk, world):
@@ -74,17 +74,6 @@ def test_an_exception_is_once_in_the_timeline_with_its_resolution(desk, world):
     assert timeline.count("Exception 1: Wrong amount Paid a different amount , ¥99.99 , R-1 · system") == 1
     assert timeline.count("Exception 1 resolved: Credited operator demo") == 1
     assert "Cancelled Paid a different amount · operator demo" in timeline
-
-
-def test_a_refused_notice_is_shown(desk, api):
-    order_no = api.buy().data["order_no"]
-    api.notice(order_no, 10_000, secret="another one")
-    assert "Rejected notice bad signature" in desk.order(order_no).text
-
-
-def test_an_unknown_order_is_not_found(console):
-    assert console.get("/console/order/123").status_code == 404
-    assert console.post("/console/order/123/act").status_code == 400  # without a token
 
 
 def reveal(desk, order_no):
@@ -179,25 +168,22 @@ def test_no_channel_is_called_inside_a_transaction(desk, world, monkeypatch, act
     assert asked == [False]
 
 
-def test_one_callback_or_all_of_an_order_are_redelivered(desk, api, flask, due, shop):
+def test_one_callback_or_all_of_an_order_are_redelivered(desk, api, flask, due, shop, refuses, flask_json):
+    def offered():
+        return [key for key in desk.order(order_no).actions if key.startswith("redeliver-") and key != "redeliver-all"]
+
     flask("merchant", "set", "demo", "--events", "paid,confirmed")
     order_no = api.buy().data["order_no"]
     api.play(order_no, "success")
     due()
     sent = len(shop.got)
-    one, *_ = [key for key in desk.order(order_no).actions if key.startswith("redeliver-") and key != "redeliver-all"]
-    assert desk.act(order_no, one)[0] == "good"
+    assert desk.act(order_no, offered()[0])[0] == "good"
     due()
     assert desk.act(order_no, "redeliver-all")[1] == "3 callbacks queued for redelivery."
     due()
     assert len(shop.got) == sent + 4
-
-
-def test_a_callback_without_an_address_cannot_be_redelivered(desk, api, flask, refuses, flask_json):
     flask("merchant", "set", "demo", "--callback-url", "")
-    order_no = api.buy().data["order_no"]
-    api.play(order_no, "success")
-    assert not [key for key in desk.order(order_no).actions if key.startswith("redeliver")]
+    assert offered() == []
     assert "no callback_url" in refuses("callback", "redeliver", flask_json("callback", "list")[0]["id"])
 
 
@@ -311,13 +297,3 @@ def test_all_pages_exports_and_queries_work_with_erased_orders(personal, api, ht
         shown += [flask("order", "show", number, "--reveal").output, str(api.detail(order_no=number).data)]
     assert api.listed().code == 1
     assert not [text for text in ("诸葛亮", *SECRETS.values()) if text in "\n".join(shown)]
-
-
-def test_a_seeded_order_of_every_type_and_status_has_a_page(demo, desk, flask):
-    flask("seed", "--orders", "300")
-    shown = set()
-    for order in Order.select().order_by(Order.id):
-        if (order.channel_id, order.order_type, order.status) not in shown:
-            shown.add((order.channel_id, order.order_type, order.status))
-            assert order.order_no in desk.order(order.order_no).text
-    assert {(2, "confirmed"), (1, "cancelled")} <= {(order_type, status) for _, order_type, status in shown}

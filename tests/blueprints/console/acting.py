@@ -5,43 +5,6 @@ import re
 from models.tables.operator import Operator, Session
 from tests.blueprints.console.reading import Shown
 
-
-class Form(dict):
-    """The fields of one POST form; `url` is its address."""
-
-    url = ""
-
-
-class Forms(Shown):
-    """A page with its forms separated: `forms` by their action."""
-
-    def __init__(self, html):
-        self.forms, self._form = [], None
-        super().__init__(html)
-
-    def handle_starttag(self, tag, attrs):
-        super().handle_starttag(tag, attrs)
-        facts = dict(attrs)
-        if tag == "form" and facts.get("method") == "post":
-            self._form = Form()
-            self._form.url = facts.get("action", "")
-            self.forms.append(self._form)
-        if facts.get("type") == "checkbox" and "checked" not in facts:
-            return
-        if tag in ("input", "textarea") and self._form is not None and "name" in facts:
-            self._form[facts["name"]] = facts.get("value", "")
-
-    def handle_endtag(self, tag):
-        super().handle_endtag(tag)
-        if tag == "form":
-            self._form = None
-
-    @property
-    def actions(self):
-        """The forms of actions by their key; repeated ones must be equal."""
-        return {form["action"]: form for form in self.forms if "action" in form}
-
-
 PASSWORD = "-password"
 LATER = 2**40  # after any time that a test sets
 
@@ -79,7 +42,7 @@ class Desk:
             self.client = self._sign_in()
             answer = self.client.get(f"/console/{path}")
         assert answer.status_code == 200, answer.text
-        return Forms(answer.text)
+        return Shown(answer.text)
 
     def order(self, order_no):
         return self.see(f"order/{order_no}")

@@ -1,12 +1,19 @@
-"""Parse a page of the console: its texts, its rows by column, its forms' fields, its links."""
+"""Parse a page of the console: its texts, its rows by column, its forms, its links."""
 
 from tests.pages import Seen
+
+
+class Form(dict):
+    """The fields of one POST form; `url` is its address."""
+
+    url = ""
 
 
 class Shown(Seen):
     """A page's visible content. `rows` are dictionaries of texts by column; `fields` values by name.
 
-    `links` are addresses by their texts, `sends` those of forms by the texts of their buttons.
+    `links` are addresses by their texts, `sends` those of forms by the texts of their buttons. `forms` are its POST
+    forms.
     """
 
     VOID = Seen.VOID | {"br", "hr", "img"}
@@ -14,6 +21,7 @@ class Shown(Seen):
     def __init__(self, html):
         self.html, self.fields, self.rows, self.links, self.sends = html, {}, [], {}, {}
         self._cell, self._link, self._sends, self._in_button = None, None, None, False
+        self.forms, self._form = [], None
         super().__init__(html)
 
     def handle_starttag(self, tag, attrs):
@@ -22,6 +30,9 @@ class Shown(Seen):
         if tag in ("input", "select", "textarea") and "name" in facts:
             self.fields[facts["name"]] = facts.get("value", "")
             self._select = facts["name"]
+            is_sent = tag != "select" and (facts.get("type") != "checkbox" or "checked" in facts)
+            if is_sent and self._form is not None:
+                self._form[facts["name"]] = facts.get("value", "")
         if tag == "option" and "selected" in facts:
             self.fields[self._select] = facts["value"]
         if tag == "tr":
@@ -33,6 +44,10 @@ class Shown(Seen):
             self._link = facts.get("href")
         if tag == "form":
             self._sends = facts.get("action")
+            if facts.get("method") == "post":
+                self._form = Form()
+                self._form.url = facts.get("action", "")
+                self.forms.append(self._form)
         if tag == "button":
             self._in_button = True
 
@@ -42,6 +57,8 @@ class Shown(Seen):
             self._cell = None
         if tag == "a":
             self._link = None
+        if tag == "form":
+            self._form = None
         if tag == "button":
             self._in_button = False
         if tag == "tr" and not self.rows[-1]:
@@ -56,6 +73,11 @@ class Shown(Seen):
             self.sends.setdefault(text, self._sends)
         if self._link and text:
             self.links.setdefault(text, self._link)
+
+    @property
+    def actions(self):
+        """The forms of actions by their key."""
+        return {form["action"]: form for form in self.forms if "action" in form}
 
     def column(self, label):
         """The texts of one column, from the top."""

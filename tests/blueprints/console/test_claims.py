@@ -14,7 +14,8 @@ from models.tables.statement_layout import StatementLayout
 from runtime.clock import CHINA
 from services.operations import bulk
 from tests.blueprints.console import acting
-from tests.blueprints.console.acting import Forms, main_form, token_of
+from tests.blueprints.console.acting import main_form, token_of
+from tests.blueprints.console.reading import Shown
 from tests.services import walks
 
 MANUAL = 3
@@ -95,21 +96,16 @@ def test_the_list_has_the_claims_on_manual_channels_oldest_first(page, claimed, 
     assert {"Confirm received", "Payment not received"} <= page("claims/").sends.keys()
 
 
-def test_a_viewer_sees_the_list_without_actions(page, viewer, claimed, ask, send):
+def test_a_viewer_sees_the_list_without_actions(page, viewer, claimed):
     order_no = claimed("10.00")
-    shown = page("claims/", client=viewer)
-    assert order_no in shown.text
-    assert "Confirm received" not in shown.text
-    assert ask("confirm", [order_no], client=viewer).status_code == 403
-    assert viewer.get("/console/claims/upload").status_code == 403
-    assert send("claims/upload", client=viewer, role=["time"]).status_code == 403
-    assert StatementLayout.select().count() == 0
+    shown = page("claims/", client=viewer).text
+    assert (order_no in shown, "Confirm received" in shown) == (True, False)
 
 
 def test_claims_are_confirmed_together_and_once_after_count_and_total(ask, claimed, sent):
     numbers = [claimed("10.00"), claimed("20.50")]
     answer = ask("confirm", numbers)
-    shown = Forms(answer.text).text
+    shown = Shown(answer.text).text
     for text in ("Deposits 2 Total ¥30.50", "Available +30.32", "Channel clearing -30.50", "order.completed"):
         assert text in shown
     assert sent(answer, **{f"reference-{numbers[0]}": "BANK-1"}) == [("good", "2 deposits confirmed: ¥30.50")]
@@ -137,7 +133,7 @@ def test_a_claim_with_an_open_exception_is_left_out(ask, claimed, world):
     wrong, good = walks.deposit_claimed_and_wrong(world), claimed("20.00")
     for action in ("confirm", "not-received"):
         answer = ask(action, [wrong, good])
-        assert "Deposits 1 Total ¥20.00" in Forms(answer.text).text
+        assert "Deposits 1 Total ¥20.00" in Shown(answer.text).text
         assert "An exception of this order is open. Resolve it first." in answer.text
         assert f'value="{wrong}:' not in answer.text
 
@@ -164,15 +160,14 @@ def test_one_transaction_id_confirms_one_claim(ask, claimed, sent):
     assert status(*numbers) == ["completed", "paid"]
 
 
-def test_nothing_or_too_many_selected_is_refused(console, ask, send):
+def test_nothing_or_too_many_selected_is_refused_and_a_slow_action_leaves_the_rest(
+    console, ask, send, claimed, monkeypatch, sent
+):
     for numbers in ([], [str(number) for number in range(201)]):
         answer = ask("confirm", numbers)
         assert answer.status_code == 302
         assert "Select 1 to 200 deposits." in console.get(answer.headers["Location"]).text
     assert send("claims/confirm", row=["no seal", "1:2"]).status_code == 303
-
-
-def test_a_slow_bulk_action_leaves_the_rest_as_it_was(ask, claimed, monkeypatch, sent):
     numbers = [claimed("10.00"), claimed("20.00")]
     monkeypatch.setattr(bulk, "LONGEST", -1)
     assert sent(ask("confirm", numbers)) == [("bad", "2 were left unchanged. Repeat them.")]
@@ -191,7 +186,7 @@ def test_a_statement_confirms_its_matches_with_their_transaction_ids_and_once(up
     first, second, third = claimed("100.00"), claimed("100.00"), claimed("88.00")
     statement = f"{HEAD}B1,100.00,{first}\nB2,100.00,\nB3,88.00,{third}\nB4,5.00,x\n"
     answer = upload(statement)
-    shown = Forms(answer.text)
+    shown = Shown(answer.text)
     assert counted(shown) == {
         "Matched": ("2", "188.00", "0.00"),
         "To decide": ("2", "105.00", "0.00"),
@@ -204,7 +199,7 @@ def test_a_statement_confirms_its_matches_with_their_transaction_ids_and_once(up
     assert status(first, second, third) == ["completed", "paid", "completed"]
     assert Order.get(Order.order_no == third).channel_reference == "B3"
 
-    again = Forms(upload(statement).text)
+    again = Shown(upload(statement).text)
     assert counted(again)["Recorded before"] == ("2", "188.00", "0.00")
     for reference, order_no in (("B1", first), ("B3", third)):
         assert re.search(rf"{reference} .*?{order_no}", again.text)
@@ -311,8 +306,8 @@ def test_exceptions_are_found_by_amount_transaction_id_and_order_number(page, wo
 def test_confirming_without_a_transaction_id_says_what_it_costs(ask, claimed, page, flask, world):
     cost = "Without it, later statements cannot recognize"
     order_no = claimed("10.00")
-    assert cost in Forms(ask("confirm", [order_no]).text).text
-    assert cost not in Forms(ask("not-received", [order_no]).text).text
+    assert cost in Shown(ask("confirm", [order_no]).text).text
+    assert cost not in Shown(ask("not-received", [order_no]).text).text
     assert cost in page(f"order/{order_no}").text
     assert cost not in page(f"order/{walks.sell_accepted(world, MANUAL)}").text
     told = "recorded without a transaction ID: later statements cannot recognize this payment"

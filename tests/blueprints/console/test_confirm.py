@@ -5,7 +5,7 @@ import pytest
 from models.tables.operator import AuditEntry, FailedSignIn, Session
 from models.tables.outbox import Callback
 from services.security import operators
-from tests.blueprints.console.acting import Forms
+from tests.blueprints.console.reading import Shown
 
 PASSWORD = "demo-password"
 NEEDED = [
@@ -40,7 +40,7 @@ def confirmation_form(send):
     def ask(path="merchant/demo/reveal", **fields):
         answer = send(path, **fields)
         assert answer.status_code == 403
-        return next(form for form in Forms(answer.text).forms if "confirm-answer" in form)
+        return next(form for form in Shown(answer.text).forms if "confirm-answer" in form)
 
     return ask
 
@@ -80,7 +80,7 @@ def test_a_page_requires_the_password_and_does_nothing_before_and_then_the_brows
 
 
 def test_the_forms_values_are_kept_and_then_applied(console, confirmation_form, balances):
-    page = Forms(console.get("/console/merchant/demo/adjust").text)
+    page = Shown(console.get("/console/merchant/demo/adjust").text)
     form = next(form for form in page.forms if "amount" in form)
     typed = {"amount": "12.50", "reason": "a gift", "channel": "", "sure": "1"}
     form = confirmation_form("merchant/demo/adjust", **form | typed)
@@ -101,7 +101,7 @@ def test_a_wrong_password_confirms_nothing_and_can_be_corrected(console, confirm
     assert (refused.status_code, "Incorrect password." in refused.text) == (401, True)
     assert "wrong-password" not in refused.text
     assert confirmation_form()
-    form = next(form for form in Forms(refused.text).forms if "confirm-answer" in form)
+    form = next(form for form in Shown(refused.text).forms if "confirm-answer" in form)
     assert console.post(form.url, data=form | {"confirm-answer": PASSWORD}).status_code == 307
 
 
@@ -117,7 +117,7 @@ def test_guesses_are_limited_for_the_session_and_for_no_other_one(clock, sign_in
     changes = [send("password", present=f"guess-{number}", **new).status_code for number in range(6)]
     assert changes == [422] * 4 + [429] * 2
     assert confirm().status_code == 429
-    form = Forms(send("merchant/demo/reveal", client=elsewhere).text).forms[-1]
+    form = Shown(send("merchant/demo/reveal", client=elsewhere).text).forms[-1]
     assert elsewhere.post(form.url, data=form | {"confirm-answer": PASSWORD}).status_code == 307
     assert sign_in("demo", confirmed=False).get("/console/orders/").status_code == 200
     clock(3_599)
@@ -171,7 +171,7 @@ class TestLargePayouts:
         """`act(order_no, "approve")`: the response to an action."""
 
         def performed(order_no, key, **given):
-            form = Forms(console.get(f"/console/order/{order_no}").text).actions[key]
+            form = Shown(console.get(f"/console/order/{order_no}").text).actions[key]
             return console.post(form.url, data=form | given)
 
         return performed
@@ -185,7 +185,7 @@ class TestLargePayouts:
         refused = act(above, "approve")
         assert (refused.status_code, api.status(above)) == (403, "pending")
         assert (act(exactly, "approve").status_code, api.status(exactly)) == (303, "confirmed")
-        confirmed(console, next(form for form in Forms(refused.text).forms if "confirm-answer" in form))
+        confirmed(console, next(form for form in Shown(refused.text).forms if "confirm-answer" in form))
         assert api.status(above) == "confirmed"
 
     def test_marking_as_paid_counts_by_the_larger_amount_and_rejecting_not(self, act, sells, api):
@@ -200,7 +200,7 @@ class TestLargePayouts:
         flask("merchant", "set", "demo", "--events", "confirmed")
         order_no = sells("50.00")
         act(order_no, "approve")
-        form = Forms(console.get(f"/console/order/{order_no}").text).actions["paid"]
+        form = Shown(console.get(f"/console/order/{order_no}").text).actions["paid"]
         url = f"/console/callback/{Callback.get().webhook_id}/act"
         assert console.post(url, data=form | {"amount": "50.01"}).status_code == 404
         assert api.status(order_no) == "confirmed"
@@ -220,7 +220,7 @@ class TestLargePayoutsOfTwo:
         second = sign_in("second", confirmed=False)
 
         def act(client, key, **given):
-            form = Forms(client.get(f"/console/order/{order_no}").text).actions[key]
+            form = Shown(client.get(f"/console/order/{order_no}").text).actions[key]
             return client.post(form.url, data=form | given).status_code
 
         assert (act(console, "approve"), act(second, "second-approval")) == (303, 303)

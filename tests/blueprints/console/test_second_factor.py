@@ -12,7 +12,8 @@ from models.tables.operator import AuditEntry, Operator, PendingSignIn, Recovery
 from services.errors import OperatorError
 from services.sandbox import seeding
 from services.security import second_factor, sessions
-from tests.blueprints.console.acting import Forms, token_of
+from tests.blueprints.console.acting import token_of
+from tests.blueprints.console.reading import Shown
 from tests.conftest import NOON
 from tests.databases import settings_of
 
@@ -47,7 +48,7 @@ class Person:
     @staticmethod
     def filled(answer, url=""):
         """The last form of a page: the first ones are those of the menu."""
-        form = Forms(answer.text).forms[-1]
+        form = Shown(answer.text).forms[-1]
         form.url = form.url or url
         return form
 
@@ -433,7 +434,7 @@ def test_a_command_removes_that_of_a_lost_device_and_ends_the_sessions(signed_in
 def test_who_has_one_is_listed(signed_in, flask_json):
     listed = {row["name"]: row["second_factor"] for row in flask_json("operator", "list")}
     assert listed == {"demo": True, "viewer": False}
-    assert Forms(signed_in.client.get("/console/operators/").text).column("Two-factor") == ["on", "off"]
+    assert Shown(signed_in.client.get("/console/operators/").text).column("Two-factor") == ["on", "off"]
 
 
 class TestRequired:

@@ -1,22 +1,12 @@
 """The icons of the console."""
 
 import re
-from xml.etree import ElementTree
 
 from blueprints.console.icons import ICONS
 from blueprints.console.pages import MENU
 from tests.support import ROOT
 
 TEMPLATES = ROOT / "blueprints" / "templates" / "console"
-
-
-def test_an_icon_is_valid_and_inside_its_square():
-    for name, drawn in ICONS.items():
-        drawing = ElementTree.fromstring(f"<svg>{drawn}</svg>")
-        assert len(drawing), name
-        for circle in drawing.iter("circle"):
-            x, y, radius = (float(circle.get(each)) for each in ("cx", "cy", "r"))
-            assert radius <= min(x, y) <= max(x, y) <= 24 - radius, name
 
 
 def test_every_icon_of_a_template_exists_and_each_item_of_the_menu_has_its_own():

@@ -56,24 +56,14 @@ def test_a_number_that_is_an_amount_too_shows_both(api, opened, found):
     assert (order_no in shown, same in shown) == (True, True)
 
 
-def test_a_transaction_id_shows_its_order(api, found, flask_json):
-    order_no = completed(api)
-    reference = flask_json("order", "show", order_no)["channel_reference"]
-    assert reference
-    assert order_no in found(reference).text
-
-
-def test_an_exception_is_found_by_its_reference_and_while_open_by_its_amount(api, found):
-    order_no = number(api, cny_amount="70.00")
-    api.play(order_no, "wrong_amount")
-    row = PaymentException.get()
-    for text in (row.reference, hundredths(row.amount)):
-        shown = found(text)
-        assert order_no in shown.text
-        assert "Exceptions" in shown.text
-
-
-def test_merchants_and_channels_are_found_by_name(found):
+def test_transaction_ids_exceptions_merchants_and_channels_are_found(api, found, order_details):
+    order_no, wrong = completed(api), number(api, cny_amount="70.00")
+    assert order_no in found(order_details(order_no)["channel_reference"]).text
+    api.play(wrong, "wrong_amount")
+    exception = PaymentException.get()
+    for text in (exception.reference, hundredths(exception.amount)):
+        shown = found(text).text
+        assert (wrong in shown, "Exceptions" in shown) == (True, True)
     merchant, channel = Merchant.get(Merchant.key == "demo"), Channel.get_by_id(2)
     assert found(merchant.name[:4].lower()).links[merchant.name] == "/console/merchant/demo"
     assert found(channel.name).links[channel.name] == "/console/channel/2"

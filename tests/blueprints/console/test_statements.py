@@ -105,15 +105,11 @@ def test_the_last_month_is_the_default_and_each_page_links_to_it(page):
         page(path, status=404)
 
 
-def test_a_viewer_may_download_it_and_the_audit_log_records_it(file, viewer, page, api):
-    completed(api)
-    assert len(file("2026-05", client=viewer)) == 4
-    assert "downloaded a statement of" in page("audit/").html
-
-
-def test_a_statement_of_many_new_entries_is_not_ready_yet(page, api, monkeypatch, export):
+def test_a_viewer_may_download_it_once_the_sums_of_many_new_entries_are_ready(file, viewer, page, api, monkeypatch):
     completed(api)
     monkeypatch.setattr(day_sums, "MOST", 0)
     assert "The statement is being prepared." in page(MAY, status=503).html
     day_sums.complete()
     page(MAY)
+    assert len(file("2026-05", client=viewer)) == 4
+    assert "downloaded a statement of" in page("audit/").html

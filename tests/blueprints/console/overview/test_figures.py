@@ -57,33 +57,33 @@ def test_figures_are_those_of_the_api(overview, api, flask):
     assert today["orders"] == "New orders 4 1 in progress"
 
 
-def test_a_day_is_in_the_readers_time_zone(overview, api, time_machine):
-    for at in ("2026-11-20T15:59:59", "2026-11-20T16:00:00", "2026-11-21T15:59:59", "2026-11-21T16:00:00"):
-        time_machine.move_to(datetime.fromisoformat(f"{at}+00:00"), tick=False)
+DAYS = {
+    "Asia/Shanghai": {"2026-11-20": "1", "2026-11-21": "2", "2026-11-22": "1"},
+    "UTC": {"2026-11-20": "2", "2026-11-21": "2"},
+    "Asia/Kathmandu": {"2026-11-20": "2", "2026-11-21": "2"},
+    "America/Los_Angeles": {"2026-11-20": "2", "2026-11-21": "2"},
+}
+HOURS = {
+    "UTC": {"12:00": "1", "00:00": "2"},
+    "Asia/Shanghai": {"20:00": "1", "08:00": "2", "07:00": "1"},
+    "Asia/Kathmandu": {"18:00": "1", "06:00": "1", "05:00": "2"},
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "moments", "counts"),
+    [
+        ("7", ("20T15:59:59", "20T16:00:00", "21T15:59:59", "21T16:00:00"), DAYS),
+        ("today", ("21T23:59:59", "22T00:00:00", "22T00:20:00", "22T12:29:59"), HOURS),
+    ],
+)
+def test_a_day_and_an_hour_are_in_the_readers_time_zone(overview, api, time_machine, name, moments, counts):
+    for at in moments:
+        time_machine.move_to(datetime.fromisoformat(f"2026-11-{at}+00:00"), tick=False)
         completed(api)
     time_machine.move_to(NOON, tick=False)
-
-    def orders(zone):
-        return {day: count for day, *_, count in by_slot(overview(zone))}
-
-    assert orders("Asia/Shanghai") == {"2026-11-20": "1", "2026-11-21": "2", "2026-11-22": "1"}
-    assert orders("UTC") == {"2026-11-20": "2", "2026-11-21": "2"}
-    assert orders("Asia/Kathmandu") == {"2026-11-20": "2", "2026-11-21": "2"}
-    assert orders("America/Los_Angeles") == {"2026-11-20": "2", "2026-11-21": "2"}
-
-
-def test_an_hour_of_today_is_in_the_readers_time_zone(overview, api, time_machine):
-    for at in ("2026-11-21T23:59:59", "2026-11-22T00:00:00", "2026-11-22T00:20:00", "2026-11-22T12:29:59"):
-        time_machine.move_to(datetime.fromisoformat(f"{at}+00:00"), tick=False)
-        completed(api)
-    time_machine.move_to(NOON, tick=False)
-
-    def orders(zone):
-        return {hour: count for hour, *_, count in by_slot(overview(zone, "today"))}
-
-    assert orders("UTC") == {"12:00": "1", "00:00": "2"}
-    assert orders("Asia/Shanghai") == {"20:00": "1", "08:00": "2", "07:00": "1"}
-    assert orders("Asia/Kathmandu") == {"18:00": "1", "06:00": "1", "05:00": "2"}
+    found = {zone: {slot: count for slot, *_, count in by_slot(overview(zone, name))} for zone in counts}
+    assert found == counts
 
 
 def test_days_follow_changes_of_daylight_saving_time(overview, api, time_machine):

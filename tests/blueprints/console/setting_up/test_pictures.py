@@ -80,14 +80,10 @@ def test_payers_see_an_uploaded_image_until_another_one_replaces_it_or_it_is_rem
     assert told == [*["demo set QR code image"] * 2, "demo remove QR code image"]
 
 
-def test_each_payment_method_has_its_own_image(upload, shown, fill):
-    fill(f"channel/{MANUAL}", pay_method=["wxpay", "bank"])
+def test_a_payment_method_has_its_own_image_which_has_priority_over_a_text(upload, shown, fill, api, http):
+    fill(f"channel/{MANUAL}", pay_method=["wxpay", "bank"], config_qr_wxpay="wxp://static")
     upload(png())
     assert (shown("wxpay"), shown("bank").status_code) == (None, 200)
-
-
-def test_an_image_has_priority_over_the_text_of_a_qr_code(upload, fill, api, http):
-    fill(f"channel/{MANUAL}", pay_method=["wxpay"], config_qr_wxpay="wxp://static")
     placed = api.buy("10.00", channel=MANUAL, paychannel_paymethod="wxpay").data
     path = f"/addons/paychannel/pay/index?order_no={placed['order_no']}"
     assert 'class="qr"' in http("GET", path).text

@@ -38,13 +38,10 @@ def test_a_shop_is_set_up_through_forms_and_accepts_an_order(fill, shown, http, 
     assert "Confirm adjustment" in page.text
 
 
-def test_outside_demo_mode_no_sandbox_channel_can_be_added(page):
+def test_outside_demo_mode_no_sandbox_channel_is_added_and_no_private_network_called(page, fill, receiver):
     assert "A built-in simulator" not in page("channel/new").text
     assert "Choose a provider" in page("channel/new?driver=sandbox").text
     assert "Choose a provider" not in page("channel/new?driver=manual").text
-
-
-def test_a_test_callback_into_a_private_network_is_refused(fill, receiver):
     fill("merchant/new", key="shop", name="Shop", callback_url=receiver.url)
     answer = fill("merchant/shop", "/test")
     assert "The address is in a private network" in answer.text

@@ -19,6 +19,8 @@ def test_a_merchant_gets_its_number_and_its_key_once_when_the_gateway_is_enabled
     assert "cannot be changed" in refuses("epay", "enable", "demo", "--pid", "89")
     assert "taken" in refuses("epay", "enable", "other", "--host", "a.example", "--pid", "1001")
     assert flask_json("epay", "enable", "other", "--host", "a.example", "--pid", "88")["pid"] == "88"
+    flask("merchant", "add", "third")
+    assert flask_json("epay", "enable", "third", "--host", "a.example")["pid"] == "1002"
 
 
 def test_a_disabled_merchant_is_refused_until_it_is_enabled_again_and_notices_are_still_sent(

@@ -13,7 +13,7 @@ OURS, THEIRS = key_pair("ours"), key_pair("theirs")
 TEXT = b"amount=100.00"
 
 
-AMOUNTS = ("100", "100.0", "100.00", "100.0000")  # all the same
+AMOUNTS = ("100", "100.0", "100.00", "100.0000")  # one amount
 NO_AMOUNTS = (
     *(
         "",

@@ -42,7 +42,7 @@ def imported(pem: str) -> RSA.RsaKey:
 class BareServer(socketserver.ThreadingTCPServer):
     """A server without a protocol: `serve` gets each connection after its first bytes, and the event `over`.
 
-    `over` is set at the end of the context. A `serve` that goes on until then stops when the client hangs up.
+    `over` is set at the end of the context. A `serve` that continues until then stops when the client hangs up.
     """
 
     daemon_threads = True

@@ -65,7 +65,7 @@ def movements(rows):
 
 @pytest.fixture
 def matched(app):
-    """`matched(payment(...), ...)`: what becomes of the rows of a statement, each as (how or why, orders)."""
+    """`matched(payment(...), ...)`: the result of the rows of a statement, each as (how or why, orders)."""
     return lambda *rows: told(match(movements(rows)))
 
 

@@ -24,7 +24,7 @@ def broken(evidence):
 @pytest.mark.usefixtures("slow", "any_database")
 def test_a_service_killed_repeatedly_loses_nothing_and_does_nothing_twice(tmp_path):
     shared = postgres.Cluster() if postgres.IN_USE else None
-    plan = Plan(seed=20, kills=6, processes=2 if shared else 1, postgres=shared, expiry=3, rest=60, hasty=True)
+    plan = Plan(seed=20, kills=6, processes=2 if shared else 1, postgres=shared, expiry=3, rest=120, hasty=True)
     result = torture(plan, tmp_path, say=print)
     evidence = result.evidence
     assert not broken(evidence)

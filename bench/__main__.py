@@ -6,25 +6,14 @@ import argparse
 import shutil
 import sys
 import time
-from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
-from bench import peers, plot, report, scaling
-from bench.comparing import Bench, Failed, Row, Run, compare
-from bench.loading import wrk_program
+from bench import peers, report, scaling
+from bench.comparing import Bench, Failed, Run, compare, say
 from bench.rows import GROUPS, GROWTH, ROWS
 from bench.starting import ROOT, Prepared
 
-FULL = {"small": 1_000, "large": 1_000_000, "huge": 5_000_000, "created": 1_000_000}
-QUICK = {"small": 1_000, "large": 20_000, "huge": 50_000, "created": 10_000}
-GROWING, GROWING_QUICK = (1_000, 10_000, 100_000, 1_000_000, 5_000_000), (1_000, 20_000, 50_000)
-INSTEAD = {
-    "--growth": "latency of each endpoint by orders in the file; draws docs/performance.svg",
-    "--peers": "create and list against other services, which are installed in instance/bench/peers",
-    "--scaling": "createOrder on SQLite, and on Postgres by one service and by several; needs Debian's package "
-    "postgresql; writes docs/scaling.md",
-}
+PARTS = {"rows": GROUPS, "peers": (peers.CREATES, peers.LISTS), "scaling": (scaling.ROWS,)}
 
 
 def _arguments() -> argparse.Namespace:
@@ -35,90 +24,68 @@ def _arguments() -> argparse.Namespace:
         "and those of a quick run only to the folder.",
         epilog="Rows: " + ", ".join(row.name for row in ROWS) + ".",
     )
+    parser.set_defaults(part="rows")
     instead = parser.add_mutually_exclusive_group()
     instead.add_argument("--only", metavar="ROW,ROW", help="measure these rows; results.json keeps the others")
-    for name, text in INSTEAD.items():
-        instead.add_argument(name, action="store_true", help=f"instead of the rows: {text}")
-    quick = "small files and short rounds, to try the harness; the results stay in instance/bench"
+    for part, text in (
+        ("growth", "latency of each endpoint by orders in the file; draws docs/performance.svg"),
+        ("peers", "create and list against other services, which are installed in instance/bench/peers"),
+        ("scaling", "createOrder on SQLite, and on Postgres by one service and by two; needs Debian's package "
+         "postgresql; writes docs/scaling.md"),
+    ):  # fmt: skip
+        help_text = f"instead of the rows: {text}"
+        instead.add_argument(f"--{part}", dest="part", action="store_const", const=part, help=help_text)
+    quick = "small files and one short round, to try the harness; the results stay in the folder"
     parser.add_argument("--quick", action="store_true", help=quick)
     folder = "folder for files, on the disk that is measured (instance/bench)"
     parser.add_argument("--folder", type=Path, default=ROOT / "instance" / "bench", help=folder)
-    parser.add_argument("--rounds", type=int, help="rounds of each measurement (3, or 1 with --quick)")
-    parser.add_argument("--seconds", type=float, default=5, help="seconds of load in each (%(default)s)")
     given = parser.parse_args()
-    given.rounds = given.rounds or (1 if given.quick else 3)
-    if unknown := set((given.only or ROWS[0].name).split(",")) - {row.name for row in ROWS}:
+    given.only = given.only.split(",") if given.only else []
+    if unknown := set(given.only) - {row.name for row in ROWS}:
         parser.error(f"no row {', '.join(sorted(unknown))}")
     return given
 
 
-def _say(text: str) -> None:
-    print(f"  {text}", file=sys.stderr, flush=True)
-
-
-def _keep(bench: Bench, **measured: Any) -> None:
-    """Write the results to the file and, unless the run was quick, to the docs."""
-    file = (bench.folder if bench.quick else ROOT / "bench") / "results.json"
-    results = report.save(file, [row.name for row in ROWS], **measured)
-    if results.get("growth"):
-        picture = bench.folder / "growth.svg" if bench.quick else ROOT / "docs/performance.svg"
-        picture.write_text(plot.drawn(results["growth"]["endpoints"]), "utf-8")
-    for page in () if bench.quick else (ROOT / "docs/performance.md", ROOT / "docs/scaling.md"):
-        page.write_text(report.written(page.read_text("utf-8"), results), "utf-8")
-
-
-def _table(bench: Bench, rows: Iterable[Row]) -> list[dict[str, Any]]:
-    """Compare the rows, print each and return their entries."""
-    entries = list(compare(bench, rows))
-    for entry in entries:
-        print(report.line(entry), flush=True)
-    return entries
-
-
 def _growth(bench: Bench) -> dict[str, dict[str, list[float]]]:
     """Each endpoint's median latency in ms, each round, by the number of orders in the file. Raises Failed."""
-    latencies = {}
+    sizes = sorted({bench.at_most(size) for size in (1_000, 10_000, 100_000, 1_000_000, 5_000_000)})
+    latencies = {name: {str(size): list[float]() for size in sizes} for name in GROWTH}
     for name, load in GROWTH.items():
-        rows = [
-            Row(f"{name}, {size:,}", "latency in ms", Run(Prepared(orders=size), load), 1, "p50")
-            for size in (GROWING_QUICK if bench.quick else GROWING)
-        ]
-        latencies[name] = {}
-        for row, found in zip(rows, _table(bench, rows), strict=True):
-            if "error" in found:
-                raise Failed(found["error"])
-            latencies[name][str(row.ours.server.orders)] = found["rounds"]["service"]
+        for _ in range(bench.rounds):
+            for size in sizes:
+                found = Run(Prepared(orders=size), load).measure(bench)
+                latencies[name][str(size)].append(round(found["p50"], 3))
+        say(f"{name}: {latencies[name]}")
     return latencies
 
 
 def main() -> int:
     """Run the command. Returns 1 if a measurement failed, otherwise 0; a missed target is not a failure."""
     given, began = _arguments(), time.monotonic()
-    wrk_program()
-    seconds, sizes = (1, QUICK) if given.quick else (given.seconds, FULL)
-    bench = Bench(given.quick, seconds, given.rounds, sizes, given.folder.resolve(), _say)
+    if not shutil.which("wrk"):
+        raise Failed("wrk is not installed: apt-get install wrk")
+    bench = Bench(given.folder.resolve(), quick=given.quick)
     shutil.rmtree(bench.work, ignore_errors=True)
     bench.work.mkdir(parents=True)
-    entries: list[dict[str, Any]] = []
-    if given.growth:
-        _keep(bench, growth=_growth(bench))
-    elif given.scaling:
-        entries = _table(bench, scaling.rows())
-        _keep(bench, scaling=entries)
-    elif given.peers:
-        keeps = peers.rows()
-        entries = [one | {"keeps": kept} for one, kept in zip(_table(bench, keeps), keeps.values(), strict=True)]
-        _keep(bench, peers=entries)
+    results, failed = report.earlier(bench), False
+    if given.part == "growth":
+        results["growth"] = {"date": report.today(), "unit": "ms", "endpoints": _growth(bench)}
+        report.publish(bench, results)
     else:
-        print(f"Measurements taken in turn, medians of {given.rounds} rounds; only their ratio is claimed.")
-        for group in GROUPS:
-            rows = [row for row in group if not given.only or row.name in given.only.split(",")]
-            if rows:
-                entries += _table(bench, rows)
-                _keep(bench, rows=entries)  # after each group, because a long run may be interrupted
+        groups = PARTS[given.part]
+        entries = {entry["name"]: entry for entry in results.get(given.part, [])}
+        print(f"Measurements taken in turn, medians of {bench.rounds} rounds; only their ratio is claimed.")
+        for group in groups:
+            rows = [row for row in group if not given.only or row.name in given.only]
+            for entry in compare(bench, rows):
+                print(report.line(entry), flush=True)
+                entries[entry["name"]] = entry
+                failed = failed or "error" in entry
+            results[given.part] = [entries[row.name] for each in groups for row in each if row.name in entries]
+            report.publish(bench, results)  # after each group, because a long run may be interrupted
     shutil.rmtree(bench.work)
-    _say(f"{time.monotonic() - began:.0f} s")
-    return int(any("error" in row for row in entries))
+    say(f"{time.monotonic() - began:.0f} s")
+    return int(failed)
 
 
 if __name__ == "__main__":

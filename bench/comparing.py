@@ -3,45 +3,46 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 Figures = dict[str, float]  # by name, `UNITS`
 UNITS = {"rate": "a second", "maximum": "a second", "memory": "MiB", "before": "MiB", "more": "MiB"}  # others: ms
-CONDITIONS = ("load_average", "others")  # of a measurement
 STEADY = 0.25  # a row whose rounds spread by more is not published
+MOST_QUICK = 20_000  # orders in a file of a quick run
 
 
 class Failed(Exception):
     """A measurement that does not count: a request was refused or broken, or a process did not start."""
 
 
-@dataclass
-class Bench:
-    """One run of the command.
+def say(text: str) -> None:
+    """Report progress."""
+    print(f"  {text}", file=sys.stderr, flush=True)
 
-    `quick` only tries the harness. `sizes` has numbers of orders in files, and of those that the row `memory` creates.
+
+class Bench:
+    """One run of the command. `quick` only tries the harness: small files, one short round.
+
     `folder` keeps files between runs, `work` is its part that is removed afterwards.
     """
 
-    quick: bool
-    seconds: float
-    rounds: int
-    sizes: dict[str, int]
-    folder: Path
-    say: Callable[[str], None]
-    prepared: dict[Any, Any] = field(default_factory=dict)  # folders by setup (`starting.Prepared`)
+    def __init__(self, folder: Path, *, quick: bool):
+        self.folder, self.work, self.quick = folder, folder / "work", quick
+        self.rounds, self.seconds = (1, 1) if quick else (3, 5)  # seconds of load in each round
+        self.prepared: dict[Any, Any] = {}  # folders by setup (`starting.Prepared`)
 
-    @property
-    def work(self) -> Path:
-        """Folder for files that are removed after the run."""
-        return self.folder / "work"
+    def at_most(self, orders: int) -> int:
+        """A number of orders, smaller in a quick run."""
+        return min(orders, MOST_QUICK) if self.quick else orders
 
 
 @dataclass(frozen=True)
@@ -55,15 +56,14 @@ class Run:
     def measure(self, bench: Bench) -> Figures:
         """Start the server, load it and stop it.
 
-        Returns: the figures of the load, `load_average`, and `others`: the share of all cores' time that processes
-        other than ours have used meanwhile.
+        Returns: the figures of the load, and `others`: the share of all cores' time that processes other than ours have
+        used meanwhile.
         """
         began, before = time.monotonic(), _busy_seconds()
         with self.server(bench) as server:
             found = self.load(server, bench)
-        used = _busy_seconds() - before
-        others = min(1.0, max(0.0, used / (time.monotonic() - began) / (os.cpu_count() or 1)))
-        return found | {"load_average": os.getloadavg()[0], "others": others}
+        cores_used = (_busy_seconds() - before) / (time.monotonic() - began)
+        return found | {"others": min(1.0, max(0.0, cores_used / (os.cpu_count() or 1)))}
 
 
 def _busy_seconds() -> float:
@@ -78,7 +78,6 @@ class Row:
     """One comparison: a figure of ours divided by the yardstick's, or by a fixed limit.
 
     `against` is the yardstick's figure if it is another one. A row without `at_least` and `at_most` has no verdict.
-    `{large}` and the like in a title are replaced by the run's numbers.
     """
 
     name: str
@@ -95,7 +94,7 @@ class Row:
         return f">= {self.at_least:.3g}" if self.at_least else f"<= {self.at_most:.3g}" if self.at_most else ""
 
 
-def compare(bench: Bench, rows: Iterable[Row]) -> Iterator[dict[str, Any]]:
+def compare(bench: Bench, rows: Iterable[Row]) -> list[dict[str, Any]]:
     """Measure rows together; those that need the same measurement share it. A failure stops no other row.
 
     Each measurement is taken once a round, in reverse order every other round. One that failed is not repeated.
@@ -103,56 +102,60 @@ def compare(bench: Bench, rows: Iterable[Row]) -> Iterator[dict[str, Any]]:
     Returns: the entry of each row for the file of results, which has an `error` or the figures (`entry`).
     """
     rows = list(rows)
-    found: dict[Any, Any] = {run: [] for row in rows for run in (row.ours, row.yardstick) if isinstance(run, Run)}
+    found: dict[Any, list[Figures]] = {
+        run: [] for row in rows for run in (row.ours, row.yardstick) if isinstance(run, Run)
+    }
+    errors: dict[Any, str] = {}
     for number in range(bench.rounds):
         for run in list(found)[:: -1 if number % 2 else 1]:
-            if isinstance(found[run], Failed) or (run.once and number):
+            if run in errors or (run.once and number):
                 continue
             try:
                 found[run].append(run.measure(bench))
             except Failed as error:
-                found[run] = error
+                errors[run] = str(error)
             except Exception as error:
                 traceback.print_exc()
-                found[run] = Failed(f"{type(error).__name__}: {error}")
-    numbers = {name: f"{count:,}" for name, count in bench.sizes.items()}
+                errors[run] = f"{type(error).__name__}: {error}"
+    today = datetime.now(UTC).strftime("%Y-%m-%d")
+    entries = []
     for row in rows:
-        ours, yardstick = found[row.ours], found.get(row.yardstick, [{row.figure: row.yardstick}])
-        failed = next((str(side) for side in (ours, yardstick) if isinstance(side, Failed)), "")
-        known = {"error": failed} if failed else entry(row, ours, yardstick)
-        yield {"name": row.name, "title": row.title.format(**numbers), "target": row.target} | known
+        failed = errors.get(row.ours) or errors.get(row.yardstick)
+        yardstick = found.get(row.yardstick, [{row.figure: row.yardstick}])
+        known = {"error": failed} if failed else entry(row, found[row.ours], yardstick)
+        entries.append({"name": row.name, "title": row.title, "target": row.target, "date": today} | known)
+    return entries
 
 
 def entry(row: Row, ours: list[Figures], yardstick: list[Figures]) -> dict[str, Any]:
     """What a row's figures by round show.
 
     Returns: `ratio` of the medians and its `verdict`; the compared figures of all `rounds`; the medians of all
-    `figures`; the `conditions`, of the busiest measurement; and `spread`: the difference between the rounds of one
-    side, relative to their median, the larger of the two sides. If the target is an upper limit that is above the
-    median, the difference is relative to the limit: variations of a small fraction of it do not matter.
+    `figures`, the highest of `others`; and `spread`: the difference between the rounds of one side, relative to their
+    median, the larger of the two sides. If the target is an upper limit that is above the median, the difference is
+    relative to the limit: variations of a small fraction of it do not matter.
     """
-    sides = {"service": ours, "yardstick": yardstick}
     compared = {
         "service": [round(one[row.figure], 3) for one in ours],
         "yardstick": [round(one[row.against or row.figure], 3) for one in yardstick],
     }
-    middle = {side: median(values) for side, values in compared.items()}
-    ratio = middle["service"] / middle["yardstick"]
-    limits = {
-        "service": max(middle["service"], (row.at_most or 0) * middle["yardstick"]),
-        "yardstick": middle["yardstick"],
-    }
+    middle, against = median(compared["service"]), median(compared["yardstick"])
+    ratio, limit = middle / against, max(middle, (row.at_most or 0) * against)
+    spreads = _range(compared["service"]) / limit, _range(compared["yardstick"]) / against
     met = ratio >= row.at_least if row.at_least else ratio <= row.at_most if row.at_most else None
-    conditions = [one for one in (*ours, *yardstick) if "others" in one]
     return {
         "verdict": "" if met is None else "met" if met else "MISSED",
         "ratio": round(ratio, 4),
         "unit": UNITS.get(row.figure, "ms"),
         "rounds": compared,
         "figures": {
-            side: {name: round(median(one[name] for one in rounds), 4) for name in rounds[0] if name not in CONDITIONS}
-            for side, rounds in sides.items()
+            side: {name: round(median(one[name] for one in rounds), 4) for name in rounds[0] if name != "others"}
+            for side, rounds in {"service": ours, "yardstick": yardstick}.items()
         },
-        "spread": round(max((max(values) - min(values)) / limits[side] for side, values in compared.items()), 4),
-        "conditions": {name: round(max(one[name] for one in conditions), 3) for name in CONDITIONS},
+        "spread": round(max(spreads), 4),
+        "others": round(max(one.get("others", 0) for one in (*ours, *yardstick)), 3),
     }
+
+
+def _range(values: list[float]) -> float:
+    return max(values) - min(values)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import shutil
 import statistics
 import subprocess
 import time
@@ -27,14 +26,6 @@ MOST_CONNECTIONS, PATIENCE = 1500, 30  # of a fixed rate; seconds to wait for th
 Requests = Callable[[Any], Iterator[str]]  # makes complete HTTP requests (`traffic.request`) for a server
 
 
-def wrk_program() -> str:
-    """The path of wrk. Raises Failed if it is not installed."""
-    found = shutil.which("wrk")
-    if found is None:
-        raise Failed("wrk is not installed: apt-get install wrk")
-    return found
-
-
 def wrk(server: Any, bench: Bench, requests: Requests, connections: int, seconds: float, count: int = 0) -> Figures:
     """Let wrk send requests, each once, until the time is over or they are used up; at most `count`, if given.
 
@@ -50,9 +41,8 @@ def wrk(server: Any, bench: Bench, requests: Requests, connections: int, seconds
     # core.
     options = ["-t1", f"-c{connections}", f"-d{max(1, round(seconds))}", "--timeout=60", f"-s{SCRIPT}"]
     before = server.cpu()
-    done = subprocess.run(
-        [wrk_program(), *options, server.url, "--", str(prepared), str(connections)], capture_output=True, text=True
-    )
+    command = ["wrk", *options, server.url, "--", str(prepared), str(connections)]
+    done = subprocess.run(command, capture_output=True, text=True)
     used = server.cpu() - before
     prepared.unlink()
     lines = [line for line in done.stdout.splitlines() if line.startswith("bench: ")]
@@ -70,29 +60,24 @@ class Wrk:
     """Load by wrk, as data.
 
     `before` makes requests that are sent for as long beforehand; otherwise the same ones are sent for a second,
-    because the first responses are slower. `adds` is a status, or empty for all: as many responses as orders with it
-    must have been added. `count` is the number of requests, which are all sent and replace the run's time.
+    because the first responses are slower. `adds` counts what each response must have added. `count` is the number of
+    requests, which are all sent and replace the run's time.
     """
 
     requests: Requests
     connections: int = 8
     before: Requests | None = None
-    adds: str | None = None
+    adds: Callable[[Any], int] | None = None
     count: int = 0
 
     def __call__(self, server: Any, bench: Bench) -> Figures:
         wrk(server, bench, self.before or self.requests, self.connections, bench.seconds if self.before else 1)
-        orders = self._orders(server)
+        known = self.adds(server) if self.adds else 0
         seconds = LONGEST if self.count else bench.seconds
         found = wrk(server, bench, self.requests, self.connections, seconds, self.count)
-        if self.adds is not None and (added := self._orders(server) - orders) < found["responses"]:
-            raise Failed(f"{found['responses']:.0f} responses, but {added} orders")
+        if self.adds and (added := self.adds(server) - known) < found["responses"]:
+            raise Failed(f"{found['responses']:.0f} responses, but {added} orders {self.adds.__name__}")
         return found
-
-    def _orders(self, server: Any) -> int:
-        if self.adds is None:
-            return 0
-        return server.call("orderQueryList", {"status": self.adds} if self.adds else {})["total"]
 
 
 def fixed_rate(port: int, requests: list[str], rate: float) -> tuple[Counter[str], Figures]:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from bench import traffic
-from bench.comparing import Bench, Failed, Row, Run
+from bench.comparing import Bench, Row, Run, say
 from bench.loading import Wrk
 from bench.rows import SERVICE
 from bench.starting import ROOT, Process, free_port
@@ -45,20 +45,19 @@ class Peer:
 
     @contextmanager
     def __call__(self, bench: Bench) -> Iterator[Process]:
-        """Install it unless these exact packages are installed, and start it on a new folder. Raises Failed."""
+        """Install it unless these exact packages are installed, and start it on a new folder."""
         home, folder, port = FOLDER / self.name, bench.work / f"peer-{self.name}", free_port()
         mark, wanted = home / "installed", "\n".join(self.packages)
         if not mark.exists() or mark.read_text() != wanted:
-            bench.say(f"installing {wanted.splitlines()[0]}")
+            say(f"installing {self.packages[0]}")
             shutil.rmtree(home, ignore_errors=True)
             home.mkdir(parents=True)
             if self.npm:
-                _run("npm", "install", "--prefix", str(home), "--ignore-scripts", "--no-audit", "--no-fund",
-                     "--fetch-retries=1", *self.packages)  # fmt: skip
+                install = ["npm", "install", "--prefix", str(home), "--ignore-scripts", "--no-audit", "--no-fund"]
             else:
-                _run(sys.executable, "-m", "venv", str(home))
-                _run(str(home / "bin/python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
-                     "--retries=1", "--prefer-binary", *self.packages)  # fmt: skip
+                subprocess.run([sys.executable, "-m", "venv", str(home)], check=True)
+                install = [str(home / "bin/python"), "-m", "pip", "install", "--quiet", "--prefer-binary"]
+            subprocess.run([*install, *self.packages], stdout=sys.stderr, check=True, timeout=900)
             mark.write_text(wanted)
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
@@ -78,15 +77,6 @@ class Peer:
 
     def lists(self, server: Process) -> Iterator[str]:
         return itertools.repeat(traffic.request("GET", self.listed, **server.headers))
-
-
-def _run(*command: str) -> None:
-    """Run one command of an installation. Raises Failed."""
-    try:
-        subprocess.run(command, check=True, capture_output=True, text=True, timeout=900)
-    except (OSError, subprocess.SubprocessError) as error:
-        reason = (getattr(error, "stderr", "") or str(error)).strip().splitlines()[-1]
-        raise Failed(f"not installed: {reason[:120]}") from None
 
 
 def _wallet(server: Process) -> Mapping[str, str]:
@@ -174,18 +164,14 @@ PEERS = (
 )
 
 # A list has as many records as the same server has created in a run's time.
-OURS = {
-    "create": Run(SERVICE, Wrk(traffic.orders)),
-    "list": Run(SERVICE, Wrk(traffic.call("orderQueryList"), before=traffic.orders)),
-}
-
-
-def rows() -> dict[Row, str]:
-    """The comparisons, create and list of each peer, with what the peer keeps."""
-    found = {}
-    for peer in PEERS:
-        theirs = {"create": Wrk(peer.creates), "list": Wrk(peer.lists, before=peer.creates)}
-        for call, ours in OURS.items():
-            title = f"{call}, 8 connections: this service / {peer.packages[0]}"
-            found[Row(f"{call}-{peer.name}", title, ours, Run(peer, theirs[call]))] = peer.keeps
-    return found
+CREATE = Run(SERVICE, Wrk(traffic.orders))
+LIST = Run(SERVICE, Wrk(traffic.lists, before=traffic.orders))
+TITLE = "8 connections: this service /"
+CREATES = [
+    Row(f"create-{peer.name}", f"create, {TITLE} {peer.packages[0]}", CREATE, Run(peer, Wrk(peer.creates)))
+    for peer in PEERS
+]
+LISTS = [
+    Row(f"list-{peer.name}", f"list, {TITLE} {peer.packages[0]}", LIST, Run(peer, Wrk(peer.lists, before=peer.creates)))
+    for peer in PEERS
+]

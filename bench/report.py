@@ -12,7 +12,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from bench.comparing import STEADY
+from bench import plot
+from bench.comparing import STEADY, Bench
+from bench.peers import PEERS
+from bench.starting import ROOT
 
 Results = dict[str, Any]
 
@@ -32,26 +35,33 @@ def line(row: dict[str, Any]) -> str:
     return "\n".join([text.rstrip(), *(f"{'':<18}{each}" for each in more)])
 
 
-def save(file: Path, order: list[str], **measured: Any) -> Results:
-    """Write the file with the `rows` (in `order`), `growth`, `peers` or `scaling` that were measured.
+def today() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%d")
 
-    Earlier results on the same machine are kept. Returns the content of the file.
-    """
-    today = datetime.now(UTC).strftime("%Y-%m-%d")
+
+def _file(bench: Bench) -> Path:
+    return (bench.folder if bench.quick else ROOT / "bench") / "results.json"
+
+
+def earlier(bench: Bench) -> Results:
+    """The results up to now: `rows`, `growth`, `peers` and `scaling`, as far as they were measured on this machine."""
     models = re.findall(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
     machine = {"cpu": models[0] if models else platform.machine(), "cores": len(os.sched_getaffinity(0))}
-    machine |= {"python": platform.python_version(), "sqlite": sqlite3.sqlite_version, "date": today}
-    known = json.loads(file.read_text()) if file.exists() else {}
-    if known.get("machine", {}) | {"date": today} != machine:
-        known = {}
-    dated = {part: [row | {"date": today} for row in measured[part]] for part in measured if part != "growth"}
-    rows = {row["name"]: row for row in [*known.get("rows", []), *dated.get("rows", [])]}
-    dated["rows"] = [rows[name] for name in order if name in rows]
-    if "growth" in measured:
-        dated["growth"] = {"date": today, "unit": "ms", "endpoints": measured["growth"]}
-    results = known | {"machine": machine} | dated
-    file.write_text(dumped(results), "utf-8")
-    return results
+    machine |= {"python": platform.python_version(), "sqlite": sqlite3.sqlite_version, "date": today()}
+    file = _file(bench)
+    known = json.loads(file.read_text("utf-8")) if file.exists() else {}
+    same = known.get("machine", {}) | {"date": today()} == machine
+    return (known if same else {}) | {"machine": machine}
+
+
+def publish(bench: Bench, results: Results) -> None:
+    """Write the results to the file and, unless the run was quick, to the docs."""
+    _file(bench).write_text(dumped(results), "utf-8")
+    if "growth" in results:
+        picture = bench.folder / "growth.svg" if bench.quick else ROOT / "docs/performance.svg"
+        picture.write_text(plot.drawn(results["growth"]["endpoints"]), "utf-8")
+    for page in () if bench.quick else (ROOT / "docs/performance.md", ROOT / "docs/scaling.md"):
+        page.write_text(written(page.read_text("utf-8"), results), "utf-8")
 
 
 def dumped(results: Results) -> str:
@@ -83,7 +93,7 @@ def _steady(results: Results) -> list[dict[str, Any]]:
 def _machine(results: Results) -> str:
     on, rows = results["machine"], _steady(results)
     days = sorted({row["date"] for row in rows})
-    others = max((row["conditions"]["others"] for row in rows if "conditions" in row), default=None)
+    others = max((row["others"] for row in rows if "others" in row), default=None)
     share = "" if others is None else "under 1%" if others < 0.01 else f"at most {others:.0%}"
     busy = share and f" In the rows measured since it is recorded, other processes used {share} of all cores."
     return (
@@ -101,11 +111,10 @@ def _rows(results: Results) -> str:
 
 
 def _peers(results: Results) -> str:
-    found = {row["name"]: row for row in results["peers"]}
-    names = [name.removeprefix("create-") for name in found if name.startswith("create-")]
+    ratios = {row["name"]: _ratio(row) for row in results["peers"]}
     lines = [
-        (name, _ratio(found[f"create-{name}"]), _ratio(found[f"list-{name}"]), found[f"create-{name}"]["keeps"])
-        for name in names
+        (peer.name, ratios.get(f"create-{peer.name}", "-"), ratios.get(f"list-{peer.name}", "-"), peer.keeps)
+        for peer in PEERS
     ]
     return _table(("other", "create", "list", "what it keeps"), "lrrl", lines)
 

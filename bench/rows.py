@@ -6,10 +6,12 @@ also gives `p50`, `p99` and `cpu`, the service's processor time per response.
 
 from __future__ import annotations
 
+from functools import partial
+
 from bench import scenarios, traffic
 from bench.comparing import Row, Run
 from bench.loading import Wrk
-from bench.scenarios import AnotherCaller, Raw
+from bench.scenarios import AnotherCaller
 from bench.starting import Beside, Prepared
 from runtime.settings import Settings
 from services.channels import bulkhead
@@ -24,24 +26,23 @@ SLOW = Prepared(
     entry=("-m", "bench.slow"),
 )
 SHORT_LIVED = Prepared(settings=(("ORDERS_BUY_EXPIRY", "60"),))
-SMALL, LARGE, HUGE = Prepared(orders="small"), Prepared(orders="large"), Prepared(orders="huge")
-PROXIED = Prepared(orders="large", settings=(("ORDERS_TRUSTED_PROXIES", "1"),))
-WAITRESS, SAME = Beside("waitress", 8), Beside("same", Settings.threads)
+SMALL, LARGE, HUGE = Prepared(orders=1_000), Prepared(orders=1_000_000), Prepared(orders=5_000_000)
+PROXIED = Prepared(orders=1_000_000, settings=(("ORDERS_TRUSTED_PROXIES", "1"),))
+WAITRESS, SAME = Beside("waitress"), Beside("same")
 
 # How it is loaded.
-LIST, BY_STATUS = traffic.call("orderQueryList"), traffic.call("orderQueryList", status="completed")
-OF_90_DAYS = traffic.call("orderQueryList", **traffic.NINETY_DAYS)
+BY_STATUS, OF_90_DAYS = partial(traffic.lists, status="completed"), partial(traffic.lists, **traffic.NINETY_DAYS)
 CREATE = {number: Run(SERVICE, Wrk(traffic.orders, number)) for number in (1, 8, 32, 512)}
 ECHO = {number: Run(WAITRESS, Wrk(traffic.echoes, number)) for number in (1, 8, 32)}
 SAME_ECHO = {number: Run(SAME, Wrk(traffic.echoes, number)) for number in (1, 8, 32)}
-FIRST_PAGE = Run(HUGE, Wrk(LIST, 1))
+FIRST_PAGE = Run(HUGE, Wrk(traffic.lists, 1))
 EMPTY = Run(SAME, Wrk(traffic.empties))
 FLOODED = Run(SERVICE, scenarios.twice_the_maximum)
 MANY = Run(SHORT_LIVED, scenarios.many_orders, once=True)
 AT_MOST = Settings.threads // bulkhead.SHARE  # connections that may wait for one channel
 
 ON_ECHO, FLOOD = "createOrder / bare echo on", "createOrder at twice its maximum rate:"
-LISTED, CALLBACK = "orderQueryList, {huge} orders,", "payment reported to callback received,"
+LISTED, CALLBACK = "orderQueryList, 5,000,000 orders,", "payment reported to callback received,"
 
 # fmt: off
 GROUPS = (
@@ -53,7 +54,7 @@ GROUPS = (
         Row("same-32", f"{ON_ECHO} the service's server, 32 connections", CREATE[32], SAME_ECHO[32]),
         Row("same-1", f"{ON_ECHO} the service's server, 1 connection", CREATE[1], SAME_ECHO[1]),
         Row("raw", "createOrder, 32 connections / raw transactions of the same rows", CREATE[32],
-            Run(SERVICE, Raw(traffic.orders)), at_least=0.45),
+            Run(SERVICE, scenarios.raw_transactions), at_least=0.45),
         Row("tail", "createOrder, 8 connections: p99 / p50", CREATE[8], CREATE[8], "p99", "p50", at_most=3),
     ),
     (
@@ -66,13 +67,13 @@ GROUPS = (
         Row("withdrawals", "createOrder, 8 connections: withdrawals / deposits",
             Run(RICH, Wrk(traffic.withdrawals)), CREATE[8]),
         Row("settling", "notices that settle an order / createOrder, 8 connections",
-            Run(SILENT, Wrk(traffic.notices, before=traffic.orders, adds="completed")), CREATE[8]),
+            Run(SILENT, Wrk(traffic.notices, before=traffic.orders, adds=traffic.completed)), CREATE[8]),
     ),
     (
         Row("epay-8", "orders by the epay gateway / createOrder, 8 connections",
-            Run(EPAY, Wrk(traffic.epay_orders, adds="")), CREATE[8], at_least=0.9),
+            Run(EPAY, Wrk(traffic.epay_orders, adds=traffic.placed)), CREATE[8], at_least=0.9),
         Row("epay-32", "orders by the epay gateway / createOrder, 32 connections",
-            Run(EPAY, Wrk(traffic.epay_orders, 32, adds="")), CREATE[32], at_least=0.9),
+            Run(EPAY, Wrk(traffic.epay_orders, 32, adds=traffic.placed)), CREATE[32], at_least=0.9),
     ),
     (
         Row("crowd", "createOrder, 512 connections / 32", CREATE[512], CREATE[32], at_least=0.85),
@@ -86,7 +87,7 @@ GROUPS = (
         Row("page-views-memory", "additional memory during 127 views of a payment page a second / 160 MiB",
             Run(PROXIED, AnotherCaller(traffic.page_views, 127)), 160, "more", at_most=1),
         Row("searches-memory",
-            "additional memory during 22 searches a second by two characters among {large} orders / 160 MiB",
+            "additional memory during 22 searches a second by two characters among 1,000,000 orders / 160 MiB",
             Run(PROXIED, AnotherCaller(traffic.searches, 22)), 160, "more", at_most=1),
         Row("signatures-memory", "additional memory during 500 bad signatures a second / 160 MiB",
             Run(PROXIED, AnotherCaller(traffic.bad_signatures, 500)), 160, "more", at_most=1),
@@ -95,11 +96,11 @@ GROUPS = (
         Row("detail", "orderQueryDetail / bare echo on waitress, 8 connections",
             Run(SMALL, Wrk(traffic.details)), ECHO[8]),
         Row("list", "orderQueryList / bare echo on waitress, 8 connections",
-            Run(SMALL, Wrk(LIST)), ECHO[8]),
+            Run(SMALL, Wrk(traffic.lists)), ECHO[8]),
     ),
     (
-        Row("first-page", "orderQueryList, first page: {large} orders / {small}",
-            Run(LARGE, Wrk(LIST, 1)), Run(SMALL, Wrk(LIST, 1)), "p50", at_most=1.15),
+        Row("first-page", "orderQueryList, first page: 1,000,000 orders / 1,000",
+            Run(LARGE, Wrk(traffic.lists, 1)), Run(SMALL, Wrk(traffic.lists, 1)), "p50", at_most=1.15),
     ),
     (
         Row("deep-page", f"{LISTED} page 5000 / first page",
@@ -112,7 +113,7 @@ GROUPS = (
             Run(HUGE, Wrk(BY_STATUS, 1)), FIRST_PAGE, "p50", at_most=2),
     ),
     (
-        Row("large-file", "createOrder, 8 connections: {large} orders in the file / {small}",
+        Row("large-file", "createOrder, 8 connections: 1,000,000 orders in the file / 1,000",
             Run(LARGE, Wrk(traffic.orders)), Run(SMALL, Wrk(traffic.orders)), at_least=0.85),
     ),
     (
@@ -122,16 +123,16 @@ GROUPS = (
     ),
     (
         Row("callbacks", "callbacks to a server that takes 20 ms / one at a time",
-            Run(SILENT, scenarios.callback_rate), Run(Beside("receiver", 0.02), scenarios.one_at_a_time), at_least=20),
+            Run(SILENT, scenarios.callback_rate), Run(SAME, scenarios.one_at_a_time), at_least=20),
         Row("callback-delay", f"{CALLBACK} idle service / 50 ms",
             Run(SERVICE, scenarios.callback_delay), 50, "delay", at_most=1),
         Row("hopeless", f"{CALLBACK} 10,000 undeliverable ones: slowest / 1 s",
             Run(SERVICE, scenarios.undeliverable), 1_000, "delay", at_most=1),
     ),
     (
-        Row("memory", "memory after {created} orders created / after 1,000", MANY, MANY, "memory", "before",
+        Row("memory", "memory after 1,000,000 orders created / after 1,000", MANY, MANY, "memory", "before",
             at_most=1.2),
-        Row("start", "start to first response: {large} orders in the file / none",
+        Row("start", "start to first response: 1,000,000 orders in the file / none",
             Run(LARGE, scenarios.starts), Run(SERVICE, scenarios.starts), "start", at_most=1.2),
     ),
 )
@@ -141,12 +142,12 @@ ROWS = tuple(row for group in GROUPS for row in group)
 # The latency of each endpoint by orders in the file, by its name in the picture.
 GROWTH = {
     "orderQueryDetail": Wrk(traffic.details, 1),
-    "list, first page": Wrk(LIST, 1),
+    "list, first page": Wrk(traffic.lists, 1),
     "list, last page": Wrk(traffic.last_lists, 1),
     "list, by status": Wrk(BY_STATUS, 1),
     "list, 90 days": Wrk(OF_90_DAYS, 1),
     "list, rare text": Wrk(traffic.lists_by_rare_text, 1),
-    "getPayChannels": Wrk(traffic.call("getPayChannels"), 1),
+    "getPayChannels": Wrk(traffic.pay_channels, 1),
     "regionData": Wrk(traffic.regions, 1),
     "createOrder": Wrk(traffic.orders, 1),
 }

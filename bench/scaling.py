@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -64,21 +63,11 @@ def _orders(services: list[Service], bench: Bench) -> Figures:
     return {"rate": sum(one["rate"] for one in found), "service": service, "database": 1000 * used / orders}
 
 
-SQLITE = Setup(1, postgres=False)
-SETUPS = {
-    "sqlite-1": ("SQLite, one service", SQLITE),
-    "postgres-1": ("Postgres, one service", Setup(1)),
-    "postgres-2": ("Postgres, two services, one merchant", Setup(2)),
-    "postgres-2-apart": ("Postgres, two services, a merchant each", Setup(2, merchants=("demo", "other"))),
-    "postgres-4-apart": ("Postgres, four services, two merchants", Setup(4, merchants=("demo", "other"))),
-}
-
-
-def rows() -> list[Row]:
-    """The comparisons with SQLite for which this machine has enough cores."""
-    most = max(2, (os.cpu_count() or 1) // 2)
-    return [
-        Row(name, title, Run(setup, _orders), Run(SQLITE, _orders))
-        for name, (title, setup) in SETUPS.items()
-        if setup.services <= most
-    ]
+SQLITE = Run(Setup(1, postgres=False), _orders)
+APART = Setup(2, merchants=("demo", "other"))
+ROWS = (
+    Row("sqlite-1", "SQLite, one service", SQLITE, SQLITE),
+    Row("postgres-1", "Postgres, one service", Run(Setup(1), _orders), SQLITE),
+    Row("postgres-2", "Postgres, two services, one merchant", Run(Setup(2), _orders), SQLITE),
+    Row("postgres-2-apart", "Postgres, two services, a merchant each", Run(APART, _orders), SQLITE),
+)

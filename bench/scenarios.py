@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import random
 import socket
 import sqlite3
 import statistics
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -17,38 +16,46 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import islice, product
 
-from bench import raw_orders, traffic
-from bench.comparing import Bench, Failed, Figures
+from bench import traffic
+from bench.comparing import Bench, Failed, Figures, say
 from bench.loading import LONGEST, Requests, Wrk, fixed_rate, wrk
-from bench.starting import ROOT, Beside, Process, Service, free_port
+from bench.starting import Beside, Process, Service, free_port
 
 MERCHANTS = ("demo", "other")
+SAME = Beside("same")
 
 
-@dataclass(frozen=True)
-class Raw:
-    """Raw transactions of the rows that createOrder writes for these requests, into the file of a new service."""
+def raw_transactions(service: Service, bench: Bench) -> Figures:
+    """Transactions a second of sqlite3 without anything else, each of which writes the rows of one createOrder.
 
-    requests: Requests
-
-    def __call__(self, service: Service, bench: Bench) -> Figures:
-        before = raw_orders.contents(service.database)
-        states = []
-        for request in islice(self.requests(service), 2):
-            _send(service, request)
-            states.append(raw_orders.contents(service.database))
-        service.stop()
-        inserts = raw_orders.learn(service.database, before, *states)
-        return {"rate": raw_orders.write(inserts, service.database, bench.seconds)}
-
-
-def _send(service: Service, request: str) -> None:
-    """Send one prepared request. Raises Failed."""
-    with closing(socket.create_connection(("127.0.0.1", service.port), 60)) as connection:
-        connection.sendall(request.encode())
-        response = connection.recv(65_536)
-    if not response.startswith(b"HTTP/1.1 200"):
-        raise Failed(f"{request.split(' HTTP')[0]}: {response[:400]!r}")
+    The service creates orders. Then their rows are written again, into a copy of the file from before. Raises Failed if
+    createOrder writes rows of other tables too, apart from those of triggers.
+    """
+    copy, written = bench.work / "raw.sqlite", ("order", "history", "nonce")
+    with closing(sqlite3.connect(service.database)) as file, closing(sqlite3.connect(copy)) as target:
+        file.backup(target)
+    wrk(service, bench, traffic.orders, 32, bench.seconds)
+    service.stop()
+    with closing(sqlite3.connect(copy, isolation_level=None)) as file:
+        for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = 1"):
+            file.execute(f"PRAGMA {pragma}")
+        file.execute("ATTACH ? AS made", (str(service.database),))
+        names = [row[1] for row in file.execute("PRAGMA made.table_list") if (row[0], row[2]) == ("made", "table")]
+        new = 'SELECT * FROM made."{0}" EXCEPT SELECT * FROM main."{0}" ORDER BY 1'
+        added = {name: file.execute(new.format(name)).fetchall() for name in names}
+        file.execute("DETACH made")
+        if others := [name for name in names if name not in written and len(added[name]) >= len(added["order"])]:
+            raise Failed(f"createOrder writes to {', '.join(others)} too")
+        random.shuffle(added["nonce"])  # as merchants' nonces arrive
+        inserts = [f'INSERT INTO "{name}" VALUES ({", ".join("?" * len(added[name][0]))})' for name in written]
+        orders = list(zip(*(added[name] for name in written), strict=True))
+        began = time.perf_counter()
+        for rows in orders:
+            file.execute("BEGIN IMMEDIATE")
+            for insert, row in zip(inserts, rows, strict=True):
+                file.execute(insert, row)
+            file.execute("COMMIT")
+        return {"rate": len(orders) / (time.perf_counter() - began)}
 
 
 def starts(service: Service, bench: Bench) -> Figures:
@@ -61,31 +68,37 @@ def starts(service: Service, bench: Bench) -> Figures:
     return {"start": statistics.median(times)}
 
 
+def _keep_busy(core: int) -> None:
+    os.sched_setaffinity(0, {core})
+    while True:
+        pass
+
+
 def other_cores_busy(service: Service, bench: Bench) -> Figures:
     """createOrder while a loop runs on every core but the service's own. Raises Failed if there is no other core."""
     others = os.sched_getaffinity(0) - service.cores()
     if not others:
         raise Failed("the service does not keep to one core, or there is no other one")
-    limit = 5 * bench.seconds + 30  # the bodies are signed meanwhile
-    commands = [[sys.executable, "-m", "bench.beside", "busy", str(core), str(limit)] for core in others]
-    loops = [subprocess.Popen(command, cwd=ROOT) for command in commands]
+    loops = [multiprocessing.Process(target=_keep_busy, args=[core], daemon=True) for core in others]
+    for loop in loops:
+        loop.start()
     try:
         return Wrk(traffic.orders)(service, bench)
     finally:
         for loop in loops:
-            loop.kill()
-            loop.wait()
+            loop.terminate()
+            loop.join()
 
 
 def many_orders(service: Service, bench: Bench) -> Figures:
     """Resident memory after very many orders (`memory`) and after the first thousand (`before`), in MiB."""
     done, before = 0.0, 0.0
-    while done < bench.sizes["created"]:
-        count = round(min(50_000, bench.sizes["created"] - done)) if done else 1_000
+    while done < (wanted := bench.at_most(1_000_000)):
+        count = round(min(50_000, wanted - done)) if done else 1_000
         done += wrk(service, bench, traffic.orders, 8, LONGEST, count)["responses"]
         time.sleep(5)
         before = before or service.memory()
-        bench.say(f"{done:,.0f} orders created, {service.memory():.0f} MiB")
+        say(f"{done:,.0f} orders created, {service.memory():.0f} MiB")
     return {"memory": service.memory(), "before": before}
 
 
@@ -110,8 +123,7 @@ def twice_the_maximum(service: Service, bench: Bench) -> Figures:
 class AnotherCaller:
     """One merchant creates 50 orders a second while another caller sends `requests` at a `rate`.
 
-    Returns: of the orders `p99`, and `quiet` without the other caller. Of the service's memory `more`: the maximum with
-    the other caller minus that without, in MiB.
+    Returns: `more`: the maximum of the service's memory with the other caller minus that without, in MiB.
     """
 
     requests: Requests
@@ -119,13 +131,12 @@ class AnotherCaller:
 
     def __call__(self, service: Service, bench: Bench) -> Figures:
         service.rest()
-        self._orders(service, bench, attacked=False)  # the first responses are slower
-        quiet, usual = self._orders(service, bench, attacked=False)
-        p99, most = self._orders(service, bench, attacked=True)
-        return {"p99": p99, "quiet": quiet, "more": most - usual}
+        self._memory(service, bench, attacked=False)  # the first responses need more
+        usual = self._memory(service, bench, attacked=False)
+        return {"more": self._memory(service, bench, attacked=True) - usual}
 
-    def _orders(self, service: Service, bench: Bench, *, attacked: bool) -> tuple[float, float]:
-        """Return p99 of the orders, and the largest memory."""
+    def _memory(self, service: Service, bench: Bench, *, attacked: bool) -> float:
+        """The largest memory meanwhile. Raises Failed if an order was not created."""
         orders = list(islice(traffic.orders(service, key="other"), round(50 * bench.seconds)))
         with ProcessPoolExecutor(2) as pool:
             if attacked:
@@ -136,23 +147,26 @@ class AnotherCaller:
             while not running.done():
                 most = max(most, service.memory())
                 time.sleep(0.05)
-            statuses, found = running.result()
+            statuses, _ = running.result()
             if attacked:
-                bench.say(f"{self.requests.__name__}: {dict(attack.result()[0])}")
+                say(f"the other caller's requests: {dict(attack.result()[0])}")
         if statuses.keys() != {"200"}:
             raise Failed(f"the merchant's orders: {dict(statuses)}")
-        return found["p99"], most
+        return most
 
 
 @contextmanager
-def _receiver(
-    service: Service, bench: Bench, delay: float, merchants: tuple[str, ...] = MERCHANTS
-) -> Iterator[Process]:
-    """A server that gets the callbacks of these merchants."""
-    with Beside("receiver", delay)(bench) as receiver:
+def _receiver(service: Service, bench: Bench, delay: int, *merchants: str) -> Iterator[Process]:
+    """A server that gets the callbacks of these merchants and responds after `delay` milliseconds."""
+    with SAME(bench) as receiver:
         for key in merchants:
-            service.orders(f"merchant set {key} --callback-url {receiver.url}/hook")
+            service.run(f"merchant set {key} --callback-url {receiver.url}/callbacks/{delay}")
         yield receiver
+
+
+def _received(receiver: Process) -> list[tuple[float, str]]:
+    """The moment and the webhook-id of each callback."""
+    return receiver.http.get(f"{receiver.url}/callbacks", timeout=60).json()
 
 
 def callback_rate(service: Service, bench: Bench) -> Figures:
@@ -160,15 +174,15 @@ def callback_rate(service: Service, bench: Bench) -> Figures:
     count = 200 if bench.quick else 1_000  # of each merchant, all due immediately
     for key, make in product(MERCHANTS, (traffic.orders, traffic.notices)):
         wrk(service, bench, partial(make, key=key), 8, LONGEST, count)
-    with _receiver(service, bench, 0.02) as receiver:
+    with _receiver(service, bench, 20, *MERCHANTS) as receiver:
         for key in MERCHANTS:
-            service.orders(f"callback redeliver --merchant {key}")
+            service.run(f"callback redeliver --merchant {key}")
         give_up, moments = time.monotonic() + 300, dict[str, float]()
         while len(moments) < len(MERCHANTS) * count:
             if time.monotonic() > give_up:
                 raise Failed(f"of {len(MERCHANTS) * count} callbacks {len(moments)} were received")
             time.sleep(0.5)
-            moments = {name: at for at, name in receiver.http.get(receiver.url, timeout=60).json()}
+            moments = {name: at for at, name in _received(receiver)}
     return {"rate": (len(moments) - 1) / (max(moments.values()) - min(moments.values()))}
 
 
@@ -180,14 +194,14 @@ def one_at_a_time(receiver: Process, bench: Bench) -> Figures:
         file.execute("CREATE TABLE IF NOT EXISTS delivered (id INTEGER PRIMARY KEY, at REAL)")
         began = time.perf_counter()
         for _ in range(100):
-            receiver.http.post(receiver.url, data=b"{}", timeout=60).raise_for_status()
+            receiver.http.post(f"{receiver.url}/callbacks/20", data=b"{}", timeout=60).raise_for_status()
             file.execute("INSERT INTO delivered (at) VALUES (?)", (time.time(),))
         return {"rate": 100 / (time.perf_counter() - began)}
 
 
 def callback_delay(service: Service, bench: Bench) -> Figures:
     """Median time from a payment reported to its callback received, on an idle service, in ms."""
-    with _receiver(service, bench, 0, ("demo",)) as receiver:
+    with _receiver(service, bench, 0, "demo") as receiver:
         _delay(service, receiver)  # the first one is slower
         return {"delay": statistics.median(_delay(service, receiver) for _ in range(4 if bench.quick else 30))}
 
@@ -196,14 +210,15 @@ def _delay(service: Service, receiver: Process) -> float:
     """Milliseconds from the notice of a payment to the receipt of its callback. Raises Failed."""
     order_no = service.call("createOrder", traffic.BUY)["order_no"]
     time.sleep(random.uniform(0.1, 0.7))  # at any point between two sweeps
-    receiver.http.delete(receiver.url, timeout=60)
+    receiver.http.delete(f"{receiver.url}/callbacks", timeout=60)
     began = time.monotonic()
-    _send(service, traffic.notice(order_no))
-    while not (seen := receiver.http.get(receiver.url, timeout=60).json()):
+    if not service.succeeds(traffic.notice(order_no)):
+        raise Failed("the notice was refused")
+    while not (received := _received(receiver)):
         if time.monotonic() > began + 30:
             raise Failed("no callback was received")
         time.sleep(0.05)
-    return (seen[0][0] - began) * 1000
+    return (received[0][0] - began) * 1000
 
 
 # The dead merchants are copies of one, and each has its share of the callbacks.
@@ -229,7 +244,7 @@ def undeliverable(service: Service, bench: Bench) -> Figures:
     Their addresses are a closed port, one that never responds, and an unknown host, of 1, 100 or 10,000 merchants.
     """
     backlog, delays = 500 if bench.quick else 10_000, []
-    with _receiver(service, bench, 0, ("demo",)) as receiver, socket.socket() as silent:
+    with _receiver(service, bench, 0, "demo") as receiver, socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen(4096)  # the system accepts connections that are never read
         _delay(service, receiver)  # creates the order that all callbacks are about
@@ -246,5 +261,5 @@ def undeliverable(service: Service, bench: Bench) -> Figures:
             service.start()
             time.sleep(1)
             delays.append(max(_delay(service, receiver) for _ in range(4 if bench.quick else 20)))
-            bench.say(f"undeliverable to {url} of {merchants:,} merchants: {delays[-1]:.0f} ms")
+            say(f"undeliverable to {url} of {merchants:,} merchants: {delays[-1]:.0f} ms")
     return {"delay": max(delays)}

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import os
 import shlex
 import shutil
-import signal
 import socket
 import sqlite3
 import subprocess
@@ -22,11 +20,10 @@ from typing import Any
 import requests
 
 from bench import traffic
-from bench.comparing import Bench, Failed
+from bench.comparing import Bench, Failed, say
 
 ROOT = Path(__file__).resolve().parents[1]
 SETTINGS = {"ORDERS_DEMO": "1", "ORDERS_REQUESTS_PER_SECOND": "1000000", "ORDERS_LOG_LEVEL": "WARNING"}
-DEMO_SHARE = 0.9  # of the seeded orders belong to the merchant `demo`
 
 
 def free_port() -> int:
@@ -68,30 +65,30 @@ class Process:
         began = time.perf_counter()
         with self.log.open("ab") as log:
             self.child = subprocess.Popen(self.command, cwd=ROOT, env=self.environ, stdout=log, stderr=log)
-        while not self._responds():
+        while not self.succeeds(traffic.request("GET", self.probe, Connection="close", **self.headers)):
             if self.child.poll() is not None or time.perf_counter() > began + 60:
                 self.stop()
                 raise Failed(f"{self.command[1:3]} does not start: {self.log.read_text()[-400:]}")
             time.sleep(0.002)
         self.started_in = time.perf_counter() - began
 
-    def _responds(self) -> bool:
+    def succeeds(self, request: str) -> bool:
+        """Send one request; return whether the response is 200."""
         try:
-            with socket.create_connection(("127.0.0.1", self.port), 5) as probe:
-                probe.sendall(traffic.request("GET", self.probe, Connection="close", **self.headers).encode())
-                return probe.recv(64).startswith(b"HTTP/1.1 200")
+            with socket.create_connection(("127.0.0.1", self.port), 5) as connection:
+                connection.sendall(request.encode())
+                return connection.recv(64).startswith(b"HTTP/1.1 200")
         except OSError:
             return False
 
     def stop(self) -> None:
-        """Terminate it, and kill it after a minute."""
-        if self.child and self.child.poll() is None:
-            self.child.send_signal(signal.SIGTERM)
+        """Terminate it. If it still runs a minute later, kill it and raise TimeoutExpired."""
+        if self.child:
+            self.child.terminate()
             try:
                 self.child.wait(60)
-            except subprocess.TimeoutExpired:
+            finally:
                 self.child.kill()
-                self.child.wait()
 
     def __enter__(self) -> Any:
         self.start()
@@ -142,14 +139,13 @@ class Service(Process):
 
     def call(self, endpoint: str, fields: dict[str, Any], key: str = "demo") -> Any:
         """Make one signed call and return the response's data. Raises Failed."""
-        body = next(traffic.bodies(endpoint, [fields], key))
-        headers = {"Content-Type": traffic.JSON}
-        response = self.http.post(f"{self.url}/merchant/{endpoint}", body.encode(), headers=headers, timeout=60)
+        body, headers = traffic.signed(endpoint, fields, key), {"Content-Type": traffic.JSON}
+        response = self.http.post(f"{self.url}/merchant/{endpoint}", body, headers=headers, timeout=60)
         if response.status_code != 200:
             raise Failed(f"{endpoint}: {response.status_code} {response.text[:400]}")
         return response.json()["data"]
 
-    def orders(self, command: str) -> None:
+    def run(self, command: str) -> None:
         """Run one of the operator's commands, and add what it prints as JSON to `known`. Raises Failed."""
         words = shlex.split(command.format_map(self.known))
         done = subprocess.run([*self.command, *words], cwd=ROOT, env=self.environ, capture_output=True, text=True)
@@ -164,21 +160,21 @@ class Prepared:
     """Starts the service on a prepared folder, a new copy each time unless it has many orders.
 
     `commands` of the operator prepare it; `{name}` is taken from the JSON that earlier ones printed. `orders` is the
-    number of seeded orders of the merchant `demo`, or its name in `Bench.sizes`.
+    number of seeded orders.
     """
 
     commands: tuple[str, ...] = ()
-    orders: int | str = 0
+    orders: int = 0
     settings: tuple[tuple[str, str], ...] = ()
     entry: tuple[str, ...] = ("app.py",)
 
     def __call__(self, bench: Bench) -> Service:
         if self not in bench.prepared:
             folder = bench.work / f"prepared-{len(bench.prepared)}"
-            _copy(seeded(bench, bench.sizes.get(str(self.orders), self.orders)), folder)
+            _copy(seeded(bench, bench.at_most(self.orders)), folder)
             service = Service(folder, self.entry)
             for command in self.commands:
-                service.orders(command)
+                service.run(command)
             bench.prepared[self] = folder, service.known
         folder, known = bench.prepared[self]
         if not self.orders:
@@ -190,14 +186,13 @@ class Prepared:
 
 @dataclass(frozen=True)
 class Beside:
-    """Starts a program of `bench/beside.py`; `argument` is its number of threads or its delay in seconds."""
+    """Starts the server of `bench/beside.py` on `waitress`, or on the `same` HTTP server as the service."""
 
     kind: str
-    argument: float
 
     def __call__(self, bench: Bench) -> Process:
         port = free_port()
-        command = [sys.executable, "-m", "bench.beside", self.kind, str(port), str(self.argument)]
+        command = [sys.executable, "-m", "bench.beside", self.kind, str(port)]
         return Process(command, port, bench.work / f"{self.kind}.log", "/")
 
 
@@ -208,7 +203,7 @@ def _copy(source: Path, target: Path) -> Path:
 
 
 def seeded(bench: Bench, orders: int) -> Path:
-    """Return a folder, kept between runs, in which `demo` has at least this number of orders.
+    """Return a folder, kept between runs, with this number of orders.
 
     It is created again when the code that determines its content has changed, and is read into the page cache.
     """
@@ -220,11 +215,9 @@ def seeded(bench: Bench, orders: int) -> Path:
     mark, database = folder / "stamp", folder / "orders.sqlite"
     if not mark.exists() or mark.read_text() != stamp:
         shutil.rmtree(folder, ignore_errors=True)
-        # The share varies randomly.
-        wanted = math.ceil(orders / DEMO_SHARE + 4 * math.sqrt(orders))
-        bench.say(f"seeding {wanted:,} orders")
+        say(f"seeding {orders:,} orders")
         service = Service(folder)
-        service.orders(f"seed --orders {wanted}")
+        service.run(f"seed --orders {orders}")
         with service:  # its start may fill an index
             service.rest()
         with closing(sqlite3.connect(database)) as file:

@@ -1,13 +1,10 @@
 """What is sent: endless series of complete HTTP requests for a server (`Wrk.requests`).
 
-Signed bodies are made just before they are sent: a nonce is valid once, a timestamp for 300 s (docs/signing.md).
+Requests are signed just before they are sent: a nonce is valid once, a timestamp for 300 s (docs/signing.md).
 """
 
 from __future__ import annotations
 
-import hashlib
-import hmac
-import itertools
 import json
 import random
 import re
@@ -15,18 +12,20 @@ import secrets
 import sqlite3
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import closing
-from functools import cache, partial
+from functools import partial
+from itertools import count, cycle, repeat
 from typing import Any
 from urllib.parse import urlencode
 
 from bench.comparing import Failed
+from gateways.epay_protocol import md5_signature
+from services.security.signing import sign, string_to_sign
 
 JSON, FORM = "application/json", "application/x-www-form-urlencoded"
 SECRETS = {"demo": "demo-secret", "other": "other-secret"}
-NOTICE_SECRET = b"sandbox-notice-secret"
-NUMBER, NONCE = "@number@", "@nonce@"  # placeholders in a template
+NOTICE_SECRET = "sandbox-notice-secret"
 BUY = {"order_type": 1, "cny_amount": "100.00", "paychannel_id": 2, "paychannel_paymethod": "wxpay"}
 SELL = {"order_type": 2, "cny_amount": "20.00", "paychannel_id": 2, "paychannel_paymethod": "bank"}
 REGIONS = "/addons/paychannel/channel.gatewaya/regionData"
@@ -45,87 +44,106 @@ def request(method: str, path: str, body: str = "", media: str = JSON, **headers
     return f"{method} {path} HTTP/1.1\r\n{head}\r\n{body}"
 
 
-def bodies(endpoint: str, kinds: Sequence[dict[str, Any]], key: str = "demo") -> Iterator[str]:
-    """Yield signed bodies for the endpoint, with each of the `kinds` of fields in turn. Fields are not nested."""
-    templates = []
-    for fields in kinds:
-        sent = {**fields, "api_key": key, "timestamp": int(time.time()), "nonce": NONCE}
-        text = "\n".join([endpoint, *(f"{name}={sent[name]}" for name in sorted(sent))])
-        templates.append((text, json.dumps(sent)[:-1]))
-    secret, run = SECRETS[key].encode(), secrets.token_hex(4)
-    for number, (text, body) in enumerate(itertools.cycle(templates)):
-        # Random like merchants' nonces, so that inserts hit the whole index of nonces.
-        nonce, own = f"{random.getrandbits(64):016x}", f"{run}-{number:08d}"
-        text = text.replace(NONCE, nonce).replace(NUMBER, own)
-        body = body.replace(NONCE, nonce).replace(NUMBER, own)
-        yield f'{body}, "signature": "{hmac.digest(secret, text.encode(), "sha256").hex()}"}}'
+def signed(endpoint: str, fields: dict[str, Any], key: str = "demo") -> str:
+    """Return the signed body of one call."""
+    # Random like merchants' nonces, so that inserts hit the whole index of nonces.
+    nonce = f"{random.getrandbits(64):016x}"
+    sent = fields | {"api_key": key, "timestamp": int(time.time()), "nonce": nonce}
+    return json.dumps(sent | {"signature": sign(SECRETS[key], string_to_sign(endpoint, sent))})
 
 
-def calls(endpoint: str, *kinds: dict[str, Any], key: str = "demo", **headers: str) -> Iterator[str]:
-    """Yield signed requests to an endpoint for merchants."""
-    return (request("POST", f"/merchant/{endpoint}", body, **headers) for body in bodies(endpoint, kinds or [{}], key))
+def calls(endpoint: str, bodies: Iterable[dict[str, Any]], key: str = "demo", **headers: str) -> Iterator[str]:
+    """Yield a signed request to an endpoint for merchants for each of the bodies."""
+    return (request("POST", f"/merchant/{endpoint}", signed(endpoint, fields, key), **headers) for fields in bodies)
 
 
-@cache
-def call(endpoint: str, **fields: Any) -> Callable[[Any], Iterator[str]]:
-    """Return what makes calls of an endpoint with these fields; the same for the same fields."""
-    return lambda service: calls(endpoint, fields)
+def own_numbers() -> Iterator[str]:
+    """Yield a merchant's own order numbers, unique in all runs."""
+    run = secrets.token_hex(4)
+    return (f"B-{run}-{number:08d}" for number in count())
 
 
 def orders(service: Any, key: str = "demo", **headers: str) -> Iterator[str]:
     """Deposits, each with its own `merchant_order_no`, on the channel that the service's setup has made, if any."""
-    new = BUY | {"merchant_order_no": f"B-{NUMBER}", "paychannel_id": service.known.get("id", 2)}
-    return calls("createOrder", new, key=key, **headers)
+    new = BUY | {"paychannel_id": service.known.get("id", 2)}
+    return calls("createOrder", (new | {"merchant_order_no": number} for number in own_numbers()), key, **headers)
 
 
 def withdrawals(service: Any) -> Iterator[str]:
     """Withdrawals to the merchant's payout account on file."""
-    return calls("createOrder", SELL | {"merchant_order_no": f"B-{NUMBER}"})
+    return calls("createOrder", (SELL | {"merchant_order_no": number} for number in own_numbers()))
 
 
 def echoes(server: Any) -> Iterator[str]:
     """The bodies of `orders`, for the bare echo."""
-    return (request("POST", "/echo", body) for body in bodies("createOrder", [BUY | {"merchant_order_no": NUMBER}]))
+    for number in own_numbers():
+        yield request("POST", "/echo", signed("createOrder", BUY | {"merchant_order_no": number}))
 
 
 def empties(server: Any) -> Iterator[str]:
     """Requests for the empty view."""
-    return itertools.repeat(request("GET", "/"))
+    return repeat(request("GET", "/"))
 
 
 def epay_orders(service: Any) -> Iterator[str]:
     """Forms for mapi.php, each with its own `out_trade_no` (docs/epay-inbound.md)."""
-    fields = {"pid": service.known["pid"], "type": "wxpay", "out_trade_no": NUMBER, "notify_url": "http://127.0.0.1/n"}
-    fields |= {"return_url": "http://127.0.0.1/r", "name": "Order", "money": "100.00", "clientip": "127.0.0.1"}
-    text = "&".join(f"{name}={fields[name]}" for name in sorted(fields))
-    form, run = urlencode(fields, safe="@"), secrets.token_hex(4)
-    for number in itertools.count():
-        own = f"B-{run}-{number:08d}"
-        signature = hashlib.md5((text.replace(NUMBER, own) + service.known["key"]).encode()).hexdigest()
-        yield request("POST", "/mapi.php", f"{form.replace(NUMBER, own)}&sign={signature}&sign_type=MD5", FORM)
+    fields = {"pid": service.known["pid"], "type": "wxpay", "name": "Order", "money": "100.00", "clientip": "127.0.0.1"}
+    fields |= {"notify_url": "http://127.0.0.1/n", "return_url": "http://127.0.0.1/r"}
+    for number in own_numbers():
+        sent = fields | {"out_trade_no": number}
+        sent |= {"sign": md5_signature(sent, service.known["key"]), "sign_type": "MD5"}
+        yield request("POST", "/mapi.php", urlencode(sent), FORM)
 
 
 def notice(order_no: str) -> str:
     """The notice of the sandbox's upstream that an order was paid."""
     body = json.dumps({"order_no": order_no, "state": "paid", "amount": 10_000, "reference": f"R{order_no}"})
-    signature = hmac.digest(NOTICE_SECRET, body.encode(), hashlib.sha256).hex()
-    return request("POST", f"/addons/paychannel/notify/{order_no}", body, X_Sandbox_Signature=signature)
+    path = f"/addons/paychannel/notify/{order_no}"
+    return request("POST", path, body, X_Sandbox_Signature=sign(NOTICE_SECRET, body))
 
 
 def notices(service: Any, key: str = "demo") -> Iterator[str]:
     """Notices for a merchant's orders, each once, the newest first."""
-    for page in itertools.count(1):
+    for page in count(1):
         found = service.call("orderQueryList", {"page": page, "limit": PAGE}, key)["list"]
         yield from (notice(order["order_no"]) for order in found)
         if len(found) < PAGE:
             return
 
 
-def demo_orders(service: Any, count: int) -> list[tuple[str, str]]:
-    """`order_no` and `merchant_order_no` of up to `count` orders of `demo`, spread over the whole file."""
+def placed(service: Any) -> int:
+    """The number of the merchant's orders."""
+    return service.call("orderQueryList", {})["total"]
+
+
+def completed(service: Any) -> int:
+    """The number of the merchant's completed orders."""
+    return service.call("orderQueryList", {"status": "completed"})["total"]
+
+
+def pay_channels(service: Any) -> Iterator[str]:
+    """getPayChannels."""
+    return calls("getPayChannels", repeat({}))
+
+
+def lists(service: Any, **query: Any) -> Iterator[str]:
+    """orderQueryList with this query."""
+    return calls("orderQueryList", repeat(query))
+
+
+def deep_lists(service: Any, page: int = 5000) -> Iterator[str]:
+    """A page of orderQueryList, or the last one if there are fewer."""
+    return lists(service, page=min(page, -(-placed(service) // 20)))
+
+
+last_lists = partial(deep_lists, page=sys.maxsize)
+
+
+def demo_orders(service: Any, number: int) -> list[tuple[str, str]]:
+    """`order_no` and `merchant_order_no` of up to `number` orders of `demo`, spread over the whole file."""
     with closing(sqlite3.connect(service.database)) as file:
         (last,) = file.execute('SELECT max(id) FROM "order"').fetchone()
-        step = max(1, last // count)
+        step = max(1, last // number)
         ids = ",".join(str(row_id) for row_id in range(step // 2 + 1, last, step))
         return file.execute(
             'SELECT order_no, merchant_order_no FROM "order" JOIN merchant ON merchant.id = merchant_id '
@@ -135,27 +153,18 @@ def demo_orders(service: Any, count: int) -> list[tuple[str, str]]:
 
 def details(service: Any) -> Iterator[str]:
     """orderQueryDetail by order number."""
-    return calls("orderQueryDetail", *({"order_no": order_no} for order_no, _ in demo_orders(service, 500)))
-
-
-def deep_lists(service: Any, page: int = 5000) -> Iterator[str]:
-    """A page of orderQueryList, or the last one if there are fewer."""
-    pages = -(-service.call("orderQueryList", {})["total"] // 20)
-    return calls("orderQueryList", {"page": min(page, pages)})
-
-
-last_lists = partial(deep_lists, page=sys.maxsize)
+    return calls("orderQueryDetail", cycle([{"order_no": order_no} for order_no, _ in demo_orders(service, 500)]))
 
 
 def lists_by_rare_text(service: Any) -> Iterator[str]:
     """orderQueryList by a text that is in one order."""
     numbers = demo_orders(service, 20)
-    return calls("orderQueryList", {"merchant_order_no": numbers[len(numbers) // 2][1][-7:]})
+    return lists(service, merchant_order_no=numbers[len(numbers) // 2][1][-7:])
 
 
 def regions(service: Any) -> Iterator[str]:
     """The region tree, compressed."""
-    return itertools.repeat(request("GET", REGIONS, Accept_Encoding="gzip"))
+    return repeat(request("GET", REGIONS, Accept_Encoding="gzip"))
 
 
 def known_regions(service: Any) -> Iterator[str]:
@@ -164,13 +173,13 @@ def known_regions(service: Any) -> Iterator[str]:
     headers["If-None-Match"] = service.http.get(service.url + REGIONS, headers=headers).headers["ETag"]
     if (status := service.http.get(service.url + REGIONS, headers=headers).status_code) != 304:
         raise Failed(f"regionData returns {status} instead of 304")
-    return itertools.repeat(request("GET", REGIONS, Accept_Encoding="gzip", If_None_Match=headers["If-None-Match"]))
+    return repeat(request("GET", REGIONS, **headers))
 
 
 def page_views(service: Any) -> Iterator[str]:
     """Views of one payment page by another caller."""
     path = f"/addons/paychannel/pay/index?order_no={service.call('createOrder', BUY)['order_no']}"
-    return itertools.repeat(request("GET", path, X_Forwarded_For=STRANGER))
+    return repeat(request("GET", path, X_Forwarded_For=STRANGER))
 
 
 def sign_ins(service: Any) -> Iterator[str]:
@@ -180,7 +189,7 @@ def sign_ins(service: Any) -> Iterator[str]:
     if token is None:
         raise Failed("the console has no form to sign in")
     cookie = "; ".join(f"{name}={value}" for name, value in service.http.cookies.items())
-    for number in itertools.count():
+    for number in count():
         form = f"csrf_token={token[1]}&name=demo&password=guess-number-{number}"
         address = f"198.51.{number // 2560 % 256}.{number // 10 % 256}"
         yield request("POST", "/console/login", form, FORM, Cookie=cookie, X_Forwarded_For=address)
@@ -188,7 +197,7 @@ def sign_ins(service: Any) -> Iterator[str]:
 
 def searches(service: Any) -> Iterator[str]:
     """Searches by two characters, by the merchant that has most of the orders in the file."""
-    return calls("orderQueryList", {"merchant_order_no": "zq"}, X_Forwarded_For=STRANGER)
+    return calls("orderQueryList", repeat({"merchant_order_no": "zq"}), X_Forwarded_For=STRANGER)
 
 
 def bad_signatures(service: Any) -> Iterator[str]:

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from bench import peers, report, scaling
-from bench.comparing import Bench, Failed, Run, compare, say
+from bench.comparing import MOST_QUICK, Bench, Failed, Run, compare, say
 from bench.rows import GROUPS, GROWTH, ROWS
 from bench.starting import ROOT, Prepared
 
@@ -67,6 +67,8 @@ def main() -> int:
     bench = Bench(given.folder.resolve(), quick=given.quick)
     shutil.rmtree(bench.work, ignore_errors=True)
     bench.work.mkdir(parents=True)
+    if given.quick:
+        say(f"a quick run: no file has more than {MOST_QUICK:,} orders, whatever a title says")
     results, failed = report.earlier(bench), False
     if given.part == "growth":
         results["growth"] = {"date": report.today(), "unit": "ms", "endpoints": _growth(bench)}

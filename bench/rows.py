@@ -39,7 +39,7 @@ FIRST_PAGE = Run(HUGE, Wrk(traffic.lists, 1))
 EMPTY = Run(SAME, Wrk(traffic.empties))
 FLOODED = Run(SERVICE, scenarios.twice_the_maximum)
 MANY = Run(SHORT_LIVED, scenarios.many_orders, once=True)
-AT_MOST = Settings.threads // bulkhead.SHARE  # connections that may wait for one channel
+WAITING = Settings.threads // bulkhead.SHARE  # connections that may wait for one channel
 
 ON_ECHO, FLOOD = "createOrder / bare echo on", "createOrder at twice its maximum rate:"
 LISTED, CALLBACK = "orderQueryList, 5,000,000 orders,", "payment reported to callback received,"
@@ -59,7 +59,7 @@ GROUPS = (
     ),
     (
         Row("slow-channel", "createOrder on a channel of 500 ms, 16 connections / 32 a second",
-            Run(SLOW, Wrk(traffic.orders, AT_MOST, count=20 * AT_MOST)), AT_MOST / 0.5, at_least=0.8),
+            Run(SLOW, Wrk(traffic.orders, WAITING, count=20 * WAITING)), WAITING / 0.5, at_least=0.8),
     ),
     (
         Row("busy-cores", "createOrder, 8 connections: every other core busy / idle",

@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
-from itertools import cycle
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -21,38 +20,37 @@ from tests.postgres import Cluster
 
 @dataclass(frozen=True)
 class Setup:
-    """Starts services on one database, each with its own merchant or all with the same."""
+    """Starts a service for each of the merchants, all on one database. Yields them with the process id of Postgres."""
 
-    services: int
+    merchants: tuple[str, ...]
     postgres: bool = True
-    merchants: tuple[str, ...] = ("demo",)
 
     @contextmanager
-    def __call__(self, bench: Bench) -> Iterator[list[Service]]:
+    def __call__(self, bench: Bench) -> Iterator[tuple[list[Service], int | None]]:
         with ExitStack() as stack:
-            settings, database = {}, 0
+            settings, database = {}, None
             if self.postgres:
                 cluster = Cluster(fsync="on", full_page_writes="on", autovacuum_naptime="1min")
                 stack.callback(cluster.remove)
                 database = int((cluster.folder / "data" / "postmaster.pid").read_text().split()[0])
                 settings["ORDERS_DATABASE_URL"] = cluster.url(cluster.create())
             services: list[Service] = []
-            for _, key in zip(range(self.services), cycle(self.merchants), strict=False):
+            for key in self.merchants:
                 service = Service(Path(stack.enter_context(TemporaryDirectory(dir=bench.work))), environ=settings)
-                service.known = {"key": key, "database": database}
+                service.known = {"key": key}
                 if services:  # the key is the same on all hosts
                     shutil.copy(services[0].folder / "vault.key", service.folder)
                 services.append(stack.enter_context(service))
-            yield services
+            yield services, database
 
 
-def _orders(services: list[Service], bench: Bench) -> Figures:
+def _orders(started: tuple[list[Service], int | None], bench: Bench) -> Figures:
     """Orders a second of all services, and ms of a core per order, of the services and of the database."""
+    services, database = started
 
     def load(service: Service, seconds: float) -> Figures:
         return wrk(service, bench, partial(traffic.orders, key=service.known["key"]), 16, seconds)
 
-    database = services[0].known["database"]
     with ThreadPoolExecutor(len(services)) as pool:
         list(pool.map(partial(load, seconds=1), services))  # the first responses are slower
         before = cpu_seconds(database) if database else 0
@@ -63,11 +61,11 @@ def _orders(services: list[Service], bench: Bench) -> Figures:
     return {"rate": sum(one["rate"] for one in found), "service": service, "database": 1000 * used / orders}
 
 
-SQLITE = Run(Setup(1, postgres=False), _orders)
-APART = Setup(2, merchants=("demo", "other"))
+SQLITE = Run(Setup(("demo",), postgres=False), _orders)
+ONE, SAME, APART = (Run(Setup(merchants), _orders) for merchants in (("demo",), ("demo", "demo"), ("demo", "other")))
 ROWS = (
     Row("sqlite-1", "SQLite, one service", SQLITE, SQLITE),
-    Row("postgres-1", "Postgres, one service", Run(Setup(1), _orders), SQLITE),
-    Row("postgres-2", "Postgres, two services, one merchant", Run(Setup(2), _orders), SQLITE),
-    Row("postgres-2-apart", "Postgres, two services, a merchant each", Run(APART, _orders), SQLITE),
+    Row("postgres-1", "Postgres, one service", ONE, SQLITE),
+    Row("postgres-2", "Postgres, two services, one merchant", SAME, SQLITE),
+    Row("postgres-2-apart", "Postgres, two services, a merchant each", APART, SQLITE),
 )

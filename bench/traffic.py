@@ -44,17 +44,18 @@ def request(method: str, path: str, body: str = "", media: str = JSON, **headers
     return f"{method} {path} HTTP/1.1\r\n{head}\r\n{body}"
 
 
-def signed(endpoint: str, fields: dict[str, Any], key: str = "demo") -> str:
-    """Return the signed body of one call."""
+def signed(endpoint: str, fields: dict[str, Any], key: str = "demo") -> dict[str, Any]:
+    """Return the body of one call."""
     # Random like merchants' nonces, so that inserts hit the whole index of nonces.
     nonce = f"{random.getrandbits(64):016x}"
     sent = fields | {"api_key": key, "timestamp": int(time.time()), "nonce": nonce}
-    return json.dumps(sent | {"signature": sign(SECRETS[key], string_to_sign(endpoint, sent))})
+    return sent | {"signature": sign(SECRETS[key], string_to_sign(endpoint, sent))}
 
 
 def calls(endpoint: str, bodies: Iterable[dict[str, Any]], key: str = "demo", **headers: str) -> Iterator[str]:
     """Yield a signed request to an endpoint for merchants for each of the bodies."""
-    return (request("POST", f"/merchant/{endpoint}", signed(endpoint, fields, key), **headers) for fields in bodies)
+    for fields in bodies:
+        yield request("POST", f"/merchant/{endpoint}", json.dumps(signed(endpoint, fields, key)), **headers)
 
 
 def own_numbers() -> Iterator[str]:
@@ -77,7 +78,7 @@ def withdrawals(service: Any) -> Iterator[str]:
 def echoes(server: Any) -> Iterator[str]:
     """The bodies of `orders`, for the bare echo."""
     for number in own_numbers():
-        yield request("POST", "/echo", signed("createOrder", BUY | {"merchant_order_no": number}))
+        yield request("POST", "/echo", json.dumps(signed("createOrder", BUY | {"merchant_order_no": number})))
 
 
 def empties(server: Any) -> Iterator[str]:

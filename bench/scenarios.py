@@ -130,29 +130,25 @@ class AnotherCaller:
     rate: int
 
     def __call__(self, service: Service, bench: Bench) -> Figures:
+        """Raises Failed if an order was not created."""
         service.rest()
-        self._memory(service, bench, attacked=False)  # the first responses need more
-        usual = self._memory(service, bench, attacked=False)
-        return {"more": self._memory(service, bench, attacked=True) - usual}
-
-    def _memory(self, service: Service, bench: Bench, *, attacked: bool) -> float:
-        """The largest memory meanwhile. Raises Failed if an order was not created."""
-        orders = list(islice(traffic.orders(service, key="other"), round(50 * bench.seconds)))
+        most = []
         with ProcessPoolExecutor(2) as pool:
-            if attacked:
-                requests = list(islice(self.requests(service), round(self.rate * (bench.seconds + 2))))
-                attack = pool.submit(fixed_rate, service.port, requests, self.rate)
-                time.sleep(1)
-            running, most = pool.submit(fixed_rate, service.port, orders, 50), 0.0
-            while not running.done():
-                most = max(most, service.memory())
-                time.sleep(0.05)
-            statuses, _ = running.result()
-            if attacked:
-                say(f"the other caller's requests: {dict(attack.result()[0])}")
-        if statuses.keys() != {"200"}:
-            raise Failed(f"the merchant's orders: {dict(statuses)}")
-        return most
+            for attacked in (False, False, True):  # the first responses need more memory
+                orders = list(islice(traffic.orders(service, key="other"), 50 * bench.seconds))
+                if attacked:
+                    requests = list(islice(self.requests(service), self.rate * (bench.seconds + 2)))
+                    attack = pool.submit(fixed_rate, service.port, requests, self.rate)
+                    time.sleep(1)
+                running = pool.submit(fixed_rate, service.port, orders, 50)
+                most.append(service.memory())
+                while not running.done():
+                    most[-1] = max(most[-1], service.memory())
+                    time.sleep(0.05)
+                if (statuses := running.result()[0]).keys() != {"200"}:
+                    raise Failed(f"the merchant's orders: {dict(statuses)}")
+            say(f"the other caller's requests: {dict(attack.result()[0])}")
+        return {"more": most[2] - most[1]}
 
 
 @contextmanager

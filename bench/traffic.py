@@ -9,11 +9,9 @@ import json
 import random
 import re
 import secrets
-import sqlite3
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import closing
 from functools import partial
 from itertools import count, cycle, repeat
 from typing import Any
@@ -140,27 +138,22 @@ def deep_lists(service: Any, page: int = 5000) -> Iterator[str]:
 last_lists = partial(deep_lists, page=sys.maxsize)
 
 
-def demo_orders(service: Any, number: int) -> list[tuple[str, str]]:
-    """`order_no` and `merchant_order_no` of up to `number` orders of `demo`, spread over the whole file."""
-    with closing(sqlite3.connect(service.database)) as file:
-        (last,) = file.execute('SELECT max(id) FROM "order"').fetchone()
-        step = max(1, last // number)
-        ids = ",".join(str(row_id) for row_id in range(step // 2 + 1, last, step))
-        return file.execute(
-            'SELECT order_no, merchant_order_no FROM "order" JOIN merchant ON merchant.id = merchant_id '
-            f"WHERE key = 'demo' AND \"order\".id IN ({ids})"
-        ).fetchall()
+def known_orders(service: Any) -> list[dict[str, Any]]:
+    """A few hundred of the merchant's orders, a page from each part of the file."""
+    last = placed(service) // PAGE
+    pages = range(1, last + 1, max(1, last // 5))
+    return [one for page in pages for one in service.call("orderQueryList", {"page": page, "limit": PAGE})["list"]]
 
 
 def details(service: Any) -> Iterator[str]:
     """orderQueryDetail by order number."""
-    return calls("orderQueryDetail", cycle([{"order_no": order_no} for order_no, _ in demo_orders(service, 500)]))
+    return calls("orderQueryDetail", cycle([{"order_no": order["order_no"]} for order in known_orders(service)]))
 
 
 def lists_by_rare_text(service: Any) -> Iterator[str]:
     """orderQueryList by a text that is in one order."""
-    numbers = demo_orders(service, 20)
-    return lists(service, merchant_order_no=numbers[len(numbers) // 2][1][-7:])
+    orders = known_orders(service)
+    return lists(service, merchant_order_no=orders[len(orders) // 2]["merchant_order_no"][-7:])
 
 
 def regions(service: Any) -> Iterator[str]:

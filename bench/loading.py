@@ -26,7 +26,9 @@ MOST_CONNECTIONS, PATIENCE = 1500, 30  # of a fixed rate; seconds to wait for th
 Requests = Callable[[Any], Iterator[str]]  # makes complete HTTP requests (`traffic.request`) for a server
 
 
-def wrk(server: Any, bench: Bench, requests: Requests, connections: int, seconds: float, count: int = 0) -> Figures:
+def wrk(
+    server: Any, bench: Bench, requests: Requests, connections: int, seconds: float = LONGEST, count: int = 0
+) -> Figures:
     """Let wrk send requests, each once, until the time is over or they are used up; at most `count`, if given.
 
     Returns: `responses`, `rate`, `p50` and `p99`, and `cpu`: ms of processor time of the server per response.

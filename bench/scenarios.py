@@ -18,7 +18,7 @@ from itertools import islice, product
 
 from bench import traffic
 from bench.comparing import Bench, Failed, Figures, say
-from bench.loading import LONGEST, Requests, Wrk, fixed_rate, wrk
+from bench.loading import Requests, Wrk, fixed_rate, wrk
 from bench.starting import Beside, Process, Service, free_port
 
 MERCHANTS = ("demo", "other")
@@ -95,7 +95,7 @@ def many_orders(service: Service, bench: Bench) -> Figures:
     done, before = 0.0, 0.0
     while done < (wanted := bench.at_most(1_000_000)):
         count = round(min(50_000, wanted - done)) if done else 1_000
-        done += wrk(service, bench, traffic.orders, 8, LONGEST, count)["responses"]
+        done += wrk(service, bench, traffic.orders, 8, count=count)["responses"]
         time.sleep(5)
         before = before or service.memory()
         say(f"{done:,.0f} orders created, {service.memory():.0f} MiB")
@@ -169,7 +169,7 @@ def callback_rate(service: Service, bench: Bench) -> Figures:
     """Callbacks a second to a server that takes 20 ms, from the first to the last arrival. Raises Failed."""
     count = 200 if bench.quick else 1_000  # of each merchant, all due immediately
     for key, make in product(MERCHANTS, (traffic.orders, traffic.notices)):
-        wrk(service, bench, partial(make, key=key), 8, LONGEST, count)
+        wrk(service, bench, partial(make, key=key), 8, count=count)
     with _receiver(service, bench, 20, *MERCHANTS) as receiver:
         for key in MERCHANTS:
             service.run(f"callback redeliver --merchant {key}")

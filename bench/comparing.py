@@ -38,7 +38,7 @@ class Bench:
     def __init__(self, folder: Path, *, quick: bool):
         self.folder, self.work, self.quick = folder, folder / "work", quick
         self.rounds, self.seconds = (1, 1) if quick else (3, 5)  # seconds of load in each round
-        self.prepared: dict[Any, Any] = {}  # folders by setup (`starting.Prepared`)
+        self.prepared: dict[Any, Any] = {}  # services by setup (`starting.Prepared`)
 
     def at_most(self, orders: int) -> int:
         """A number of orders, smaller in a quick run."""

@@ -47,8 +47,8 @@ class Peer:
     def __call__(self, bench: Bench) -> Iterator[Process]:
         """Install it unless these exact packages are installed, and start it on a new folder."""
         home, folder, port = FOLDER / self.name, bench.work / f"peer-{self.name}", free_port()
-        mark, wanted = home / "installed", "\n".join(self.packages)
-        if not mark.exists() or mark.read_text() != wanted:
+        installed, wanted = home / "installed", "\n".join(self.packages)
+        if not installed.exists() or installed.read_text() != wanted:
             say(f"installing {self.packages[0]}")
             shutil.rmtree(home, ignore_errors=True)
             home.mkdir(parents=True)
@@ -58,7 +58,7 @@ class Peer:
                 subprocess.run([sys.executable, "-m", "venv", str(home)], check=True)
                 install = [str(home / "bin/python"), "-m", "pip", "install", "--quiet", "--prefer-binary"]
             subprocess.run([*install, *self.packages], stdout=sys.stderr, check=True, timeout=900)
-            mark.write_text(wanted)
+            installed.write_text(wanted)
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
         # -P: it imports from its own packages, never from the service's folder.

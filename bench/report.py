@@ -87,12 +87,12 @@ def _table(heads: tuple[str, ...], right: str, lines: list[tuple[str, ...]]) -> 
 
 def _steady(results: Results) -> list[dict[str, Any]]:
     """The rows to publish: those whose rounds are close together, and those that failed."""
-    return [row for row in results["rows"] if row.get("spread", 0) <= STEADY]
+    return [row for row in results.get("rows", []) if row.get("spread", 0) <= STEADY]
 
 
 def _machine(results: Results) -> str:
     on, rows = results["machine"], _steady(results)
-    days = sorted({row["date"] for row in rows})
+    days = sorted({row["date"] for row in rows}) or [on["date"]]
     others = max((row["others"] for row in rows if "others" in row), default=None)
     share = "" if others is None else "under 1%" if others < 0.01 else f"at most {others:.0%}"
     busy = share and f" In the rows measured since it is recorded, other processes used {share} of all cores."

@@ -65,6 +65,7 @@ class Process:
         began = time.perf_counter()
         with self.log.open("ab") as log:
             self.child = subprocess.Popen(self.command, cwd=ROOT, env=self.environ, stdout=log, stderr=log)
+        self.pid = self.child.pid
         while not self.succeeds(traffic.request("GET", self.probe, Connection="close", **self.headers)):
             if self.child.poll() is not None or time.perf_counter() > began + 60:
                 self.stop()
@@ -96,11 +97,6 @@ class Process:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
-
-    @property
-    def pid(self) -> int:
-        assert self.child
-        return self.child.pid
 
     def cpu(self) -> float:
         """Seconds of processor time that it has used."""
@@ -175,12 +171,11 @@ class Prepared:
             service = Service(folder, self.entry)
             for command in self.commands:
                 service.run(command)
-            bench.prepared[self] = folder, service.known
-        folder, known = bench.prepared[self]
-        if not self.orders:
-            folder = _copy(folder, bench.work / "started")
+            bench.prepared[self] = service
+        prepared = bench.prepared[self]
+        folder = prepared.folder if self.orders else _copy(prepared.folder, bench.work / "started")
         service = Service(folder, self.entry, dict(self.settings))
-        service.known = known
+        service.known = prepared.known
         return service
 
 

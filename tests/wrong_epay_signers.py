@@ -76,6 +76,7 @@ SIGNERS = (
     ("wrong_key", lambda text, key: digest(text)),
     ("hash", lambda text, key: hmac.new(key.encode(), text.encode(), "md5").hexdigest()),
     ("hash", lambda text, key: hmac.new(key.encode(), text.encode(), "sha256").hexdigest()),
+    ("hash", lambda text, key: hmac.new(key.encode(), text.encode(), "sha256").hexdigest().upper()),
     ("hash", lambda text, key: digest(digest(text + key))),
     ("hash", lambda text, key: digest(key + text)),
 )

@@ -226,9 +226,14 @@ def md5_of(data: bytes) -> str:
     return md5(data, usedforsecurity=False).hexdigest()
 
 
+def is_hex(made: str, given: str) -> bool:
+    """Return whether a signature is this one in hex, in either case; compares in constant time."""
+    return hmac.compare_digest(made.encode(), given.lower().encode())
+
+
 def is_md5(data: bytes, given: str) -> bool:
-    """Return whether this is the MD5 of the data, in either case; compares in constant time."""
-    return hmac.compare_digest(md5_of(data).encode(), given.lower().encode())
+    """Return whether a signature is the MD5 of the data, in either case."""
+    return is_hex(md5_of(data), given)
 
 
 EPAY = (
@@ -310,9 +315,9 @@ EPAY = (
         N_("Use the MD5 of the text followed by the key."),
         {
             "proof": [
-                equals(lambda key, text: hmac.digest(key, text, "md5").hex()),
-                equals(lambda key, text: hmac.digest(key, text, "sha256").hex()),
-                equals(lambda key, text: sha256(text + key).hexdigest()),
+                lambda key, text, given: is_hex(hmac.digest(key, text, "md5").hex(), given),
+                lambda key, text, given: is_hex(hmac.digest(key, text, "sha256").hex(), given),
+                lambda key, text, given: is_hex(sha256(text + key).hexdigest(), given),
                 lambda key, text, given: is_md5(md5_of(text + key).encode(), given),
                 lambda key, text, given: is_md5(key + text, given),
             ]

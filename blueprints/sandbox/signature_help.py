@@ -30,21 +30,28 @@ KEPT = 20
 
 
 @dataclass(frozen=True)
+class Form:
+    """The values of the form. The secret is not among them, so that no page can contain it.
+
+    `endpoint` is `epay` for a request of a shop's plug-in; then `body` is its address or its form.
+    """
+
+    endpoint: str
+    body: str
+    query: str = ""
+    api_key: str = "demo"
+    theirs: str = ""
+    signature: str = ""
+
+
+@dataclass(frozen=True)
 class Refused:
-    """One request of a demo merchant with a bad signature, as received. `at`: Unix time, `path` of the address."""
+    """One request of a demo merchant with a bad signature. `at`: Unix time, `endpoint`: as the page calls it."""
 
     number: int
     at: int
-    api_key: str
-    path: str
-    query: str
-    body: bytes
-
-    @property
-    def endpoint(self) -> str:
-        """The endpoint's name: the last part of the path, or all of it for epay."""
-        name = self.path.rsplit("/", 1)[-1]
-        return name if name in ENDPOINTS else self.path.strip("/")
+    endpoint: str
+    form: Form
 
 
 _refused: Part[deque[Refused]] = Part(lambda: deque(maxlen=KEPT))  # newest first
@@ -60,7 +67,9 @@ def explain_refused(merchant: Merchant, text: str) -> str:
     """Return the server's string to sign. Store a demo merchant's request and append the address that explains it."""
     details = [gettext("the server's string to sign is %(text)s", text=repr(text))]
     if merchant.demo:
-        details.append(_kept(merchant, request.query_string.decode(errors="replace"), request.get_data()))
+        endpoint = request.path.rsplit("/", 1)[-1]
+        body, query = request.get_data().decode(errors="replace"), request.query_string.decode(errors="replace")
+        details.append(_kept(endpoint, Form(endpoint, body, query, merchant.key)))
     return "; ".join(details)
 
 
@@ -69,31 +78,19 @@ def explain_refused_epay(merchant: Merchant, fields: Mapping[str, str]) -> str:
 
     A request with the merchant's key is not.
     """
-    return _kept(merchant, urlencode(fields), b"") if merchant.demo and "key" not in fields else ""
+    if not merchant.demo or "key" in fields:
+        return ""
+    form = Form(epay.NAME, f"{request.path}?{urlencode(fields)}", api_key=merchant.key)
+    return _kept(request.path.strip("/"), form)
 
 
-def _kept(merchant: Merchant, query: str, body: bytes) -> str:
+def _kept(endpoint: str, form: Form) -> str:
     with _lock:
         kept = _refused()
         number = kept[0].number + 1 if kept else 1
-        kept.appendleft(Refused(number, int(time.time()), merchant.key, request.path, query, body))
+        kept.appendleft(Refused(number, int(time.time()), endpoint, form))
     url = f"{current().settings.public_url}/sandbox/sign?refused={number}"
     return gettext("line by line: %(url)s", url=url)
-
-
-@dataclass(frozen=True)
-class Form:
-    """The values of the form. The secret is not among them, so that no page can contain it.
-
-    `endpoint` is `epay` for a request of a shop's plug-in; then `body` is its address or its form.
-    """
-
-    endpoint: str
-    body: str
-    query: str = ""
-    api_key: str = "demo"
-    theirs: str = ""
-    signature: str = ""
 
 
 @sandbox.get("/sign")
@@ -105,40 +102,41 @@ def signature_page() -> str:
     wanted, protocol = request.args.get("refused", ""), request.args.get("protocol", "")
     kept = [] if protocol else _recent()
     shown = next((one for one in kept if not wanted or str(one.number) == wanted), None)
-    if shown is None:
-        empty = Form(epay.NAME, "") if protocol == epay.NAME else Form("createOrder", demo.signed_wrongly())
-        return _page(empty, None, lost=bool(wanted))
-    if shown.endpoint in ENDPOINTS:
-        form = Form(shown.endpoint, shown.body.decode(errors="replace"), shown.query, shown.api_key)
-        told = merchant_api.explain(shown.path, shown.body, shown.query, _keys(shown.api_key), now=shown.at)
-        return _page(form, told, shown)
-    sent = f"{shown.path}?{shown.query}"
-    return _page(Form(epay.NAME, sent), epay.explain(sent, _account, now=shown.at), shown)
+    if shown:
+        return _page(shown.form, _explanation(shown.form, now=shown.at), shown)
+    empty = Form(epay.NAME, "") if protocol == epay.NAME else Form("createOrder", demo.signed_wrongly())
+    return _page(empty, None, lost=bool(wanted))
 
 
 @sandbox.post("/sign")
 def explain_signature() -> str:
     """Explain the request in the form. None of it is stored."""
-    form = Form(**{field.name: request.form.get(field.name, "") for field in fields(Form)})
-    secret, signature = request.form.get("secret", "").strip(), form.signature.strip() or None
-    theirs = form.theirs.replace("\r\n", "\n")  # as browsers send it
+    form = Form(**{field.name: request.form.get(field.name, "").strip() for field in fields(Form)})
+    theirs = request.form.get("theirs", "").replace("\r\n", "\n")  # as browsers send it
     if "\n" not in theirs:  # from an error message, with escape sequences for line ends
         theirs = theirs.replace("\\r", "\r").replace("\\n", "\n")
+    form = replace(form, theirs=theirs)
+    told = _explanation(form, request.form.get("secret", "").strip())
     if form.endpoint == epay.NAME:
-        told = epay.explain(form.body, _account, secret, theirs=theirs or None, signature=signature)
-        without_key = replace(form, body=epay.without_key(form.body), theirs=form.theirs and (told.their_text or ""))
-        return _page(without_key, told)
+        form = replace(form, body=epay.without_key(form.body), theirs=theirs and (told.their_text or ""))
+    return _page(form, told)
+
+
+def _explanation(form: Form, secret: str = "", now: float | None = None) -> Explanation:
+    theirs, signature = form.theirs or None, form.signature or None
+    if form.endpoint == epay.NAME:
+        return epay.explain(form.body, _account, secret, theirs=theirs, signature=signature, now=now)
     if form.endpoint not in ENDPOINTS:
         raise ValidationError({"endpoint": [Message(N_("Must be one of: %(choices)s."), choices=", ".join(ENDPOINTS))]})
-    told = merchant_api.explain(
+    return merchant_api.explain(
         f"{current().settings.api_prefix}/merchant/{form.endpoint}",
-        form.body.strip().encode(),
-        form.query.strip().removeprefix("?"),
+        form.body.encode(),
+        form.query.removeprefix("?"),
         Keys(valid=(secret,)) if secret else _keys(form.api_key),
-        theirs=theirs or None,
+        theirs=theirs,
         signature=signature,
+        now=now,
     )
-    return _page(form, told)
 
 
 def _keys(api_key: str) -> Keys:

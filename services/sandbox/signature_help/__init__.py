@@ -1,1 +1,1 @@
-"""Signature help: `merchant_api.explain` and `epay.explain` tell which of the `mistakes` made a signature wrong."""
+"""Signature help: `merchant_api.explain` and `epay.explain` tell which of the known mistakes made a signature wrong."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import hmac
 import re
-import time
 from base64 import b64decode
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
-from functools import lru_cache
+from hashlib import sha256
 from urllib.parse import parse_qsl
 
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
@@ -21,30 +21,128 @@ from gateways.config import private_key, public_key
 from gateways.epay_protocol import NAMES, ambiguous
 from gateways.signatures import is_signature, sign
 from models.tables.epay import EpayAccount
-from schemas.strict_json import Malformed, is_half
+from schemas.strict_json import Malformed
 from services.errors import N_
 from services.merchants import epay_accounts
+from services.sandbox.signature_help import ways
 from services.sandbox.signature_help.explanation import (
     BODY,
     QUERY,
     Explanation,
     Keys,
     Leaf,
+    Mistake,
+    Proof,
     Protocol,
     Received,
     Sentence,
     bad,
     explained,
-    time_check,
+    signed,
+    time_checks,
 )
-from services.sandbox.signature_help.mistakes import EPAY, is_md5, md5_of
 from services.security import vault
 
 NAME = "epay"
 _OF_NOTICES = ("pid", "trade_no", "out_trade_no", "type", "name", "money", "trade_status", "param", "timestamp")
-_V1, _V2 = re.compile(r"(.*/)?(submit|mapi|api)\.php"), re.compile(r"(.*/)?api/(pay|merchant|transfer)/\w+")
+_REQUIRED = ("pid", "type", "out_trade_no", "notify_url", "return_url", "name", "money")
+_DOCUMENTED = (*_REQUIRED, "method", "timestamp", "clientip", "device", "param")
+_V2 = re.compile(r"(.*/)?api/(pay|merchant|transfer)/\w+")
 _ADDRESS = re.compile(r"(?:(?:GET|POST) )?(?:\w+://[^/?#]*)?(/?[^?=&]*)\?(.*?)(?: HTTP/[0-9.]+)?", re.DOTALL)
 _KEY = re.compile(r"(^|[?&])key=[^&\s]+")
+
+
+def _in_hex(sign: Callable[[bytes, bytes], str]) -> Proof:
+    """Return the proof that a signature is what this function makes, in either case. It takes constant time."""
+    return lambda key, text, given: hmac.compare_digest(sign(key, text).encode(), given.lower().encode())
+
+
+MISTAKES = (
+    Mistake(
+        "sign_signed",
+        N_("sign or sign_type is signed"),
+        N_("Leave out sign and sign_type. Add them to the request after you compute the signature."),
+        {
+            "fields": [
+                ways.also_signed("sign_type"),
+                lambda leaves: [*signed(leaves), Leaf("sign_type", "MD5", QUERY)],
+                lambda leaves: [*signed(leaves), Leaf("sign", "", QUERY)],
+            ]
+        },
+    ),
+    Mistake(
+        "blank_signed",
+        N_("empty values are signed"),
+        N_("Leave them out of the text. They may stay in the request."),
+        {"fields": [ways.also_signed("empty")]},
+    ),
+    Mistake(
+        "own_query_signed",
+        N_("fields of the shop's own address are part of the text"),
+        N_("Verify only the fields of the notice, or use a notify_url without a query."),
+        {"fields": [ways.also_signed("own")]},
+    ),
+    Mistake(
+        "unsorted",
+        N_("the fields are not sorted by name, byte by byte"),
+        N_("Sort the fields by name, byte by byte."),
+        {"order": ways.ORDERS},
+    ),
+    Mistake(
+        "left_out",
+        N_("a field is sent that is not signed: it is added after signing"),
+        N_("Sign every field that you send, such as sitename, device or cid, or do not send it."),
+        {
+            "fields": [
+                lambda leaves: [leaf for leaf in signed(leaves) if leaf.path in _REQUIRED],
+                lambda leaves: [leaf for leaf in signed(leaves) if leaf.path in (*_REQUIRED, "sitename")],
+                lambda leaves: [leaf for leaf in signed(leaves) if leaf.path in _DOCUMENTED],
+                *ways.WITHOUT_ONE,
+            ]
+        },
+    ),
+    Mistake(
+        "money",
+        N_("money is signed with other digits than it is sent with"),
+        N_("Write money once, such as 12.50, and sign and send the same text."),
+        {"value": ways.AMOUNTS},
+    ),
+    Mistake(
+        "percent",
+        N_("values are signed URL-encoded (percent-encoded)"),
+        N_("Sign the characters themselves, in UTF-8."),
+        {"value": ways.PERCENT},
+    ),
+    Mistake(
+        "key_joined",
+        N_("something is between the text and the key, such as &key= or &"),
+        N_("Append the key directly to the last value."),
+        {"join": [ways.joined("&", end) for end in ("&key=", "&", "key=", "\n")]},
+    ),
+    Mistake(
+        "wrong_key",
+        N_("the key is expired, the API secret or the platform's, or has an extra space, newline or quotation mark"),
+        N_(
+            "Use the latest key of the epay gateway: add nothing, decode nothing. RSA: sign with the merchant's "
+            "private key, and verify notices with the platform's public key."
+        ),
+        {"keys": [ways.other_keys, ways.misread_keys]},
+    ),
+    Mistake(
+        "hash",
+        N_("HMAC, another hash or MD5 twice is used, or the key is in front of the text"),
+        N_("Use the MD5 of the text followed by the key."),
+        {
+            "proof": [
+                _in_hex(lambda key, text: hmac.digest(key, text, "md5").hex()),
+                _in_hex(lambda key, text: hmac.digest(key, text, "sha256").hex()),
+                _in_hex(lambda key, text: sha256(text + key).hexdigest()),
+                _in_hex(lambda key, text: ways.md5_of(ways.md5_of(text + key).encode())),
+                _in_hex(lambda key, text: ways.md5_of(key + text)),
+            ]
+        },
+    ),
+)
 
 
 class _Request(Received):
@@ -84,7 +182,7 @@ def explain(
         typed: a key to try instead: the MD5 key, or an RSA key in PEM or base64.
         theirs: the text that the shop's code signs. A key in it is removed.
         signature: theirs; None for the one in the request.
-        now: the Unix time with which the timestamp is compared.
+        now: the Unix time when it arrived; None for the present.
     """
     try:
         received = _read(sent)
@@ -92,11 +190,9 @@ def explain(
         return Explanation(endpoint=NAME, refused=error.message)
     account = find(received.text_of("pid")) if find else None
     keys = _stored_keys(account, received) if account else Keys()
-    private, own = None, typed
-    if typed and received.is_rsa:
-        private, own = _entered_rsa_key(typed)
+    private, own = _entered_rsa_key(typed) if typed and received.is_rsa else (None, typed)
     checks = []
-    if account and received.is_rsa and not typed and not epay_accounts.public_keys(account):
+    if account and received.is_rsa and not (typed or keys.valid):
         checks.append(bad(N_("The merchant has no RSA keys")))
     if typed and not own:
         checks.append(bad(N_("The key that you entered is not an RSA key.")))
@@ -107,21 +203,19 @@ def explain(
     if find and not account and not typed:
         unknown = N_("No demo merchant has the pid %(pid)s. Enter the key to verify the signature.")
         checks.append(bad(unknown, pid=received.text_of("pid")))
-    checks += _checks(received, account, time.time() if now is None else now)
+    checks += _checks(received, account, now)
 
     protocol = _RSA if received.is_rsa else _MD5
-    text, right = protocol.text(received), ""
-    ending = N_("sign is the signature of this text by SHA256withRSA (PKCS #1 v1.5), in base64.")
+    text, right = protocol.text(received).encode(), ""
     if private:
-        right = sign(private, text.encode())
+        right = sign(private, text)
     if not received.is_rsa:
-        ending = N_("Append the key directly to this text. sign is the MD5 of it, in lowercase hex.")
         if keys.valid and (typed or (account and account.merchant.demo)):
-            right = md5_of(text.encode() + keys.valid[0].encode())
+            right = ways.md5_of(text + keys.valid[0].encode())
         for key in (*keys.valid, *keys.replaced):  # neither compare it nor show it
             theirs = theirs and theirs.replace(key, "")
     given = received.text_of("sign") if signature is None else signature
-    told = explained(protocol, received, keys, given, theirs, checks, signature=right, ending=ending)
+    told = explained(protocol, received, keys, given, theirs, checks, right)
     is_unknown = received.is_rsa and told.holds is False and not told.mistakes
     return replace(told, checks=(*told.checks, _who_signed(given, keys))) if is_unknown else told
 
@@ -132,12 +226,8 @@ def _read(sent: str) -> _Request:
     path, fields = (found[1], found[2]) if found else ("", sent.strip())
     try:
         pairs = parse_qsl(fields, keep_blank_values=True, errors="strict")
-    except UnicodeDecodeError as error:
-        half = N_(
-            "A parameter has half a character, such as an emoji cut in two. Cut texts by characters, not by bytes."
-        )
-        other = N_("The parameters are not in UTF-8. Send and sign them in UTF-8, not in GBK.")
-        raise Malformed(half if is_half(error) else other) from None
+    except UnicodeDecodeError:
+        raise Malformed(N_("The parameters are not in UTF-8. Send and sign them in UTF-8, not in GBK.")) from None
     values = dict(pairs)
     if not values:
         raise Malformed(N_("No parameters received"))
@@ -162,16 +252,16 @@ def _read(sent: str) -> _Request:
 
 def _stored_keys(account: EpayAccount, received: _Request) -> Keys:
     """Return the keys of the merchant and, for RSA, of the platform, which signs notices."""
-    pid = str(account.pid)
     if not received.is_rsa:
-        secrets = [vault.valid_secrets(account.merchant, name) for name in ("secret", "callback_secret")]
+        own, callback = (vault.valid_secrets(account.merchant, name) for name in ("secret", "callback_secret"))
         replaced = [vault.decrypt(account.previous_key)] if account.previous_key else []
-        return Keys(pid, epay_accounts.keys(account), [*secrets[0], *secrets[1]], replaced)
+        return Keys(valid=epay_accounts.keys(account), other=[*own, *callback], replaced=replaced)
     merchants = epay_accounts.public_keys(account)
     platform = epay_accounts.platform_public_key(account)
     platforms = [_pem(public_key(platform))] if platform else []
     valid, other = (platforms, merchants) if received.is_notice else (merchants, platforms)
-    return Keys(pid, valid, other, [account.previous_public_key] if account.previous_public_key else [])
+    replaced = [account.previous_public_key] if account.previous_public_key else []
+    return Keys(valid=valid, other=other, replaced=replaced)
 
 
 def _entered_rsa_key(typed: str) -> tuple[RSAPrivateKey | None, str]:
@@ -188,7 +278,7 @@ def _pem(key: RSAPublicKey) -> str:
     return key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
 
 
-def _checks(received: _Request, account: EpayAccount | None, now: float) -> Iterator[Sentence]:
+def _checks(received: _Request, account: EpayAccount | None, now: float | None) -> Iterator[Sentence]:
     """Yield why the service may refuse the request for another reason than its signature."""
     if account and received.text_of("pid") != str(account.pid):
         yield bad(N_("the key belongs to the pid %(key)s, not to this one"), key=account.pid)
@@ -199,12 +289,9 @@ def _checks(received: _Request, account: EpayAccount | None, now: float) -> Iter
         yield bad(N_("a value contains another field, such as &money=: the service refuses it, signed or not"))
     if received.is_rsa and not received.is_notice:
         if stamp := received.text_of("timestamp"):
-            yield time_check(stamp, now)
-        elif not _V1.fullmatch(received.path):
+            yield from time_checks(stamp, now)
+        elif _V2.fullmatch(received.path):
             yield bad(N_("timestamp is missing"))
-
-
-_rsa_key = lru_cache(maxsize=256)(public_key)
 
 
 def _who_signed(given: str, keys: Keys) -> Sentence:
@@ -215,7 +302,7 @@ def _who_signed(given: str, keys: Keys) -> Sentence:
         return bad(N_("The signature is not in base64."))
     for key in keys.valid:
         with suppress(InvalidSignature, ValueError):
-            _rsa_key(key).recover_data_from_signature(signature, PKCS1v15(), None)
+            public_key(key).recover_data_from_signature(signature, PKCS1v15(), None)
             return Sentence(
                 N_("The signature was made with this merchant's key, but of another text or with another hash.")
             )
@@ -223,10 +310,9 @@ def _who_signed(given: str, keys: Keys) -> Sentence:
 
 
 def _is_of_key(key: bytes, text: bytes, given: str) -> bool:
-    try:
-        return is_signature(_rsa_key(key.decode()), text, given)
-    except (ValueError, UnsupportedAlgorithm):  # not the text of a key
-        return False
+    with suppress(ValueError, UnsupportedAlgorithm):  # not the text of a key
+        return is_signature(public_key(key.decode()), text, given)
+    return False
 
 
 def _lines(text: str, received: Received) -> list[str]:
@@ -236,12 +322,16 @@ def _lines(text: str, received: Received) -> list[str]:
     return re.split(f"&(?=(?:{names})=)", text)
 
 
-MISTAKES = EPAY
 _MD5 = Protocol(
     MISTAKES,
-    proof=lambda key, text, given: is_md5(text + key, given),
+    proof=_in_hex(lambda key, text: ways.md5_of(text + key)),
     first=lambda received: [],
     join="&".join,
     split=_lines,
+    ending=N_("Append the key directly to this text. sign is the MD5 of it, in lowercase hex."),
 )
-_RSA = replace(_MD5, proof=_is_of_key)
+_RSA = replace(
+    _MD5,
+    proof=_is_of_key,
+    ending=N_("sign is the signature of this text by SHA256withRSA (PKCS #1 v1.5), in base64."),
+)

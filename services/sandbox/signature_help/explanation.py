@@ -1,12 +1,12 @@
-"""How any signature is explained: the mistake in one or two steps that gives it, and the first line that differs."""
+"""How any signature is explained: the mistake in one step that gives it, and the first line that differs."""
 
 from __future__ import annotations
 
 import re
+import time
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations
 from operator import attrgetter
 from typing import Any
 
@@ -23,8 +23,7 @@ WHY_LEFT_OUT = {
     "sign_type": N_("never signed"),
     "own": N_("part of the shop's own address"),
 }
-# A request has about ten values, a withdrawal about thirty. Trying mistakes on much larger ones would take seconds.
-MOST_VALUES, LONGEST = 60, 8192
+MOST_VALUES = 60  # a request has about ten, a withdrawal about thirty; trying mistakes on many more takes seconds
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,7 @@ class Received:
 class Keys:
     """A merchant's secrets: valid ones, newest first; those for other purposes; the replaced one.
 
-    `owner` is the api_key or pid, "" if the caller brought the secret. RSA keys are public ones.
+    `owner` is the api_key of stored ones, "" if the caller brought the secret. RSA keys are public ones.
     """
 
     owner: str = ""
@@ -72,7 +71,7 @@ class Mistake:
     name: str
     what: str
     cure: str
-    ways: Mapping[str, Sequence[Callable[..., Any]]]
+    ways: Mapping[str, Sequence[Any]]
 
 
 Pairs = list[tuple[str, str]]  # path, text
@@ -86,9 +85,10 @@ def signed(leaves: Iterable[Leaf]) -> list[Leaf]:
 
 @dataclass(frozen=True)
 class Protocol:
-    """The commonest mistakes of a way to sign, and its steps, each of which a mistake can replace.
+    """A way to sign: its commonest mistakes, and its steps, each of which a mistake can replace.
 
-    `proof` returns whether the key makes the signature of the text. `split` returns the lines of a string to sign.
+    `proof` returns whether the key makes the signature of the text. `split` returns the lines of a string to sign, and
+    `ending` tells what follows it.
     """
 
     mistakes: tuple[Mistake, ...]
@@ -100,6 +100,7 @@ class Protocol:
     join: Callable[[list[str]], str] = "\n".join
     keys: Callable[[Keys, Received], Iterable[bytes]] = lambda keys, received: [key.encode() for key in keys.valid]
     split: Callable[[str, Received], list[str]] = lambda text, received: text.split("\n")
+    ending: str = N_("The text ends without a newline.")
 
     def text(self, received: Received) -> str:
         """Return the string to sign."""
@@ -109,6 +110,19 @@ class Protocol:
     def gives(self, signature: str, text: str, received: Received, keys: Keys) -> bool:
         """Return whether the last steps turn a text into this signature."""
         return any(self.proof(key, text.encode(), signature) for key in self.keys(keys, received))
+
+    def mistaken(self, received: Received) -> Iterator[tuple[Mistake, Protocol, str]]:
+        """Yield each way to make a mistake in a request: the mistake, the protocol with it, and the text it gives."""
+        if len(received.leaves) > MOST_VALUES:
+            return
+        right = self.text(received)
+        for mistake in self.mistakes:
+            for step, ways in mistake.ways.items():
+                for way in ways:
+                    changed = replace(self, **{step: way})
+                    text = changed.text(received)
+                    if text != right or step in ("keys", "proof"):
+                        yield mistake, changed, text
 
 
 @dataclass(frozen=True)
@@ -142,14 +156,14 @@ class Explanation:
 
     `refused` is the reason why it is refused before its signature is verified; then the rest is empty. `lines` are the
     lines of `text` with their values; `ending` is the step after it. `signature` is the right one, if it may be shown.
-    `holds` is None without anything to compare. `mistakes` together give exactly the received signature or text, and
-    `their_text` is then the signed text. `checks` are the results of the service's other checks.
+    `holds` is None without anything to compare. `mistakes` has the one that gives exactly the received signature or
+    text, and `their_text` is then the signed text. `checks` are the results of the service's other checks.
     """
 
     endpoint: str = ""
     refused: str = ""
     text: str = ""
-    ending: str = N_("The text ends without a newline.")
+    ending: str = ""
     lines: tuple[tuple[str, Leaf | None], ...] = ()
     left_out: tuple[Leaf, ...] = ()
     signature: str = ""
@@ -174,7 +188,7 @@ def explained(
     given: str,
     theirs: str | None,
     checks: Iterable[Sentence],
-    **facts: Any,
+    signature: str = "",
 ) -> Explanation:
     """Explain a request's signature.
 
@@ -182,47 +196,51 @@ def explained(
         given: the signature.
         theirs: the text that the integrator's code signs, if known.
         checks: the results of other checks.
-        facts: further values of the Explanation.
+        signature: the right one, if it may be shown.
     """
-    text = protocol.text(received)
+    text, checks = protocol.text(received), list(checks)
     holds = protocol.gives(given, text, received, keys) if keys.valid and given else None
-    if theirs and holds is not None and protocol.gives(given, theirs.removesuffix("\n"), received, keys):
+    if theirs and protocol.gives(given, theirs.removesuffix("\n"), received, keys):
         theirs = theirs.removesuffix("\n")  # an editor or a terminal added it
-    by_signature = (
-        (mistakes, wrong)
-        for mistakes, changed, wrong in _tried(protocol, received)
-        if theirs in (None, wrong) and changed.gives(given, wrong, received, keys)
-    )
-    mistakes, their_text = next(by_signature, ((), theirs)) if holds is False else ((), theirs)
+    if theirs is not None and theirs != text and holds is False:
+        if protocol.gives(given, theirs, received, keys):
+            checks.append(Sentence(N_("The signature in the request is that of your text.")))
+        else:
+            other = N_(
+                "The signature in the request is not that of your text: the secret or the digest is wrong too, or the "
+                "signature belongs to another request."
+            )
+            checks.append(bad(other))
+
+    mistake, theirs_if = None, ""
+    for tried, changed, wrong in protocol.mistaken(received):
+        if holds is False and theirs in (None, wrong) and changed.gives(given, wrong, received, keys):
+            mistake, theirs, theirs_if = tried, wrong, N_("You get this signature if")
+            break
+        if not holds and theirs == wrong != text:
+            mistake, theirs_if = tried, N_("You get this text if")
+            break
+
     if holds:
         verdict = Sentence(N_("The signature is valid."))
-    elif mistakes:
-        verdict = bad(N_("You get this signature if"))
-    elif theirs not in (None, text):
-        mistakes = next((mistakes for mistakes, _, wrong in _tried(protocol, received) if wrong == theirs), ())
-        verdict = bad(N_("You get this text if") if mistakes else N_("The texts differ."))
-        if holds is False and protocol.gives(given, theirs, received, keys):
-            checks = (*checks, Sentence(N_("The signature in the request is that of your text.")))
-        elif holds is False:
-            other = N_(
-                "The signature in the request is not that of your text: the secret differs too, or it belongs to "
-                "another request."
-            )
-            checks = (*checks, bad(other))
-    elif theirs == text and holds is False:
-        verdict = bad(
-            N_("Your text equals the server's, but the signature differs: you used another secret or other bytes.")
-        )
-    elif theirs == text:
-        verdict = Sentence(N_("Your text equals the server's."))
-    elif holds is False:
+    elif mistake:
+        verdict = bad(theirs_if)
+    elif theirs is None and holds is None:
+        verdict = Sentence(N_("This is the server's string to sign.") if given else N_("The request has no signature."))
+    elif theirs is None:
         unknown = N_(
             "No known mistake gives this signature. Compare the text that your code signs with the server's: "
             "the first line that differs shows the mistake. If no line differs, the secret does."
         )
         verdict = bad(unknown)
+    elif theirs != text:
+        verdict = bad(N_("The texts differ."))
+    elif holds is None:
+        verdict = Sentence(N_("Your text equals the server's."))
     else:
-        verdict = Sentence(N_("This is the server's string to sign.") if given else N_("The request has no signature."))
+        verdict = bad(
+            N_("Your text equals the server's, but the signature differs: you used another secret or other bytes.")
+        )
 
     lines: list[tuple[str, Leaf | None]] = [(line, None) for line in protocol.first(received)]
     for leaf in sorted(signed(received.leaves), key=attrgetter("path")):
@@ -230,44 +248,18 @@ def explained(
     return Explanation(
         endpoint=received.endpoint,
         text=text,
+        ending=protocol.ending,
         lines=tuple(lines),
         left_out=tuple(leaf for leaf in received.leaves if leaf.left_out),
+        signature=signature,
         given=given,
         holds=holds,
         verdict=verdict,
-        mistakes=mistakes,
-        their_text=their_text,
-        first=None if their_text in (None, text) else _first_difference(protocol, received, text, their_text),
+        mistakes=(mistake,) if mistake else (),
+        their_text=theirs,
+        first=None if theirs in (None, text) else _first_difference(protocol, received, text, theirs),
         checks=tuple(checks),
-        **facts,
     )
-
-
-def _tried(protocol: Protocol, received: Received) -> Iterator[tuple[tuple[Mistake, ...], Protocol, str]]:
-    """Yield each mistake that changes this request's text or signature, then each pair of them.
-
-    With each, the protocol with these mistakes, and the text that it gives.
-    """
-    right = protocol.text(received)
-    if len(received.leaves) > MOST_VALUES or len(right) > LONGEST:
-        return
-    alone = []
-    for mistake in protocol.mistakes:
-        for step, ways in mistake.ways.items():
-            for way in ways:
-                changed = _changed(protocol, {step: way})
-                text = changed.text(received)
-                if text != right or step in ("keys", "proof"):
-                    alone.append((mistake, step, way))
-                    yield (mistake,), changed, text
-    for (one, step, way), (two, other_step, other_way) in combinations(alone, 2):
-        if step != other_step:
-            changed = _changed(protocol, {step: way, other_step: other_way})
-            yield (one, two), changed, changed.text(received)
-
-
-def _changed(protocol: Protocol, steps: dict[str, Any]) -> Protocol:
-    return replace(protocol, **steps)
 
 
 def _first_difference(protocol: Protocol, received: Received, ours: str, theirs: str) -> FirstDifference:
@@ -285,19 +277,20 @@ def _first_difference(protocol: Protocol, received: Received, ours: str, theirs:
     return FirstDifference(line + 1, column + 1, our_lines[line], their_line, our_char, their_char)
 
 
-def time_check(stamp: str, now: float) -> Sentence:
-    """Compare a request's timestamp with the time when it arrived."""
+def time_checks(stamp: str, now: float | None) -> Iterator[Sentence]:
+    """Yield why a timestamp is refused that arrived at this Unix time; None is the present."""
     if not re.fullmatch("[0-9]+", stamp):
-        return bad(N_("timestamp must be a whole number of seconds"))
+        yield bad(N_("timestamp must be a whole number of seconds"))
+        return
     if len(stamp) > 12:
-        return bad(N_("timestamp is in milliseconds: it must be in seconds"))
-    behind = int(now) - int(stamp)
+        yield bad(N_("timestamp is in milliseconds: it must be in seconds"))
+        return
+    behind = int(time.time() if now is None else now) - int(stamp)
     if behind > WINDOW:
-        return bad(N_("timestamp is %(seconds)s s behind the server's clock: at most 300 are allowed"), seconds=behind)
+        yield bad(N_("timestamp is %(seconds)s s behind the server's clock: at most 300 are allowed"), seconds=behind)
     if behind < -WINDOW:
-        text = N_("timestamp is %(seconds)s s ahead of the server's clock: at most 300 are allowed")
-        return bad(text, seconds=-behind)
-    return Sentence(Message(N_("timestamp is %(seconds)s s off the server's clock: good"), seconds=abs(behind)))
+        ahead = N_("timestamp is %(seconds)s s ahead of the server's clock: at most 300 are allowed")
+        yield bad(ahead, seconds=-behind)
 
 
 # How characters are shown

@@ -63,15 +63,6 @@ def test_an_expired_secret_is_explained_and_no_signature_is_shown(refused, flask
     assert "Correct signature" not in shown
 
 
-def test_two_mistakes_at_once_are_both_named(refused):
-    for second in ("number", "first_line", "digest"):
-        mistaken = Mistaken()
-        text, sign = dict(TEXTS).get(second, str)(mistaken.text) + "\n", dict(SIGNERS).get(second, hexed)
-        shown = refused(mistaken.body(sign(text)))
-        assert WHAT["line_ends"] in shown
-        assert WHAT[second] in shown
-
-
 def test_of_an_unknown_mistake_the_text_and_the_first_line_that_differs_are_shown(refused):
     shown = refused(Mistaken().body("0" * 64))
     assert "No known mistake gives this signature" in shown

@@ -6,7 +6,7 @@ import hmac
 import re
 from base64 import b64decode
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from hashlib import sha256
@@ -24,25 +24,23 @@ from models.tables.epay import EpayAccount
 from schemas.strict_json import Malformed
 from services.errors import N_
 from services.merchants import epay_accounts
-from services.sandbox.signature_help import ways
+from services.sandbox.signature_help import mistakes
 from services.sandbox.signature_help.explanation import (
     BODY,
     QUERY,
     Explanation,
     Keys,
     Leaf,
-    Mistake,
-    Proof,
-    Protocol,
     Received,
     Sentence,
     bad,
     explained,
-    signed,
+    in_order,
     time_checks,
 )
 from services.security import vault
 
+MISTAKES = mistakes.EPAY
 NAME = "epay"
 _OF_NOTICES = ("pid", "trade_no", "out_trade_no", "type", "name", "money", "trade_status", "param", "timestamp")
 _REQUIRED = ("pid", "type", "out_trade_no", "notify_url", "return_url", "name", "money")
@@ -52,101 +50,10 @@ _ADDRESS = re.compile(r"(?:(?:GET|POST) )?(?:\w+://[^/?#]*)?(/?[^?=&]*)\?(.*?)(?
 _KEY = re.compile(r"(^|[?&])key=[^&\s]+")
 
 
-def _in_hex(sign: Callable[[bytes, bytes], str]) -> Proof:
-    """Return the proof that a signature is what this function makes, in either case. It takes constant time."""
-    return lambda key, text, given: hmac.compare_digest(sign(key, text).encode(), given.lower().encode())
-
-
-MISTAKES = (
-    Mistake(
-        "sign_signed",
-        N_("sign or sign_type is signed"),
-        N_("Leave out sign and sign_type. Add them to the request after you compute the signature."),
-        {
-            "fields": [
-                ways.also_signed("sign_type"),
-                lambda leaves: [*signed(leaves), Leaf("sign_type", "MD5", QUERY)],
-                lambda leaves: [*signed(leaves), Leaf("sign", "", QUERY)],
-            ]
-        },
-    ),
-    Mistake(
-        "blank_signed",
-        N_("empty values are signed"),
-        N_("Leave them out of the text. They may stay in the request."),
-        {"fields": [ways.also_signed("empty")]},
-    ),
-    Mistake(
-        "own_query_signed",
-        N_("fields of the shop's own address are part of the text"),
-        N_("Verify only the fields of the notice, or use a notify_url without a query."),
-        {"fields": [ways.also_signed("own")]},
-    ),
-    Mistake(
-        "unsorted",
-        N_("the fields are not sorted by name, byte by byte"),
-        N_("Sort the fields by name, byte by byte."),
-        {"order": ways.ORDERS},
-    ),
-    Mistake(
-        "left_out",
-        N_("a field is sent that is not signed: it is added after signing"),
-        N_("Sign every field that you send, such as sitename, device or cid, or do not send it."),
-        {
-            "fields": [
-                lambda leaves: [leaf for leaf in signed(leaves) if leaf.path in _REQUIRED],
-                lambda leaves: [leaf for leaf in signed(leaves) if leaf.path in (*_REQUIRED, "sitename")],
-                lambda leaves: [leaf for leaf in signed(leaves) if leaf.path in _DOCUMENTED],
-                *ways.WITHOUT_ONE,
-            ]
-        },
-    ),
-    Mistake(
-        "money",
-        N_("money is signed with other digits than it is sent with"),
-        N_("Write money once, such as 12.50, and sign and send the same text."),
-        {"value": ways.AMOUNTS},
-    ),
-    Mistake(
-        "percent",
-        N_("values are signed URL-encoded (percent-encoded)"),
-        N_("Sign the characters themselves, in UTF-8."),
-        {"value": ways.PERCENT},
-    ),
-    Mistake(
-        "key_joined",
-        N_("something is between the text and the key, such as &key= or &"),
-        N_("Append the key directly to the last value."),
-        {"join": [ways.joined("&", end) for end in ("&key=", "&", "key=", "\n")]},
-    ),
-    Mistake(
-        "wrong_key",
-        N_("the key is expired, the API secret or the platform's, or has an extra space, newline or quotation mark"),
-        N_(
-            "Use the latest key of the epay gateway: add nothing, decode nothing. RSA: sign with the merchant's "
-            "private key, and verify notices with the platform's public key."
-        ),
-        {"keys": [ways.other_keys, ways.misread_keys]},
-    ),
-    Mistake(
-        "hash",
-        N_("HMAC, another hash or MD5 twice is used, or the key is in front of the text"),
-        N_("Use the MD5 of the text followed by the key."),
-        {
-            "proof": [
-                _in_hex(lambda key, text: hmac.digest(key, text, "md5").hex()),
-                _in_hex(lambda key, text: hmac.digest(key, text, "sha256").hex()),
-                _in_hex(lambda key, text: sha256(text + key).hexdigest()),
-                _in_hex(lambda key, text: ways.md5_of(ways.md5_of(text + key).encode())),
-                _in_hex(lambda key, text: ways.md5_of(key + text)),
-            ]
-        },
-    ),
-)
-
-
 class _Request(Received):
     """A shop's request, or a notice to it."""
+
+    known_mistakes = MISTAKES
 
     @property
     def is_notice(self) -> bool:
@@ -156,6 +63,57 @@ class _Request(Received):
     def is_rsa(self) -> bool:
         is_v2 = not self.is_notice and bool(_V2.fullmatch(self.path))
         return is_v2 or self.text_of("sign_type").upper() == "RSA"
+
+    @property
+    def ending(self) -> str:
+        if self.is_rsa:
+            return N_("sign is the signature of this text by SHA256withRSA (PKCS #1 v1.5), in base64.")
+        return N_("Append the key directly to this text. sign is the MD5 of it, in lowercase hex.")
+
+    def text(self, leaves: Iterable[Leaf]) -> str:
+        return "&".join(leaf.line for leaf in leaves)
+
+    def split(self, text: str) -> list[str]:
+        """Split a text into its fields. A value may have an & itself: a field begins with a known name."""
+        known = {*(leaf.path for leaf in self.leaves), *NAMES, "sign_type", "sign", "key"}
+        names = "|".join(map(re.escape, known))
+        return re.split(f"&(?=(?:{names})=)", text)
+
+    def is_signed(self, text: str, key: bytes, given: str) -> bool:
+        if not self.is_rsa:
+            return mistakes.same(mistakes.md5_of(text.encode() + key), given.lower())
+        with suppress(ValueError, UnsupportedAlgorithm):  # not the text of a key
+            return is_signature(public_key(key.decode()), text.encode(), given)
+        return False
+
+    def wrong_texts(self) -> Iterator[tuple[str, str]]:
+        signed = self.signed()
+        yield "sign_signed", self.text(self.signed("sign_type"))
+        yield "sign_signed", self.text(self.signed("sign_type", "empty"))
+        for added in (Leaf("sign_type", "RSA" if self.is_rsa else "MD5", QUERY), Leaf("sign", "", QUERY)):
+            yield "sign_signed", self.text(in_order([*signed, added]))
+        yield "own_query_signed", self.text(self.signed("own"))
+        for names in (_REQUIRED, (*_REQUIRED, "sitename"), _DOCUMENTED):
+            yield "left_out", self.text(leaf for leaf in signed if leaf.path in names)
+        for name, leaves in mistakes.wrong_values(self, numbers="money"):
+            yield name, self.text(leaves)
+        for end in ("&key=", "&", "key=", "\n"):
+            yield "key_joined", self.text(signed) + end
+
+    def wrong_signing(self, text: str, keys: Keys, given: str) -> str:
+        other = (*mistakes.other_keys(keys, self), *mistakes.misread_keys(keys))
+        if any(self.is_signed(text, key, given) for key in other):
+            return "wrong_key"
+        made = (digest for key in keys.valid for digest in _wrong_hashes(text.encode(), key.encode()))
+        return "hash" if any(mistakes.same(digest, given.lower()) for digest in made) else ""
+
+
+def _wrong_hashes(text: bytes, key: bytes) -> Iterator[str]:
+    yield hmac.digest(key, text, "md5").hex()
+    yield hmac.digest(key, text, "sha256").hex()
+    yield sha256(text + key).hexdigest()
+    yield mistakes.md5_of(mistakes.md5_of(text + key).encode())
+    yield mistakes.md5_of(key + text)
 
 
 def without_key(pasted: str) -> str:
@@ -205,17 +163,16 @@ def explain(
         checks.append(bad(unknown, pid=received.text_of("pid")))
     checks += _checks(received, account, now)
 
-    protocol = _RSA if received.is_rsa else _MD5
-    text, right = protocol.text(received).encode(), ""
+    text, right = received.text(received.signed()).encode(), ""
     if private:
         right = sign(private, text)
     if not received.is_rsa:
         if keys.valid and (typed or (account and account.merchant.demo)):
-            right = ways.md5_of(text + keys.valid[0].encode())
+            right = mistakes.md5_of(text + keys.valid[0].encode())
         for key in (*keys.valid, *keys.replaced):  # neither compare it nor show it
             theirs = theirs and theirs.replace(key, "")
     given = received.text_of("sign") if signature is None else signature
-    told = explained(protocol, received, keys, given, theirs, checks, right)
+    told = explained(received, keys, given, theirs, checks, right)
     is_unknown = received.is_rsa and told.holds is False and not told.mistakes
     return replace(told, checks=(*told.checks, _who_signed(given, keys))) if is_unknown else told
 
@@ -307,31 +264,3 @@ def _who_signed(given: str, keys: Keys) -> Sentence:
                 N_("The signature was made with this merchant's key, but of another text or with another hash.")
             )
     return bad(N_("The signature was made with another key, or changed on its way."))
-
-
-def _is_of_key(key: bytes, text: bytes, given: str) -> bool:
-    with suppress(ValueError, UnsupportedAlgorithm):  # not the text of a key
-        return is_signature(public_key(key.decode()), text, given)
-    return False
-
-
-def _lines(text: str, received: Received) -> list[str]:
-    """Split a text into its fields. A value may have an & itself: a field begins with a known name."""
-    known = {*(leaf.path for leaf in received.leaves), *NAMES, "sign_type", "sign", "key"}
-    names = "|".join(map(re.escape, known))
-    return re.split(f"&(?=(?:{names})=)", text)
-
-
-_MD5 = Protocol(
-    MISTAKES,
-    proof=_in_hex(lambda key, text: ways.md5_of(text + key)),
-    first=lambda received: [],
-    join="&".join,
-    split=_lines,
-    ending=N_("Append the key directly to this text. sign is the MD5 of it, in lowercase hex."),
-)
-_RSA = replace(
-    _MD5,
-    proof=_is_of_key,
-    ending=N_("sign is the signature of this text by SHA256withRSA (PKCS #1 v1.5), in base64."),
-)

@@ -1,14 +1,15 @@
-"""How any signature is explained: the mistake in one step that gives it, and the first line that differs."""
+"""How any signature is explained: the mistake that gives it, and the first line that differs."""
 
 from __future__ import annotations
 
 import re
 import time
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import Any
+from typing import Any, ClassVar
 
 from schemas.messages import Message
 from services.errors import N_
@@ -35,20 +36,24 @@ class Leaf:
     place: str
     left_out: str = ""
 
+    @property
+    def line(self) -> str:
+        """The value's line in the string to sign."""
+        return f"{self.path}={self.text}"
+
+
+def in_order(leaves: Iterable[Leaf]) -> list[Leaf]:
+    """Return values in the order in which they are signed."""
+    return sorted(leaves, key=attrgetter("path"))
+
 
 @dataclass(frozen=True)
-class Received:
-    """A request that can be read. `path` is the whole path of its address, `values` has its names on the top level."""
+class Mistake:
+    """A mistake. `what` completes "you get this if ..."."""
 
-    endpoint: str
-    path: str
-    values: dict[str, Any]
-    leaves: tuple[Leaf, ...]
-
-    def text_of(self, name: str) -> str:
-        """Return a value; empty if it is missing or not a text."""
-        value = self.values.get(name)
-        return value if isinstance(value, str) else ""
+    name: str
+    what: str
+    cure: str
 
 
 @dataclass(frozen=True)
@@ -65,64 +70,51 @@ class Keys:
 
 
 @dataclass(frozen=True)
-class Mistake:
-    """A mistake. `what` completes "you get this if ...". `ways` to make it, by the step that each of them replaces."""
+class Received(ABC):
+    """A request that can be read, and how its protocol signs.
 
-    name: str
-    what: str
-    cure: str
-    ways: Mapping[str, Sequence[Any]]
-
-
-Pairs = list[tuple[str, str]]  # path, text
-Proof = Callable[[bytes, bytes, str], bool]  # key, text, signature
-
-
-def signed(leaves: Iterable[Leaf]) -> list[Leaf]:
-    """Return the values that the signature covers."""
-    return [leaf for leaf in leaves if not leaf.left_out]
-
-
-@dataclass(frozen=True)
-class Protocol:
-    """A way to sign: its commonest mistakes, and its steps, each of which a mistake can replace.
-
-    `proof` returns whether the key makes the signature of the text. `split` returns the lines of a string to sign, and
-    `ending` tells what follows it.
+    `path` is the whole path of its address, `values` has its names on the top level.
     """
 
-    mistakes: tuple[Mistake, ...]
-    proof: Proof
-    fields: Callable[[Iterable[Leaf]], list[Leaf]] = signed
-    value: Callable[[Leaf], str] = lambda leaf: leaf.text
-    order: Callable[[Pairs], Pairs] = lambda pairs: sorted(pairs, key=lambda pair: pair[0])
-    first: Callable[[Received], list[str]] = lambda received: [received.endpoint]
-    join: Callable[[list[str]], str] = "\n".join
-    keys: Callable[[Keys, Received], Iterable[bytes]] = lambda keys, received: [key.encode() for key in keys.valid]
-    split: Callable[[str, Received], list[str]] = lambda text, received: text.split("\n")
-    ending: str = N_("The text ends without a newline.")
+    endpoint: str
+    path: str
+    values: dict[str, Any]
+    leaves: tuple[Leaf, ...]
+    known_mistakes: ClassVar[tuple[Mistake, ...]]
 
-    def text(self, received: Received) -> str:
-        """Return the string to sign."""
-        pairs = self.order([(leaf.path, self.value(leaf)) for leaf in self.fields(received.leaves)])
-        return self.join([*self.first(received), *(f"{path}={text}" for path, text in pairs)])
+    def text_of(self, name: str) -> str:
+        """Return a value; empty if it is missing or not a text."""
+        value = self.values.get(name)
+        return value if isinstance(value, str) else ""
 
-    def gives(self, signature: str, text: str, received: Received, keys: Keys) -> bool:
-        """Return whether the last steps turn a text into this signature."""
-        return any(self.proof(key, text.encode(), signature) for key in self.keys(keys, received))
+    def signed(self, *also: str) -> list[Leaf]:
+        """Return the values that the signature covers, in order, and those that are left out for these reasons."""
+        return in_order(leaf for leaf in self.leaves if leaf.left_out in ("", *also))
 
-    def mistaken(self, received: Received) -> Iterator[tuple[Mistake, Protocol, str]]:
-        """Yield each way to make a mistake in a request: the mistake, the protocol with it, and the text it gives."""
-        if len(received.leaves) > MOST_VALUES:
-            return
-        right = self.text(received)
-        for mistake in self.mistakes:
-            for step, ways in mistake.ways.items():
-                for way in ways:
-                    changed = replace(self, **{step: way})
-                    text = changed.text(received)
-                    if text != right or step in ("keys", "proof"):
-                        yield mistake, changed, text
+    @property
+    @abstractmethod
+    def ending(self) -> str:
+        """What follows the string to sign."""
+
+    @abstractmethod
+    def text(self, leaves: Iterable[Leaf]) -> str:
+        """Return the string to sign of these values, in this order."""
+
+    @abstractmethod
+    def split(self, text: str) -> list[str]:
+        """Return the lines of a string to sign."""
+
+    @abstractmethod
+    def is_signed(self, text: str, key: bytes, given: str) -> bool:
+        """Return whether the key makes this signature of the text."""
+
+    @abstractmethod
+    def wrong_texts(self) -> Iterator[tuple[str, str]]:
+        """Yield the name of each mistake in the text, with a text that it gives."""
+
+    @abstractmethod
+    def wrong_signing(self, text: str, keys: Keys, given: str) -> str:
+        """Return the name of the mistake that makes this signature of the right text; empty if it is unknown."""
 
 
 @dataclass(frozen=True)
@@ -182,7 +174,6 @@ class Explanation:
 
 
 def explained(
-    protocol: Protocol,
     received: Received,
     keys: Keys,
     given: str,
@@ -198,12 +189,16 @@ def explained(
         checks: the results of other checks.
         signature: the right one, if it may be shown.
     """
-    text, checks = protocol.text(received), list(checks)
-    holds = protocol.gives(given, text, received, keys) if keys.valid and given else None
-    if theirs and protocol.gives(given, theirs.removesuffix("\n"), received, keys):
+
+    def gives(text: str) -> bool:
+        return any(received.is_signed(text, key.encode(), given) for key in keys.valid)
+
+    text, checks = received.text(received.signed()), list(checks)
+    holds = gives(text) if keys.valid and given else None
+    if theirs and gives(theirs.removesuffix("\n")):
         theirs = theirs.removesuffix("\n")  # an editor or a terminal added it
     if theirs is not None and theirs != text and holds is False:
-        if protocol.gives(given, theirs, received, keys):
+        if gives(theirs):
             checks.append(Sentence(N_("The signature in the request is that of your text.")))
         else:
             other = N_(
@@ -212,19 +207,23 @@ def explained(
             )
             checks.append(bad(other))
 
-    mistake, theirs_if = None, ""
-    for tried, changed, wrong in protocol.mistaken(received):
-        if holds is False and theirs in (None, wrong) and changed.gives(given, wrong, received, keys):
-            mistake, theirs, theirs_if = tried, wrong, N_("You get this signature if")
-            break
-        if not holds and theirs == wrong != text:
-            mistake, theirs_if = tried, N_("You get this text if")
-            break
+    mistake, found = "", N_("You get this signature if")
+    if not holds and len(received.leaves) <= MOST_VALUES:
+        for name, wrong in received.wrong_texts():
+            if holds is False and theirs in (None, wrong) and gives(wrong):
+                mistake, theirs = name, wrong
+                break
+            if theirs == wrong != text:
+                mistake, found = name, N_("You get this text if")
+                break
+        if not mistake and holds is False and theirs in (None, text):
+            mistake = received.wrong_signing(text, keys, given)
+            theirs = text if mistake else theirs
 
     if holds:
         verdict = Sentence(N_("The signature is valid."))
     elif mistake:
-        verdict = bad(theirs_if)
+        verdict = bad(found)
     elif theirs is None and holds is None:
         verdict = Sentence(N_("This is the server's string to sign.") if given else N_("The request has no signature."))
     elif theirs is None:
@@ -242,30 +241,30 @@ def explained(
             N_("Your text equals the server's, but the signature differs: you used another secret or other bytes.")
         )
 
-    lines: list[tuple[str, Leaf | None]] = [(line, None) for line in protocol.first(received)]
-    for leaf in sorted(signed(received.leaves), key=attrgetter("path")):
-        lines.append((f"{leaf.path}={leaf.text}", leaf))
+    first_line = received.text([])  # epay has none
+    lines: list[tuple[str, Leaf | None]] = [(first_line, None)] if first_line else []
+    lines += [(leaf.line, leaf) for leaf in received.signed()]
     return Explanation(
         endpoint=received.endpoint,
         text=text,
-        ending=protocol.ending,
+        ending=received.ending,
         lines=tuple(lines),
         left_out=tuple(leaf for leaf in received.leaves if leaf.left_out),
         signature=signature,
         given=given,
         holds=holds,
         verdict=verdict,
-        mistakes=(mistake,) if mistake else (),
+        mistakes=tuple(each for each in received.known_mistakes if each.name == mistake),
         their_text=theirs,
-        first=None if theirs in (None, text) else _first_difference(protocol, received, text, theirs),
+        first=None if theirs in (None, text) else _first_difference(received, text, theirs),
         checks=tuple(checks),
     )
 
 
-def _first_difference(protocol: Protocol, received: Received, ours: str, theirs: str) -> FirstDifference:
+def _first_difference(received: Received, ours: str, theirs: str) -> FirstDifference:
     differ = (at for at, (our, their) in enumerate(zip(ours, theirs, strict=False)) if our != their)
     place = next(differ, min(len(ours), len(theirs)))
-    our_lines, their_lines = protocol.split(ours, received), protocol.split(theirs, received)
+    our_lines, their_lines = received.split(ours), received.split(theirs)
     line, column = 0, place
     while column > len(our_lines[line]):
         column -= len(our_lines[line]) + 1  # and what separates it from the next one

@@ -5,7 +5,8 @@ from __future__ import annotations
 import base64
 import hmac
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 from urllib.parse import parse_qsl
@@ -17,136 +18,79 @@ from schemas.signature_fields import AUTH, NONCE
 from schemas.strict_json import Malformed, parse, parse_query
 from services.errors import N_
 from services.sandbox import seeding
-from services.sandbox.signature_help import ways
+from services.sandbox.signature_help import mistakes
 from services.sandbox.signature_help.explanation import (
     BODY,
     QUERY,
     Explanation,
     Keys,
     Leaf,
-    Mistake,
-    Protocol,
     Received,
     Sentence,
     bad,
     explained,
-    signed,
     time_checks,
 )
 from services.security import signing, vault
 
+MISTAKES = mistakes.MERCHANT_API
 ENDPOINTS = ("createOrder", "orderQueryDetail", "orderQueryList", "getPayChannels", "balanceQuery")
 AUTH_IN_QUERY = ("getPayChannels",)  # endpoints that accept the four auth parameters in the query string, too
 
 
-def _first_line(line: str) -> Callable[[Received], list[str]]:
-    return lambda received: [line]
+class _Request(Received):
+    known_mistakes = MISTAKES
+    ending = N_("The text ends without a newline.")
+
+    def text(self, leaves: Iterable[Leaf]) -> str:
+        return "\n".join([self.endpoint, *(leaf.line for leaf in leaves)])
+
+    def split(self, text: str) -> list[str]:
+        return text.split("\n")
+
+    def is_signed(self, text: str, key: bytes, given: str) -> bool:
+        return mistakes.same(hmac.digest(key, text.encode(), "sha256").hex(), given)
+
+    def wrong_texts(self) -> Iterator[tuple[str, str]]:
+        lines = [leaf.line for leaf in self.signed()]
+        for by in ("\n", "\r\n", "&", "", "\\n"):
+            for end in ("", "\n", "\r\n", "&"):
+                yield "line_ends", by.join([self.endpoint, *lines]) + end
+        yield "first_line", "\n".join(lines)
+        for first in (f"/{self.endpoint}", self.path, f"POST {self.path}", *ENDPOINTS):
+            yield "first_line", "\n".join([first, *lines])
+        for null in ("", "null", "None"):
+            blank = self.signed("empty", "null")
+            written = [replace(leaf, text=null) if leaf.left_out == "null" else leaf for leaf in blank]
+            yield "blank_signed", self.text(written)
+        yield "left_out", self.text(leaf for leaf in self.signed() if leaf.path not in AUTH)
+        yield "left_out", self.text(leaf for leaf in self.signed() if leaf.place != QUERY)
+        for name, leaves in mistakes.wrong_values(self, numbers="number"):
+            yield name, self.text(leaves)
+
+    def wrong_signing(self, text: str, keys: Keys, given: str) -> str:
+        if any(self.is_signed(text, key, given) for key in mistakes.other_keys(keys, self)):
+            return "wrong_secret"
+        if any(self.is_signed(text, key, given) for key in mistakes.misread_keys(keys)):
+            return "secret_misread"
+        made = (digest for key in keys.valid for digest in _wrong_digests(text.encode(), key.encode()))
+        return "digest" if any(mistakes.same(digest, given) for digest in made) else ""
 
 
-def _hmac(key: bytes, text: bytes) -> str:
-    return hmac.digest(key, text, "sha256").hex()
-
-
-MISTAKES = (
-    Mistake(
-        "line_ends",
-        N_("the lines are joined with something other than a newline, or the text ends with a newline"),
-        N_(
-            "Join the lines with one newline character, \\n, and end the text after the last line. In a shell, use "
-            "printf: echo adds a newline."
-        ),
-        {"join": [ways.joined(by, end) for by in ("\n", "\r\n", "&", "", "\\n") for end in ("", "\n", "\r\n", "&")]},
-    ),
-    Mistake(
-        "first_line",
-        N_("line 1 is missing, or is not exactly the endpoint's name"),
-        N_("Write only the endpoint's name in line 1, such as createOrder, spelled as in the URL."),
-        {
-            "first": [
-                lambda received: [],
-                lambda received: [f"/{received.endpoint}"],
-                lambda received: [received.path],
-                lambda received: [f"POST {received.path}"],
-                *map(_first_line, ENDPOINTS),
-            ]
-        },
-    ),
-    Mistake(
-        "blank_signed",
-        N_("empty or null values are signed"),
-        N_("Leave them out of the text. They may stay in the body."),
-        {
-            "fields": [
-                ways.also_signed("empty"),
-                *(ways.also_signed("empty", "null", null=text) for text in ("", "null", "None")),
-            ]
-        },
-    ),
-    Mistake(
-        "unsorted",
-        N_("the lines are not sorted by path, byte by byte"),
-        N_("Sort by path only, byte by byte (LC_ALL=C)."),
-        {"order": ways.ORDERS},
-    ),
-    Mistake(
-        "left_out",
-        N_("a value that is sent is not signed"),
-        N_("Sign every value except the signature: also api_key, timestamp, nonce and the query parameters."),
-        {
-            "fields": [
-                lambda leaves: [leaf for leaf in signed(leaves) if leaf.path not in AUTH],
-                lambda leaves: [leaf for leaf in signed(leaves) if leaf.place != QUERY],
-                *ways.WITHOUT_ONE,
-            ]
-        },
-    ),
-    Mistake(
-        "number",
-        N_("a number is signed with other digits than it is sent with"),
-        N_('Send amounts as strings, such as "12.50", and sign the same text.'),
-        {"value": ways.AMOUNTS},
-    ),
-    Mistake(
-        "percent",
-        N_("values are signed URL-encoded (percent-encoded)"),
-        N_("Sign the characters themselves, in UTF-8."),
-        {"value": ways.PERCENT},
-    ),
-    Mistake(
-        "wrong_secret",
-        N_("another secret is used: the callback secret, an expired one or the api_key"),
-        N_("Use the API secret from the latest rotation. The callback secret is the one that begins with whsec_."),
-        {"keys": [ways.other_keys]},
-    ),
-    Mistake(
-        "secret_misread",
-        N_("the secret has an extra space, newline or quotation mark, or is decoded"),
-        N_("Use the secret's characters as the key: add nothing, decode nothing."),
-        {"keys": [ways.misread_keys]},
-    ),
-    Mistake(
-        "digest",
-        N_("the signature is in upper case or base64, has a prefix, or is made with another hash or without HMAC"),
-        N_("Use HMAC-SHA256: the secret is the key, the text is the message. Write it as 64 lowercase hex digits."),
-        {
-            "proof": [
-                ways.equals(lambda key, text: _hmac(key, text).upper()),
-                ways.equals(lambda key, text: base64.b64encode(hmac.digest(key, text, "sha256")).decode()),
-                ways.equals(lambda key, text: f"sha256={_hmac(key, text)}"),
-                ways.equals(lambda key, text: f"SHA2-256(stdin)= {_hmac(key, text)}"),  # openssl
-                ways.equals(lambda key, text: _hmac(text, key)),
-                ways.equals(lambda key, text: hmac.digest(key, text, "sha1").hex()),
-                ways.equals(lambda key, text: hmac.digest(key, text, "md5").hex()),
-                ways.equals(lambda key, text: sha256(text + key).hexdigest()),
-                ways.equals(lambda key, text: sha256(key + text).hexdigest()),
-                ways.equals(lambda key, text: sha256(text).hexdigest()),
-                ways.equals(lambda key, text: ways.md5_of(text + key)),
-                ways.equals(lambda key, text: ways.md5_of(text + b"&key=" + key)),
-            ]
-        },
-    ),
-)
-_PROTOCOL = Protocol(MISTAKES, ways.equals(_hmac))
+def _wrong_digests(text: bytes, key: bytes) -> Iterator[str]:
+    right = hmac.digest(key, text, "sha256")
+    yield right.hex().upper()
+    yield base64.b64encode(right).decode()
+    yield f"sha256={right.hex()}"
+    yield f"SHA2-256(stdin)= {right.hex()}"  # openssl
+    yield hmac.digest(text, key, "sha256").hex()
+    yield hmac.digest(key, text, "sha1").hex()
+    yield hmac.digest(key, text, "md5").hex()
+    yield sha256(text + key).hexdigest()
+    yield sha256(key + text).hexdigest()
+    yield sha256(text).hexdigest()
+    yield mistakes.md5_of(text + key)
+    yield mistakes.md5_of(text + b"&key=" + key)
 
 
 def explain(
@@ -178,18 +122,17 @@ def explain(
     except Malformed as error:
         return Explanation(refused=error.message)
     values = asked | sent if endpoint in AUTH_IN_QUERY else sent
-    received = Received(endpoint, path, values, (*_leaves(sent, BODY), *_leaves(asked, QUERY)))
+    received = _Request(endpoint, path, values, (*_leaves(sent, BODY), *_leaves(asked, QUERY)))
     given = received.text_of("signature") if signature is None else signature
     # Callers know a secret that they sent, and those of demo merchants, which are published.
     knows = keys.valid and (not keys.owner or set(keys.valid) <= {each["secret"] for each in seeding.MERCHANTS})
     return explained(
-        _PROTOCOL,
         received,
         keys,
         given,
         theirs,
         _checks(received, given, keys, now),
-        signature=signing.sign(keys.valid[0], _PROTOCOL.text(received)) if knows else "",
+        signature=signing.sign(keys.valid[0], received.text(received.signed())) if knows else "",
     )
 
 

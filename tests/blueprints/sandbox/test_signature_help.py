@@ -9,7 +9,7 @@ import pytest
 from services.sandbox.signature_help.merchant_api import MISTAKES
 from tests.pages import FORM, Seen
 from tests.support import Api, signed
-from tests.wrong_signers import ENDPOINT, QUERY, SECRET, SIGNERS, TEXTS, Mistaken, hexed
+from tests.wrong_signers import CALLBACK, ENDPOINT, QUERY, SECRET, SIGNERS, TEXTS, Mistaken, hexed
 
 PAGE = "/sandbox/sign"
 WHAT = {mistake.name: mistake.what for mistake in MISTAKES}
@@ -71,6 +71,16 @@ def test_of_an_unknown_mistake_the_text_and_the_first_line_that_differs_are_show
     shown = refused(mistaken.body(hexed(mistaken.text.replace("12.50", "12.5"))))
     assert "6 cny_amount=12.50 yours cny_amount=12.5 7 customer_name=" in shown
     assert "line 6, column 16: the server has '0', you have a newline, where the line ends" in shown
+
+
+def test_the_timestamp_is_compared_with_the_time_when_the_request_arrived(refused, http, ahead):
+    refused(Mistaken().body("0" * 64))
+    ahead(3600)
+    assert "behind the server" not in http("GET", PAGE).text
+    body = json.dumps(signed("orderQueryList", {"timestamp": 1}, secret="wrong"))
+    answer = http("POST", "/merchant/orderQueryList", body.encode(), {"Content-Type": "application/json"})
+    assert answer.code == 40102
+    assert "behind the server" in http("GET", PAGE).text
 
 
 def test_only_bad_signatures_are_kept_the_newest_twenty(api, http):
@@ -135,6 +145,7 @@ def test_a_text_with_a_signature_tells_what_is_wrong(explanation):
     mistaken = Mistaken()
     shown = explanation(body=mistaken.bare, theirs=mistaken.text, signature=hexed(mistaken.text, "another"))
     assert "you used another secret" in shown
+    assert "not that of your text" not in shown
     theirs = mistaken.text.replace("12.50", "12.5")
     shown = explanation(body=mistaken.bare, theirs=theirs + "\n", signature=hexed(theirs))  # the newline was pasted
     assert WHAT["number"] in shown
@@ -145,6 +156,15 @@ def test_a_text_with_a_signature_tells_what_is_wrong(explanation):
     assert "7 customer_name=␣张/三␣ yours customer_name=张/三 8 e_int=0" in shown
     assert "The signature in the request is that of your text." in shown
     assert "yours order_type=2" not in shown
+
+
+def test_no_mistake_is_named_that_gives_the_signature_but_not_the_text(explanation):
+    mistaken = Mistaken()
+    of_another_text = hexed(mistaken.text.replace("12.50", "12.5"))
+    for signature in (of_another_text, hexed(mistaken.text, CALLBACK)):
+        shown = explanation(body=mistaken.bare, theirs="createOrder", signature=signature)
+        assert "The texts differ. First difference at line 1, column 12" in shown
+        assert "The signature in the request is not that of your text" in shown
 
 
 def test_other_reasons_for_a_refusal_are_reported(explanation):

@@ -148,12 +148,13 @@ def wrong_values(received: Received, numbers: str) -> Iterator[tuple[str, list[L
         yield "left_out", [leaf for leaf in right if leaf is not left_out]
     for write in ("{:.15g}".format, repr, "{:.2f}".format, _in_fen):
         yield numbers, [replace(leaf, text=write(float(leaf.text))) if _is_amount(leaf) else leaf for leaf in right]
+    quote_all = partial(quote, safe="")
     as_javascript = partial(quote, safe="!*'()~")  # encodeURIComponent
-    encodings: list[Callable[[str], str]] = [_encoded, as_javascript, quote, quote_plus]  # PHP: http_build_query
+    encodings: list[Callable[[str], str]] = [quote_all, as_javascript, quote, quote_plus]  # PHP: http_build_query
     for encode in encodings:
         yield "percent", [replace(leaf, text=encode(leaf.text)) for leaf in right]
     addresses = ("notify_url", "return_url")
-    yield "percent", [replace(leaf, text=_encoded(leaf.text)) if leaf.path in addresses else leaf for leaf in right]
+    yield "percent", [replace(leaf, text=quote_all(leaf.text)) if leaf.path in addresses else leaf for leaf in right]
 
 
 def _is_amount(leaf: Leaf) -> bool:
@@ -164,10 +165,6 @@ def _is_amount(leaf: Leaf) -> bool:
 
 def _in_fen(number: float) -> str:
     return f"{number * 100:.0f}"
-
-
-def _encoded(text: str) -> str:
-    return quote(text, safe="")
 
 
 def other_keys(keys: Keys, received: Received) -> Iterator[bytes]:

@@ -26,7 +26,7 @@ START = 1_000_000
 
 @pytest.mark.breaks_the_ledger
 @pytest.mark.parametrize("kind", LEGAL)
-def test_a_step_is_legal_or_it_does_not_happen(api, order_details, now, kind):
+def test_a_step_is_legal_or_it_does_not_happen(api, order_details, kind):
     order_no = getattr(api, kind)().data["order_no"]
     for before, after in itertools.product(STATUSES, STATUSES):
         Order.update(status=before).where(Order.order_no == order_no).execute()
@@ -34,13 +34,13 @@ def test_a_step_is_legal_or_it_does_not_happen(api, order_details, now, kind):
         order = Order.get(Order.order_no == order_no)
         moved = transaction(lifecycle.transition)(order, after, "operator", own_words("to see"))
         assert moved is (after in LEGAL[kind].get(before, ())), (before, after)
-        now = order_details(order_no)
+        left = order_details(order_no)
         if not moved:
-            assert now == details, (before, after)
+            assert left == details, (before, after)
             continue
-        line = now["history"][-1]
+        line = left["history"][-1]
         assert (line["who"], line["why"], line["from"], line["to"]) == ("operator", "to see", before, after)
-        assert now["status"] == after
+        assert left["status"] == after
 
 
 def test_of_two_steps_from_the_same_status_one_happens(api, steps):

@@ -277,7 +277,7 @@ def _first_difference(received: Received, ours: str, theirs: str) -> FirstDiffer
 
 
 def time_checks(stamp: str, now: float | None) -> Iterator[Sentence]:
-    """Yield why a timestamp is refused that arrived at this Unix time; None is the present."""
+    """Yield why a timestamp is refused that arrived at this Unix time, by default now."""
     if not re.fullmatch("[0-9]+", stamp):
         yield bad(N_("timestamp must be a whole number of seconds"))
         return

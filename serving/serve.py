@@ -87,7 +87,7 @@ def _serve_until_asked(app: Flask, chosen: settings.Settings, asked: threading.E
             drain=current().bound(drain),
         )
     except OSError as error:
-        text = f"cannot listen on {chosen.host}:{chosen.port}: {error.strerror}"
+        text = f"cannot listen on {chosen.host}:{chosen.port}: {error.strerror or error}"
         remedy = ". Stop the other program, or choose another port: ORDERS_PORT=8001, or port in config.toml"
         raise OperatorError(text + (remedy if error.errno == errno.EADDRINUSE else "")) from None
     counters().load = server.load

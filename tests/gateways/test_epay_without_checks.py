@@ -116,6 +116,20 @@ def test_money_for_an_expired_deposit_is_late_whoever_reports_it_first(
     assert (api.status(order_no), exceptions()) == ("completed", {})
 
 
+def test_an_old_notice_sent_again_after_the_money_was_taken_back_is_ignored(
+    order_no, api, platform, channel, flask, order_details, balances, exceptions
+):
+    flask("channel", "set", channel, "--settlement-days", 1)
+    platform.pay(order_no)
+    notice = platform.notice(order_no)
+    assert notice.to(api.send, order_no).text == "success"
+    reference = order_details(order_no)["channel_reference"]
+    flask("order", "paid", order_no, "--reference", reference, "--amount", 0)
+    assert (api.status(order_no), balances(), exceptions()) == ("cancelled", NOTHING, {})
+    assert notice.to(api.send, order_no).text == "success"
+    assert (api.status(order_no), balances(), exceptions()) == ("cancelled", NOTHING, {})
+
+
 def test_version_2_always_checks_the_status(platform, api, add_channel, later):
     platform.has_query = True
     order_no = api.buy(channel=add_channel("epay", platform.config("2", no_status_checks="true"))).data["order_no"]

@@ -159,6 +159,13 @@ def test_the_packages_are_installed_once_until_the_lock_file_changes_and_only_wi
         "Installing the service's packages into .venv (40 s)",
     ]
     assert (second.stdout, second.stderr) == ("", "")
+    for name in ("tillbook", "orders"):
+        command = checkout.venv / "bin" / name
+        present = command.readlink()
+        command.unlink()
+        command.symlink_to("../../cli/orders.sh")  # the file's place in earlier versions
+        assert checkout.install().returncode == 0
+        assert command.readlink() == present
     shutil.rmtree(next(checkout.venv.glob("lib/python*/site-packages/segno-1.0.dist-info")))
     checkout.lock(f"segno==1.0 --hash=sha256:{'0' * 64}\n")
     refused = checkout.install()

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any, TextIO
 
 import click
 
 from cli.output import Command, facts, json_option, show
-from runtime.clock import CHINA
+from runtime.clock import in_china
 from runtime.money import hundredths
 from services.ledger import day_sums, monthly_statement
 from services.ledger.monthly_statement import Statement
@@ -50,6 +49,6 @@ def statement(key: str, month: str, file: TextIO | None, as_json: bool) -> None:
         return
     file.write(cells([COLUMNS]))
     for line in monthly_statement.lines(found):
-        time = datetime.fromtimestamp(line.at, CHINA).isoformat()
+        time = in_china(line.at).isoformat()
         amounts = map(hundredths, (line.gross, line.fees, line.amount, line.balance))
         file.write(cells([[time, line.purpose, line.order_no, line.merchant_order_no, *amounts, line.memo]]))

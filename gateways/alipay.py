@@ -8,9 +8,9 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from datetime import datetime
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -51,7 +51,7 @@ from gateways.signatures import is_signature, sign
 from gateways.statement import DEPOSIT, Layout
 from gateways.upstream import Upstream, printable, read_form, web_address
 from runtime import money
-from runtime.clock import CHINA
+from runtime.clock import in_china
 from runtime.texts import N_
 
 GATEWAY = "https://openapi.alipay.com/gateway.do"
@@ -285,8 +285,8 @@ def _mark(text: str, at: int, possible: str) -> tuple[str, int]:
     return found[1], found.end()
 
 
-def _china(moment: datetime) -> str:
-    return moment.astimezone(CHINA).strftime("%Y-%m-%d %H:%M:%S")
+def _time(timestamp: float) -> str:
+    return f"{in_china(timestamp):%Y-%m-%d %H:%M:%S}"
 
 
 def _why(answer: Mapping[str, Any]) -> str:
@@ -377,7 +377,7 @@ class AlipayDriver(Driver):
             "format": "JSON",
             "charset": "utf-8",
             "sign_type": "RSA2",
-            "timestamp": _china(datetime.now(CHINA)),
+            "timestamp": _time(time.time()),
             "version": "1.0",
             **addresses,
             **self._serials,
@@ -431,7 +431,7 @@ class AlipayDriver(Driver):
             "out_trade_no": payment.order_no,
             "total_amount": money.hundredths(payment.amount),
             "subject": payment.subject,
-            "time_expire": _china(datetime.fromtimestamp(payment.expires_at, CHINA)),
+            "time_expire": _time(payment.expires_at),
         }
         if way in PAGES:
             # A signed form that opens Alipay's own page. Only the browser that sends it calls Alipay.

@@ -12,7 +12,6 @@ import time
 from base64 import b64decode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -53,7 +52,7 @@ from gateways.config import (
 from gateways.signatures import is_signature, sign
 from gateways.statement import Layout
 from gateways.upstream import Reply, Upstream, printable, web_address
-from runtime.clock import CHINA
+from runtime.clock import in_china
 from runtime.texts import N_
 
 SCHEME = "WECHATPAY2-SHA256-RSA2048"
@@ -419,7 +418,7 @@ class WechatpayDriver(Driver):
             "description": payment.subject,
             "out_trade_no": payment.order_no,
             # The same to the second in every call: with another time the same number would be another order.
-            "time_expire": datetime.fromtimestamp(payment.expires_at, CHINA).isoformat(),
+            "time_expire": in_china(payment.expires_at).isoformat(),
             "notify_url": payment.notify_url,
             "amount": {"total": payment.amount, "currency": "CNY"},
             **({"payer": {"openid": payer.id}} if way == "jsapi" else {}),

@@ -25,6 +25,11 @@ JUMP = 2  # seconds by which the clock may be off before that counts as a jump
 CHECK_SECONDS = 1
 
 
+def in_china(timestamp: float) -> datetime:
+    """Return a Unix time as the date and time in China."""
+    return datetime.fromtimestamp(timestamp, CHINA)
+
+
 def now() -> int:
     """Unix time in seconds."""
     return int(time.time()) + current().ahead

@@ -17,13 +17,13 @@ from blueprints.checkout import choice, parts
 from blueprints.checkout.payer import busy, calls_itself_mac, finish, is_ipad, may_open, payer, set_cookie, sign_in
 from gateways.base import ChannelError, Driver, Opened, Report, State
 from models.tables.order import BUY, CANCELLED, PENDING, Order
+from runtime.clock import in_china
 from runtime.money import hundredths
 from runtime.state import Part, current
 from schemas.views import PAY_METHOD_TEXTS
 from services.callbacks import returns
 from services.channels import calls, pictures
 from services.channels.calls import driver_of, pay_url
-from services.channels.order_numbers import in_china
 from services.deposits import attempts, settle
 from services.deposits.attempts import Shown
 from services.errors import N_, ApiError, Code
@@ -152,7 +152,7 @@ def index() -> Any:
         "note": note_of(order),
         "method": order.payment_method,
         "method_text": gettext(PAY_METHOD_TEXTS[order.payment_method]),
-        "received": in_china(live["received_at"], "%Y-%m-%d %H:%M:%S") if live["received_at"] else "",
+        "received": f"{in_china(live['received_at']):%Y-%m-%d %H:%M:%S}" if live["received_at"] else "",
     }
     links = {
         "pay_url": pay_url(number),

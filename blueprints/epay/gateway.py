@@ -14,12 +14,12 @@ from blueprints.api.rate_limits import caller
 from blueprints.checkout.payment_page import strict
 from blueprints.epay import requests, responses
 from models.tables.epay import MD5, RSA, EpayAccount, EpayOrder
+from runtime.clock import in_china
 from runtime.money import hundredths
 from runtime.state import Part, current
 from schemas.epay import MOST_LISTED, EpayList
 from services.callbacks import epay_notices
 from services.channels.calls import pay_url
-from services.channels.order_numbers import in_china
 from services.epay import payments, queries
 from services.epay.refusals import Refusal, Refused
 from services.errors import ApiError
@@ -49,8 +49,8 @@ def _facts(payment: EpayOrder, account: EpayAccount) -> dict[str, Any]:
         "api_trade_no": order.channel_reference if order is not None else "",
         "type": payment.type if order is None else epay_notices.type_of(account, payment, order),
         "pid": account.pid,
-        "addtime": in_china(payment.createtime, TIME),
-        "endtime": in_china(order.completedtime, TIME) if paid else "",
+        "addtime": in_china(payment.createtime).strftime(TIME),
+        "endtime": in_china(order.completedtime).strftime(TIME) if paid else "",
         "name": payment.name,
         "money": hundredths(payment.amount),
         "param": payment.param,

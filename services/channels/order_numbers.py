@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 import secrets
-from datetime import datetime
 from itertools import count
 
 from models.db.base import database
 from models.tables.order import SELL, Order
 from runtime import clock
-from runtime.clock import CHINA
+from runtime.clock import in_china
 
 ENDINGS = 100_000  # range of the ids' last digits in payout numbers
 # The creation times of earlier orders whose ids have the same ending: one primary key lookup per 100,000 orders.
@@ -22,14 +21,9 @@ _ORDER_NO = re.compile(r"(?<![0-9])[0-9]{24}(?![0-9])")
 _ATTEMPT = re.compile(r"([0-9]{24})(?:_([0-9]{1,4}))?")
 
 
-def in_china(timestamp: float, shape: str = "%Y%m%d") -> str:
-    """Return the date in China as YYYYMMDD, or the time in another format."""
-    return datetime.fromtimestamp(timestamp, CHINA).strftime(shape)
-
-
 def new_order_no() -> str:
     """Return 24 digits: the date, then 16 random ones, because the number is in a public address."""
-    return f"{in_china(clock.now())}{secrets.randbelow(10**16):016d}"
+    return f"{in_china(clock.now()):%Y%m%d}{secrets.randbelow(10**16):016d}"
 
 
 def order_no_of(number: str) -> str:
@@ -51,7 +45,7 @@ def order_numbers_in(text: str) -> list[str]:
 
 def payout_number(order: Order) -> str:
     """Return a withdrawal's payout number: 19 digits, its date and time and the last five of its id (`keep_apart`)."""
-    return f"{in_china(order.createtime, '%Y%m%d%H%M%S')}{order.id % ENDINGS:05d}"
+    return f"{in_china(order.createtime):%Y%m%d%H%M%S}{order.id % ENDINGS:05d}"
 
 
 def keep_apart(order: Order) -> None:

@@ -16,9 +16,9 @@ from models.tables.order import CANCELLED, COMPLETED, Attempt, Order, OrderNote,
 from models.tables.outbox import WAITING, Callback
 from models.tables.payout_account import PayoutAccount
 from runtime import clock
+from runtime.clock import in_china
 from services import kinds
 from services.callbacks import epay_notices
-from services.channels.order_numbers import in_china
 from services.console import timeline
 from services.errors import OperatorError
 from services.security import audit, vault
@@ -113,7 +113,7 @@ def _step(days: int) -> tuple[int, int]:
     batch = _Batch(days)
     batch.look_again()
     batch.go_on()
-    forgotten = EpayOrder.delete_open(in_china(batch.until + DAY), batch.until, BATCH)
+    forgotten = EpayOrder.delete_open(f"{in_china(batch.until + DAY):%Y%m%d}", batch.until, BATCH)
     if forgotten:
         audit.record(JOB, "erase", "orders", forgotten[-1], f"{len(forgotten)} epay payments without an order")
     erased = clear(batch.ready)

@@ -13,10 +13,11 @@ from models.tables.channel import Channel
 from models.tables.epay import EpayOrder
 from models.tables.order import BUY, CANCELLED, COMPLETED, CONFIRMED, PENDING, History, Order, PaymentException
 from runtime import clock
+from runtime.clock import in_china
 from runtime.state import current
 from services import kinds
 from services.channels.calls import driver_of
-from services.channels.order_numbers import in_china, new_order_no
+from services.channels.order_numbers import new_order_no
 from services.deposits import place as deposits
 from services.deposits import shop_payments
 from services.epay.refusals import Refusal, Refused
@@ -85,7 +86,7 @@ def _placed(wanted: Wanted) -> EpayOrder:
             return found
         # A version 1 request has no time: a payer who repeats an old one must not get a new order at an old price. The
         # payment's number begins with the day of its first request, in China.
-        if found.trade_no[:8] < in_china(clock.now() - DAY):
+        if found.trade_no[:8] < f"{in_china(clock.now() - DAY):%Y%m%d}":
             raise Refused(Refusal.ENDED)
         if _is_older_than_restore(found) and not found.renumber(new_order_no(), clock.now()):
             raise _Overtaken

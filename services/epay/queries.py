@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
 
 from peewee import fn
 
@@ -13,7 +12,7 @@ from models.tables.ledger import AVAILABLE, LedgerAccount
 from models.tables.order import BUY, COMPLETED, PENDING, History, Order
 from models.tables.order_counts import OrderCount
 from runtime import clock
-from runtime.clock import CHINA
+from runtime.clock import in_china
 from services.callbacks import epay_notices
 from services.channels.calls import driver_of
 from services.deposits import attempts
@@ -109,7 +108,7 @@ class Summary:
 def summary(known: Known) -> Summary:
     """Return the figures of a merchant."""
     merchant, now = known.merchant, clock.now()
-    midnight = int(datetime.fromtimestamp(now, CHINA).replace(hour=0, minute=0, second=0).timestamp())
+    midnight = int(in_china(now).replace(hour=0, minute=0, second=0).timestamp())
     mine = (OrderCount.merchant == merchant) & (OrderCount.order_type == BUY)
     orders = OrderCount.select(fn.SUM(OrderCount.count)).where(mine).scalar()
 

@@ -10,7 +10,7 @@ import heapq
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from datetime import date, datetime, timedelta
+from datetime import date, timedelta
 from itertools import groupby
 from typing import Any
 
@@ -21,7 +21,7 @@ from models.tables.ledger import AVAILABLE, HELD, Entry, LedgerAccount, LedgerDa
 from models.tables.merchant import Merchant
 from models.tables.order import Order
 from runtime import clock
-from runtime.clock import CHINA
+from runtime.clock import in_china
 from services.errors import N_, OperatorError
 from services.ledger import day_sums
 from services.ledger.day_sums import DaySum, Fee, Sibling, begin_of, fees_in, kind_of
@@ -146,7 +146,7 @@ def last_month() -> date:
 
 def this_month() -> date:
     """Return the first day of the current month in China."""
-    return datetime.fromtimestamp(clock.now(), CHINA).date().replace(day=1)
+    return in_china(clock.now()).date().replace(day=1)
 
 
 def _number(day: date) -> int:
@@ -157,7 +157,7 @@ def months_of(merchant: Merchant) -> list[date]:
     """Return the months from the merchant's creation or first entry until now, newest first."""
     oldest = LedgerDay.select(fn.MIN(LedgerDay.day)).join(LedgerAccount)
     first = oldest.where(LedgerAccount.kind == AVAILABLE, LedgerAccount.owner == merchant.id).scalar()
-    created = datetime.fromtimestamp(merchant.createtime, CHINA).date()
+    created = in_china(merchant.createtime).date()
     day = min(created, date.fromordinal(EPOCH + first)) if first is not None else created
     found = [min(day.replace(day=1), last_month())]
     while found[-1] < this_month():

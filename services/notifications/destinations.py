@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -16,7 +15,7 @@ from models.db.base import LARGEST_ID, database
 from models.db.writer import transaction
 from models.tables.channel import Channel
 from models.tables.notification import FAILED, WAITING, BalanceWarning, Destination, Notification
-from runtime.clock import CHINA
+from runtime.clock import in_china
 from services.callbacks import outbox
 from services.errors import N_, OperatorError
 from services.notifications import sending
@@ -79,7 +78,7 @@ def _encrypted(kind: str, config: Mapping[str, Any]) -> str:
 
 def china_day(now: float) -> tuple[int, int]:
     """Return the number of the day in China, and the hour."""
-    there = datetime.fromtimestamp(now, CHINA)
+    there = in_china(now)
     return there.toordinal(), there.hour
 
 

@@ -26,7 +26,7 @@ def heard(now: Order, asked: Order, report: Report) -> bool:
 
     Args:
         now: the locked order.
-        asked: the order as it was when its status was checked.
+        asked: the order when its status was checked.
     """
     if report.proven:
         outcome_known(now)

@@ -5,25 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from enum import StrEnum
-from typing import Self
 
 from models.tables.epay import REPLACED
 from models.tables.order import History, PaymentException
 from runtime.money import hundredths
-from services.errors import N_
+from runtime.texts import N_, Coded
 
 
-class Why(StrEnum):
+class Why(Coded):
     """All codes with their text in English. In the arguments, integers are fen."""
-
-    template: str
-
-    def __new__(cls, code: str, template: str = "") -> Self:
-        """Make the member of this code."""
-        member = str.__new__(cls, code)
-        member._value_, member.template = code, template
-        return member
 
     # Steps of an order
     CREATED = "created", N_("Order created")

@@ -19,7 +19,7 @@ from models.tables.ledger import AVAILABLE, Entry, LedgerAccount, Posting
 from models.tables.merchant import Merchant
 from models.tables.order import BUY, CANCELLED, COMPLETED, CONFIRMED, PAID, PENDING, SELL, History, Order
 from runtime import clock
-from services.channels.order_numbers import in_china
+from runtime.clock import in_china
 from services.ledger import accounts as ledger
 from services.ledger import day_sums, fees, postings
 from services.merchants import merchant_setup
@@ -83,7 +83,7 @@ def _order(number: int, beginning: int, merchants: list[Merchant], channels: dic
     created = beginning + _offset(number)
     return vars(quote) | {
         "path": path,
-        "order_no": in_china(created) + f"{int(chance.random() * 10**16):016d}",
+        "order_no": f"{in_china(created):%Y%m%d}{int(chance.random() * 10**16):016d}",
         "merchant": merchant.id,
         "channel": channel.id,
         "account": None if is_buy else 1,

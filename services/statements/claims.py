@@ -263,10 +263,9 @@ class _Matching:
             self._decide(line, MAY_NAME, named)
         else:  # the rest of the note may name other orders, or a bank may have cut off a longer number
             rest = [self.names.possible(part) for part in without(line.note, word)]
-            others = _unique([*filter(None, rest), self.names.longer(word, line.amount or 0)])
             if None in rest:
                 self._decide(line, MAY_NAME, named)
-            elif others:
+            elif others := _unique([*filter(None, rest), self.names.longer(word, line.amount or 0)]):
                 self._decide(line, MAY_NAME, _unique([named, others]))
             else:
                 self._about(line, named)

@@ -7,7 +7,7 @@ from datetime import date, datetime, time
 
 from gateways import registry
 from models.tables.channel import Channel
-from runtime.clock import CHINA
+from runtime.clock import CHINA, in_china
 from services.channels.order_numbers import order_numbers_in
 from services.errors import N_, OperatorError
 from services.statements import kept_layouts, parse, received, reconcile
@@ -16,7 +16,6 @@ from services.statements.layouts import UnknownLayout
 from services.statements.parse import PAID, REFUNDED, Line
 from services.statements.received import Kind
 from services.statements.reconcile import Comparison
-from services.statements.records import day_of
 
 DAY = 86_400  # seconds: China has no daylight saving time
 
@@ -107,8 +106,8 @@ def _days(lines: list[Line], chosen: Choices) -> tuple[date, date]:
     times = [at for line in lines if (at := line.created or line.time) is not None]
     if chosen.since is None and not times:
         raise OperatorError(N_("the statement has no times: specify its days with --since and --until"))
-    first = chosen.since or day_of(min(times))
-    last = chosen.until or (day_of(max(times)) if times else first)
+    first = chosen.since or in_china(min(times)).date()
+    last = chosen.until or (in_china(max(times)).date() if times else first)
     if last < first:
         text = N_("the last day (%(last)s) is before the first (%(first)s)")
         raise OperatorError(text, last=str(last), first=str(first))

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
-from enum import StrEnum
+from datetime import timedelta
 from itertools import chain
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 from models.tables.channel import Channel
 from models.tables.order import MONEY_IN, PAYOUT_CONFLICT, REVERSED
-from runtime.clock import CHINA
+from runtime.clock import in_china
 from runtime.money import hundredths
+from runtime.texts import N_, Coded
 from services.deposits.money import DepositMoney
-from services.errors import N_
 from services.orders.lifecycle import ANSWERED
 from services.orders.verdict import COMPLETE, CREDIT
 from services.statements.book_side import Days, Recorded, recorded
 from services.statements.parse import FAILED, PAID, REFUNDED, Line
-from services.statements.records import Payment, Record, day_of, payments_of
+from services.statements.records import Payment, Record, payments_of
 from services.withdrawals.money import WithdrawalMoney
 
 MISSING_HERE, MISSING_THERE, AMOUNT, STATUS, FEE = ("missing_here", "missing_there", "amount", "status", "fee")
@@ -37,16 +36,8 @@ IN_EXCEPTION = (DepositMoney.QUESTIONED, DepositMoney.OPEN)
 IN_RESERVE = (WithdrawalMoney.IN_FLIGHT, WithdrawalMoney.HELD_AGAIN)
 
 
-class Remark(StrEnum):
+class Remark(Coded):
     """A remark on a difference: its code, as results store it, and its text in English."""
-
-    template: str
-
-    def __new__(cls, code: str, template: str = "") -> Self:
-        """Make the member of this code."""
-        member = str.__new__(cls, code)
-        member._value_, member.template = code, template
-        return member
 
     OTHER_CHANNEL = "other_channel", N_("an order of channel %(channel)s")
     NO_NUMBER = "no_number", N_("no order number")
@@ -182,7 +173,7 @@ def _missing_there(payment: Payment, days: Days) -> Iterator[Difference]:
         return
     notes = [event]
     if step := days.neighbour(record.order, at):
-        neighbour = day_of(days.moment(record.order, at)) + timedelta(days=step)
+        neighbour = in_china(days.moment(record.order, at)).date() + timedelta(days=step)
         notes.append(note(Remark.AT_EDGE, day=str(neighbour)))
     order_no, here = record.order.order_no, _on_record(payment)
     yield Difference(MISSING_THERE, order_no, payment.reference, None, here, {}, tuple(notes), _exceptions(record))
@@ -205,7 +196,7 @@ def _moved(payment: Payment) -> tuple[Note | None, int]:
 
 
 def _time(at: int) -> str:
-    return f"{datetime.fromtimestamp(at, CHINA):%Y-%m-%d %H:%M:%S}"
+    return f"{in_china(at):%Y-%m-%d %H:%M:%S}"
 
 
 def _judged(payment: Payment, fee_rate: int | None) -> Iterator[Difference]:
@@ -216,7 +207,7 @@ def _judged(payment: Payment, fee_rate: int | None) -> Iterator[Difference]:
             found = _difference(FEE, payment, line)
             yield replace(found, here={"fee": hundredths(expected)}, there={"fee": hundredths(line.fee)})
     for line in [line for line in payment.paid if payment.is_of_another_day(line)]:
-        booked = day_of(payment.record.moved_elsewhen or 0)
+        booked = in_china(payment.record.moved_elsewhen or 0).date()
         yield _difference(AMOUNT, payment, line, note(Remark.OTHER_DAY, day=str(booked)))
         payment.paid.remove(line)
     differs = list(_difference_of_sums(payment)) if payment.paid or payment.back else []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime
 from typing import ClassVar
 
 from gateways.base import Report, State
@@ -20,7 +19,7 @@ from models.tables.order import (
     Order,
     PaymentException,
 )
-from runtime.clock import CHINA
+from runtime.clock import in_china
 from services.deposits import money as deposit_money
 from services.deposits.money import DepositMoney
 from services.ledger.fees import apply_rate
@@ -32,11 +31,6 @@ from services.withdrawals.money import WithdrawalMoney
 
 EDGE = 600  # seconds by which the clocks of an upstream and this service may differ about the day
 NEW = "\0"  # the number of a payment that is not recorded: no payment has it
-
-
-def day_of(at: int) -> date:
-    """Return the day in China."""
-    return datetime.fromtimestamp(at, CHINA).date()
 
 
 @dataclass
@@ -76,7 +70,7 @@ class Payment:
         moved, known = self.record.moved_elsewhen, line.reference and line.reference == self.reference
         if known or not self.is_own or moved is None or line.time is None:
             return False
-        return day_of(line.time) not in {day_of(moved + step) for step in (-EDGE, 0, EDGE)}
+        return in_china(line.time).date() not in {in_china(moved + step).date() for step in (-EDGE, 0, EDGE)}
 
     def agrees(self) -> bool:
         """Return whether its lines agree with the ledger, as a report of their sum would."""

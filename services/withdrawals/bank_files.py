@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any
 
 from models.db.base import database
@@ -12,7 +11,7 @@ from models.tables.order import CONFIRMED, SELL, Order, PaymentException
 from models.tables.payout_account import PayoutAccount
 from models.tables.payout_batch import DISCARDED, PayoutBatch, PayoutBatchLine
 from runtime import clock
-from runtime.clock import CHINA
+from runtime.clock import in_china
 from runtime.money import hundredths
 from services.channels.calls import driver_of
 from services.errors import N_, OperatorError
@@ -140,7 +139,7 @@ def contents(batch: PayoutBatch, actor: Actor) -> list[list[Any]]:
     first = PayoutBatchLine.id.in_([line.id for line in lines]) & PayoutBatchLine.filetime.is_null()
     PayoutBatchLine.update(filetime=clock.now()).where(first).execute()
     total = sum(line.order.amount for line in lines)
-    day = datetime.fromtimestamp(batch.createtime, CHINA)
+    day = in_china(batch.createtime)
     return TEMPLATES[batch.template].rows(Sums(batch.id, len(lines), total, day), [_line(line) for line in lines])
 
 

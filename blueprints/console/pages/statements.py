@@ -16,7 +16,7 @@ from blueprints.console.filters import merchant_choices
 from blueprints.console.forms import find_or_404, message_of
 from blueprints.console.list_page import BYTE_ORDER_MARK, export_slot
 from models.tables.merchant import Merchant
-from runtime.clock import CHINA
+from runtime.clock import in_china
 from runtime.money import hundredths
 from services.errors import OperatorError
 from services.ledger import monthly_statement
@@ -87,7 +87,7 @@ def index() -> Any:
 
 def at(line: Line) -> datetime:
     """Return the time of a line in China."""
-    return datetime.fromtimestamp(line.at, CHINA)
+    return in_china(line.at)
 
 
 def kind_of(line: Line) -> str:

@@ -94,7 +94,7 @@ class Received(ABC):
     @property
     @abstractmethod
     def ending(self) -> str:
-        """What follows the string to sign."""
+        """The text after the string to sign."""
 
     @abstractmethod
     def text(self, leaves: Iterable[Leaf]) -> str:

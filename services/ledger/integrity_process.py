@@ -1,7 +1,8 @@
 """`python -m services.ledger.integrity_process`: the ledger integrity check in a process of its own.
 
 Hashing takes a second of Python's time per 100,000 entries, during which all threads of the service would wait.
-Standard input names the database. Each check's name and its failures are a line of JSON on standard output.
+Standard input names the database, and its end is the end of the service: a check that survived a killed service would
+keep the database open. Each check's name and its failures are a line of JSON on standard output.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
 from contextlib import suppress
 from pathlib import Path
 
@@ -18,11 +20,17 @@ from runtime.state import Runtime
 from services.ledger import integrity
 
 
+def _end_with_the_service() -> None:
+    sys.stdin.read()
+    os._exit(1)
+
+
 def main() -> None:
     """Run the check at low priority."""
     with suppress(OSError):
         os.nice(10)
     given = json.loads(sys.stdin.readline())
+    threading.Thread(target=_end_with_the_service, daemon=True).start()
     Runtime(Settings()).enter()
     if given["url"]:
         open_postgres(given["url"], 2)

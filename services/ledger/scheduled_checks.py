@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import subprocess
 import sys
 import threading
@@ -143,32 +144,35 @@ class _Runs:
     def _result_of(self, run: Verification) -> dict[str, list[str]]:
         """Run the check in a process; return its failures, by check. Raises CheckAborted, OSError."""
         chosen = current().settings
-        given: str | None = json.dumps({"url": chosen.database_url, "file": str(chosen.database)}) + "\n"
-        with self._lock:
-            if self._stopping:
-                raise CheckAborted(STOPPED)
-            child = self._child = cpu_affinity.do(
-                lambda: subprocess.Popen(
-                    [sys.executable, "-m", "services.ledger.integrity_process"],
-                    cwd=settings.ROOT,
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.PIPE,
-                    encoding="utf-8",
-                    start_new_session=True,  # Ctrl-C reaches the service only, which ends the check
-                )
-            )
+        reading, writing = os.pipe()  # open until the check or this service ends, which ends the check
         try:
+            os.write(writing, json.dumps({"url": chosen.database_url, "file": str(chosen.database)}).encode() + b"\n")
+            with self._lock:
+                if self._stopping:
+                    raise CheckAborted(STOPPED)
+                child = self._child = cpu_affinity.do(
+                    lambda: subprocess.Popen(
+                        [sys.executable, "-m", "services.ledger.integrity_process"],
+                        cwd=settings.ROOT,
+                        stdin=reading,
+                        stdout=subprocess.PIPE,
+                        stderr=subprocess.PIPE,
+                        encoding="utf-8",
+                        start_new_session=True,  # Ctrl-C reaches the service only, which ends the check
+                    )
+                )
             while True:
                 try:
-                    output, errors = child.communicate(given, timeout=BEAT)
+                    output, errors = child.communicate(timeout=BEAT)
                     break
                 except subprocess.TimeoutExpired:
-                    given = None  # it has been sent
                     _beat(run)
         finally:
-            child.kill()
+            if self._child is not None:
+                self._child.kill()
             self._child = None
+            os.close(reading)
+            os.close(writing)
         if child.returncode:
             lines = errors.strip().splitlines() or [f"it ended with status {child.returncode}"]
             raise CheckAborted(STOPPED if self._stopping else lines[-1])

@@ -2,8 +2,13 @@
 
 import json
 import logging
+import os
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing, contextmanager
+from pathlib import Path
+from subprocess import PIPE
 
 import pytest
 
@@ -141,14 +146,37 @@ def test_a_ledger_not_checked_for_long_is_overdue(app, ahead, every, hours):
     assert scheduled_checks.overdue(every)
 
 
+@contextmanager
+def check_of(file):
+    """The process that checks a database file, of a service that runs until its standard input is closed."""
+    command = [sys.executable, "-m", "services.ledger.integrity_process"]
+    with subprocess.Popen(command, cwd=ROOT, stdin=PIPE, stdout=PIPE, stderr=PIPE, text=True) as check:
+        check.stdin.write(json.dumps({"url": "", "file": str(file)}) + "\n")
+        check.stdin.flush()
+        yield check
+
+
 @pytest.mark.sqlite
 @pytest.mark.usefixtures("slow")
 def test_the_check_creates_no_database_if_the_file_was_just_moved(tmp_path):
     gone, its_log = tmp_path / "orders.sqlite", tmp_path / "orders.sqlite-wal"
     its_log.write_bytes(b"orders that are nowhere else")
-    command = [sys.executable, "-m", "services.ledger.integrity_process"]
-    given = json.dumps({"url": "", "file": str(gone)}) + "\n"
-    done = subprocess.run(command, cwd=ROOT, input=given, capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert "unable to open" in done.stderr
+    with check_of(gone) as check:
+        output, errors = check.stdout.read(), check.stderr.read()
+    assert (check.returncode, output) == (1, "")
+    assert "unable to open" in errors
     assert (gone.exists(), its_log.read_bytes()) == (False, b"orders that are nowhere else")
+
+
+@pytest.mark.sqlite
+@pytest.mark.usefixtures("slow")
+def test_the_check_of_a_killed_service_ends_and_leaves_the_database(tmp_path):
+    file = tmp_path / "orders.sqlite"
+    with closing(sqlite3.connect(file, isolation_level=None)) as opened:
+        opened.execute("PRAGMA locking_mode = EXCLUSIVE")
+        opened.execute("CREATE TABLE kept (id)")
+        opened.execute("BEGIN EXCLUSIVE")  # the check waits for it
+        with check_of(file) as check:
+            until(lambda: str(file) in [os.path.realpath(each) for each in Path(f"/proc/{check.pid}/fd").iterdir()])
+            check.stdin.close()
+            assert (check.wait(20), check.stdout.read(), check.stderr.read()) == (1, "", "")

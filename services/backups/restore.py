@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from services.platform import files, instance_lock
 from services.security import key_rotation, vault
 
 HEADER = b"SQLite format 3\0"
+PATIENCE = 3  # seconds for other commands, and for the ledger check of a killed service, to close the database
 LOGS = ("-wal", "-journal")  # files that belong to a database that was not closed
 
 
@@ -141,12 +143,17 @@ def _close_log(present: Path) -> None:
     with present.open("rb") as file:
         if file.read(len(HEADER)) != HEADER:
             return  # SQLite would delete the log of a file that is not a database
-    try:
-        with closing(sqlite3.connect(present)) as opened:
-            (mode,) = opened.execute("PRAGMA journal_mode=DELETE").fetchone()
-    except sqlite3.DatabaseError as error:
-        if not error.sqlite_errorname.startswith("SQLITE_BUSY"):
+    patience = time.monotonic() + PATIENCE
+    while True:
+        try:
+            with closing(sqlite3.connect(present)) as opened:
+                (mode,) = opened.execute("PRAGMA journal_mode=DELETE").fetchone()
+        except sqlite3.DatabaseError as error:
+            if not error.sqlite_errorname.startswith("SQLITE_BUSY"):
+                return
+            mode = "busy"
+        if mode == "delete":
             return
-        mode = "busy"
-    if mode != "delete":
-        raise OperatorError("another process has the database open: stop it first")
+        if time.monotonic() > patience:
+            raise OperatorError("another process has the database open: stop it first")
+        time.sleep(0.05)

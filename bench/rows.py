@@ -123,7 +123,7 @@ GROUPS = (
     ),
     (
         Row("callbacks", "callbacks to a server that takes 20 ms / one at a time",
-            Run(SILENT, scenarios.callback_rate), Run(SAME, scenarios.one_at_a_time), at_least=20),
+            Run(SILENT, scenarios.callback_rate), Run(scenarios.RECEIVER, scenarios.one_at_a_time), at_least=20),
         Row("callback-delay", f"{CALLBACK} idle service / 50 ms",
             Run(SERVICE, scenarios.callback_delay), 50, "delay", at_most=1),
         Row("hopeless", f"{CALLBACK} 10,000 undeliverable ones: slowest / 1 s",

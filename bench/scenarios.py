@@ -22,7 +22,7 @@ from bench.loading import Requests, Wrk, fixed_rate, wrk
 from bench.starting import Beside, Process, Service, free_port
 
 MERCHANTS = ("demo", "other")
-SAME = Beside("same")
+RECEIVER = Beside("receiver")
 
 
 def raw_transactions(service: Service, bench: Bench) -> Figures:
@@ -154,15 +154,15 @@ class AnotherCaller:
 @contextmanager
 def _receiver(service: Service, bench: Bench, delay: int, *merchants: str) -> Iterator[Process]:
     """A server that gets the callbacks of these merchants and responds after `delay` milliseconds."""
-    with SAME(bench) as receiver:
+    with RECEIVER(bench) as receiver:
         for key in merchants:
-            service.run(f"merchant set {key} --callback-url {receiver.url}/callbacks/{delay}")
+            service.run(f"merchant set {key} --callback-url {receiver.url}/{delay}")
         yield receiver
 
 
 def _received(receiver: Process) -> list[tuple[float, str]]:
     """The moment and the webhook-id of each callback."""
-    return receiver.http.get(f"{receiver.url}/callbacks", timeout=60).json()
+    return receiver.http.get(receiver.url, timeout=60).json()
 
 
 def callback_rate(service: Service, bench: Bench) -> Figures:
@@ -190,7 +190,7 @@ def one_at_a_time(receiver: Process, bench: Bench) -> Figures:
         file.execute("CREATE TABLE IF NOT EXISTS delivered (id INTEGER PRIMARY KEY, at REAL)")
         began = time.perf_counter()
         for _ in range(100):
-            receiver.http.post(f"{receiver.url}/callbacks/20", data=b"{}", timeout=60).raise_for_status()
+            receiver.http.post(f"{receiver.url}/20", data=b"{}", timeout=60).raise_for_status()
             file.execute("INSERT INTO delivered (at) VALUES (?)", (time.time(),))
         return {"rate": 100 / (time.perf_counter() - began)}
 
@@ -206,7 +206,7 @@ def _delay(service: Service, receiver: Process) -> float:
     """Milliseconds from the notice of a payment to the receipt of its callback. Raises Failed."""
     order_no = service.call("createOrder", traffic.BUY)["order_no"]
     time.sleep(random.uniform(0.1, 0.7))  # at any point between two sweeps
-    receiver.http.delete(f"{receiver.url}/callbacks", timeout=60)
+    receiver.http.delete(receiver.url, timeout=60)
     began = time.monotonic()
     if not service.succeeds(traffic.notice(order_no)):
         raise Failed("the notice was refused")

@@ -181,7 +181,7 @@ class Prepared:
 
 @dataclass(frozen=True)
 class Beside:
-    """Starts the server of `bench/beside.py` on `waitress`, or on the `same` HTTP server as the service."""
+    """Starts one of the servers of `bench/beside.py`."""
 
     kind: str
 

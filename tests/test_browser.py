@@ -97,7 +97,7 @@ def test_the_page_of_an_order_paid_elsewhere_updates_and_leads_back_to_the_shop_
     payer.waits_for(lambda: payer.find("#leaving").is_displayed())
     assert payer.heading == after
     assert after in payer.chrome.title
-    assert not payer.find("#cashier .qr").is_displayed()
+    assert not payer.find("#checkout .qr").is_displayed()
     assert payer.has_not_reloaded
     payer.waits_for(lambda: payer.is_at_the_shop)
     assert payer.find(".badge.good").is_displayed()
@@ -254,7 +254,7 @@ def test_a_payment_opened_late_appears_automatically_and_is_paid(size, payer, ru
     payer.views(placed, size)
     assert payer.heading == "Preparing your payment"
     payer.waits_for(lambda: payer.heading == "Scan with WeChat to pay", 30)
-    assert payer.find("#cashier .qr").is_displayed()
+    assert payer.find("#checkout .qr").is_displayed()
     assert not payer.scrolls_sideways
     platform.pay(placed["order_no"])
     assert platform.notice(placed["order_no"], "2").to(running.api.send, placed["order_no"]).text == "success"
@@ -291,7 +291,7 @@ def test_a_payment_is_opened_once_its_page_is_viewed_and_after_a_refusal_by_tryi
     assert opened["order_no"] not in platform.orders
     payer.views(opened, size, language)
     payer.waits_for(lambda: payer.heading == heading)
-    assert payer.find("#cashier .qr").is_displayed()
+    assert payer.find("#checkout .qr").is_displayed()
     assert platform.orders[opened["order_no"]]["money"] == "77.00"
 
     platform.barred.add("127.0.0.1")

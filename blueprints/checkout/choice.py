@@ -41,7 +41,7 @@ def page(number: str) -> str | None:
     if any(driver_of(channel).needs_sign_in(payer().browser) for channel, _ in choices):
         g.forms_lead_away = True  # browsers apply the policy to the redirects after the form, too
     return render_template(
-        "cashier_choice.html",
+        "checkout/choice.html",
         order_no=number,
         amount=hundredths(payment.amount),
         merchant=known.merchant.name,

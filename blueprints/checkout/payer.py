@@ -33,7 +33,7 @@ BROWSERS = (
     ("qq", (" QQ/",)),
     ("mobile", ("Mobile", "Android", "iPhone", "iPad", "HarmonyOS", "(Phone;", "(Tablet;")),
 )
-PAYER, STATE, TOUCH = "payer", "sign_in", "touch"  # the cookies; cashier_ipad.js sets the last one
+PAYER, STATE, TOUCH = "payer", "sign_in", "touch"  # the cookies; checkout_ipad.js sets the last one
 HOUR = 3_600
 
 # Calls to a channel: for one payer of an order, and for the sign-ins of all its payers, whose number anybody can raise.
@@ -56,7 +56,7 @@ def calls_itself_mac() -> bool:
 
 
 def is_ipad() -> bool:
-    """Return whether the browser is an iPad's: it has a touch screen, as cashier_ipad.js found out."""
+    """Return whether the browser is an iPad's: it has a touch screen, as checkout_ipad.js found out."""
     return calls_itself_mac() and TOUCH in request.cookies
 
 
@@ -71,7 +71,7 @@ def _counted(rate: Rate, who: str, order: Order) -> Response | None:
 
 def busy(seconds: int, page: str = "") -> Response:
     """Return the page that asks to wait for these seconds; `page` is the address to try again."""
-    response = make_response(render_template("cashier_busy.html", page=page, seconds=seconds), 429)
+    response = make_response(render_template("checkout/busy.html", page=page, seconds=seconds), 429)
     response.headers["Retry-After"] = str(seconds)
     return response
 
@@ -131,7 +131,7 @@ def _retried() -> dict[str, str]:
 
 
 def _failed(page: str) -> Response:
-    return make_response(render_template("cashier_sign_in.html", page=page), 502)
+    return make_response(render_template("checkout/sign_in.html", page=page), 502)
 
 
 def set_cookie(response: Response, name: str, value: str, seconds: int) -> Response:

@@ -138,7 +138,7 @@ def index() -> Any:
     if (order is None or order.status == CANCELLED) and (chooser := choice.page(number)):
         return chooser
     if order is None:
-        return render_template("cashier_missing.html"), 404
+        return render_template("checkout/missing.html"), 404
     if later := choice.later_page(order):
         return redirect(later, 303)
     if leaving := sign_in(order):
@@ -174,7 +174,7 @@ def index() -> Any:
         "outcomes": [(value, gettext(label), gettext(what)) for value, label, what in OUTCOMES if driver.simulated],
     }
     ways = _ways_to_pay(order, shown, driver)
-    html = render_template("cashier.html", ready=shown.is_ready, **facts, **links, **ways, **test)
+    html = render_template("checkout/payment_page.html", ready=shown.is_ready, **facts, **links, **ways, **test)
     return re.sub(r"\s*\n\s*", "\n", html)  # without indentation, it has a fifth of its size
 
 
@@ -292,7 +292,7 @@ def go() -> Any:
         address = opened.redirect if opened and opened.seconds else ""
         return redirect(address or url_for("pages.index", order_no=order.order_no), 303)
     g.forms_lead_away = True
-    return render_template("cashier_go.html", address=opened.redirect, fields=opened.fields)
+    return render_template("checkout/go.html", address=opened.redirect, fields=opened.fields)
 
 
 @pages.get("/MP_verify_<token>.txt")

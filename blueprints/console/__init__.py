@@ -14,7 +14,7 @@ from flask_babel import Babel, gettext
 from werkzeug.exceptions import HTTPException
 
 from blueprints.api import envelope, hosts, rate_limits
-from blueprints.console import access, action_labels, browsers, icons, labels, locale
+from blueprints.console import access, action_labels, browser_names, icons, labels, locale
 from blueprints.console.access import current_user
 from blueprints.console.pages import BLUEPRINTS, MENU, confirm, menu_counts
 from runtime import settings
@@ -137,7 +137,9 @@ def create() -> Flask:
     for blueprint in BLUEPRINTS:
         app.register_blueprint(blueprint)
     app.config["MENU"] = MENU
-    app.jinja_env.globals.update(menu=MENU, menu_counts=menu_counts, drawn=icons.drawn, short_name=browsers.short_name)
+    app.jinja_env.globals.update(
+        menu=MENU, menu_counts=menu_counts, drawn=icons.drawn, short_name=browser_names.short_name
+    )
     app.jinja_env.globals.update(labels=labels, describe=action_labels.describe)
     return app
 

@@ -73,5 +73,5 @@ def _refusal(reason: Refusal, msg: str, *, status: int = 200, page: str = "") ->
     if request.endpoint not in PAYERS:
         return envelope.as_json({"code": reason.code, "msg": msg}, status)
     request.environ[CODE] = reason.code
-    shown = render_template("epay_refused.html", reason=reason, msg=msg, page=pay_url(page) if page else "")
+    shown = render_template("epay/refused.html", reason=reason, msg=msg, page=pay_url(page) if page else "")
     return Response(shown, 400 if status == 200 else status)

@@ -112,13 +112,13 @@ def _reference_page(chosen: str, base: str) -> Response:
                 included[name] = _rendered(found, base, anchor)
         return {"about": ABOUT, "api": Reference(_document(chosen)), "included": included}
 
-    return _page("docs.html", chosen, base, "", values)
+    return _page("openapi/reference.html", chosen, base, "", values)
 
 
 def _reference_markdown(chosen: str) -> Response:
     def make() -> str:
         prefix = "zh/" if chosen == "zh" else ""
-        return render_template("docs.md", about=ABOUT, api=Reference(_document(chosen)), prefix=prefix)
+        return render_template("openapi/reference.md", about=ABOUT, api=Reference(_document(chosen)), prefix=prefix)
 
     return Response(_kept("reference as Markdown", chosen, make), content_type=guides.TYPES[".md"])
 
@@ -150,13 +150,13 @@ def markdown() -> Response:
 def home() -> Response:
     """The landing page: a tour in demo mode, otherwise the name of the service."""
     tour: Callable[[], dict[str, Any]] | None = current_app.extensions.get(TOUR)
-    return Response(render_template("home.html", tour=tour and tour()), content_type="text/html; charset=utf-8")
+    return Response(render_template("openapi/home.html", tour=tour and tour()), content_type="text/html; charset=utf-8")
 
 
 @guide_pages.get("/llms.txt")
 def llms() -> Response:
     """The documentation for language models: an index of the Markdown pages (llmstxt.org)."""
-    text = render_template("llms.txt", index=guides.index(), translated=guides.translated(), **_addresses())
+    text = render_template("openapi/llms.txt", index=guides.index(), translated=guides.translated(), **_addresses())
     return Response(text, content_type=guides.TEXT)
 
 
@@ -177,7 +177,7 @@ def guide(name: str) -> Response:
         def values() -> dict[str, Any]:
             return {"guide": found, "sections": guides.sections(found), "text": _rendered(found, base)}
 
-        return _page("guide.html", chosen, base, found.name, values)
+        return _page("openapi/guide.html", chosen, base, found.name, values)
     file = name.removeprefix("en/")
     if file not in guides.files():
         raise ApiError(Code.PATH_NOT_FOUND)

@@ -79,7 +79,7 @@ def show_inbox() -> Any:
         return as_json()
     now = inbox().behaviour
     return render_template(
-        "inbox.html",
+        "sandbox/inbox.html",
         items=inbox().arrivals(order_no),
         elsewhere=[merchant for merchant in simulator.merchants() if merchant.callback_url != INBOX],
         order_no=order_no,
@@ -106,7 +106,7 @@ def one(number: int) -> Any:
     if wants_json():
         return ok(arrival.for_scripts())
     return render_template(
-        "inbox_one.html",
+        "sandbox/inbox_one.html",
         item=arrival,
         tries=inbox().arrivals(webhook_id=arrival.webhook_id),
         why=gettext(arrival.why) if arrival.why else "",
@@ -147,7 +147,7 @@ def show_return() -> Any:
     if wants_json():
         return ok({"verified": not fault, "why": fault, **fields})
     return render_template(
-        "returned.html",
+        "sandbox/returned.html",
         fields=fields,
         why=gettext(fault) if fault else "",
         signed=signed_content(fields) if fault != FIELD_MISSING else "",

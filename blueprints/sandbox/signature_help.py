@@ -154,7 +154,7 @@ def _account(pid: str) -> EpayAccount | None:
 
 def _page(form: Form, told: Explanation | None, shown: Refused | None = None, lost: bool = False) -> str:
     return render_template(
-        "sign.html",
+        "sandbox/signature_help.html",
         form=form,
         told=told,
         shown=shown,

@@ -52,7 +52,7 @@ def _page(wrong: str = "") -> str:
     chosen = {value: (gettext(label), gettext(what)) for value, label, what in OUTCOMES}
     now = inbox().behaviour
     return render_template(
-        "simulator.html",
+        "sandbox/simulator.html",
         now=clock.now(),
         ahead=clock.ahead(),
         next_due=adjustable_clock.next_due(),

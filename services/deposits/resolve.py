@@ -22,7 +22,7 @@ from models.tables.order import (
 from runtime import clock
 from services.callbacks import previews
 from services.channels.calls import LATE
-from services.deposits import attempts, settle, shop_payments
+from services.deposits import attempts, epay_payments, settle
 from services.errors import N_
 from services.ledger import accounts, fees, postings
 from services.ledger.postings import OPERATOR, Lines
@@ -79,13 +79,13 @@ def _complete_lines(order: Order, exception: PaymentException) -> Lines:
 def _cannot_complete(order: Order, exception: PaymentException) -> str:
     if exception.amount < order.amount:
         return "less than the order's amount was received: credit it to the balance, or send it back"
-    return shop_payments.why_not_complete(order)
+    return epay_payments.why_not_complete(order)
 
 
 def _complete(order: Order, exception: PaymentException, who: str) -> None:
     ended, why = _completed(order, exception), because(Why.COMPLETED_BY_OPERATOR, amount=exception.amount)
     facts = ("received_amount", "channel_reference", "service_amount", "merchant_actual_amount")
-    shop_payments.take_over(order)
+    epay_payments.take_over(order)
     for status in (PAID, CONFIRMED) if order.status != CANCELLED else ():
         lifecycle.transition(order, status, who, why)
     settle.complete(order, why, who, **{name: getattr(ended, name) for name in facts})

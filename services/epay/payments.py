@@ -18,8 +18,8 @@ from runtime.state import current
 from services import kinds
 from services.channels.calls import driver_of
 from services.channels.order_numbers import new_order_no
+from services.deposits import epay_payments
 from services.deposits import place as deposits
-from services.deposits import shop_payments
 from services.epay.refusals import Refusal, Refused
 from services.errors import ApiError, Code
 from services.merchants import cache, epay_accounts
@@ -179,7 +179,7 @@ def order(payment: EpayOrder, known: Known, channel: Channel, method: str, kind:
         if (last is not None and not _is_replaceable(last)) or not payment.bind(order.id, before, kind):
             raise _Overtaken
         if last is not None:
-            shop_payments.replaced(last, order)
+            epay_payments.replaced(last, order)
 
     wanted = {
         "order_type": BUY,

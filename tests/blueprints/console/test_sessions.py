@@ -8,7 +8,7 @@ import zlib
 
 import pytest
 
-from blueprints.console.browsers import short_name
+from blueprints.console.browser_names import short_name
 from models.tables.operator import AuditEntry, Operator, Session
 from tests.blueprints.console.reading import Shown
 

@@ -9,7 +9,7 @@
   const LEAVES_AFTER = 3000; // as the page says
   const FINAL = ["completed", "refunded"];
 
-  const page = document.getElementById("cashier");
+  const page = document.getElementById("checkout");
   const clock = document.getElementById("countdown");
   const byId = (id) => document.getElementById(id);
   const title = document.title;

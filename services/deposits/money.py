@@ -26,7 +26,7 @@ from models.tables.order import (
     Order,
     PaymentException,
 )
-from services.orders.lifecycle import ANSWERED
+from services.orders.lifecycle import ANSWERED, unless_shared
 from services.orders.reasons import Why
 from services.orders.verdict import (
     ADJUST,
@@ -43,7 +43,6 @@ from services.orders.verdict import (
     Verdict,
     opens,
     row,
-    unless_shared,
 )
 
 

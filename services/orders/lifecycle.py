@@ -13,7 +13,7 @@ from runtime import clock
 from services.callbacks import outbox
 from services.channels import payment_numbers
 from services.orders.reasons import Reason, Why, because
-from services.orders.verdict import RETURNED
+from services.orders.verdict import RETURNED, Proof
 
 log = logging.getLogger(__name__)
 
@@ -153,6 +153,13 @@ def change_exception(exception: PaymentException, amount: int, report: Report, w
     code = Why.EXCEPTION_UNSIZED if unsized else Why.EXCEPTION_CORRECTED
     note(exception.order, who, Reason(code, {**about, "amount": amount}))
     return True
+
+
+def unless_shared(order: Order, proof: Proof, report: Report) -> Proof:
+    """Return SHARED if another order has the channel's number: one payment is neither credited nor deducted twice."""
+    if proof is Proof.AS_ORDERED and not report.by_operator and payment_numbers.first_with(order, report.reference):
+        return Proof.SHARED
+    return proof
 
 
 def shared_by(order: Order, reference: str) -> Reason:

@@ -1,4 +1,4 @@
-"""What a channel's report can prove about an order's money, and what it does: the words of the kinds' tables.
+"""What a channel's report can prove about an order's money, and what it does: only the words of the kinds' tables.
 
 Each kind of order has its table in its `money.py`, with the states of its money beside their rows. Notices, status
 checks, operators' reports and `tillbook reconcile` all judge by it. Another kind of order adds a table.
@@ -10,9 +10,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any, NamedTuple
 
-from gateways.base import Report
-from models.tables.order import Order, PaymentException
-from services.channels import payment_numbers
+from models.tables.order import PaymentException
 from services.orders.reasons import Why
 
 # The ends of exceptions. An operator decides the first four, the channel's reports prove the others.
@@ -120,10 +118,3 @@ class Judged(NamedTuple):
     position: Position
     proof: Proof
     verdict: Verdict
-
-
-def unless_shared(order: Order, proof: Proof, report: Report) -> Proof:
-    """Return SHARED if another order has the channel's number: one payment is neither credited nor deducted twice."""
-    if proof is Proof.AS_ORDERED and not report.by_operator and payment_numbers.first_with(order, report.reference):
-        return Proof.SHARED
-    return proof

@@ -26,7 +26,7 @@ from models.tables.order import (
 )
 from runtime import clock
 from services.ledger.postings import HOLD_AGAIN, RELEASE_AGAIN, SPEND_AGAIN
-from services.orders.lifecycle import exceptions_of
+from services.orders.lifecycle import exceptions_of, unless_shared
 from services.orders.reasons import Why, reason_of
 from services.orders.verdict import (
     ADJUST,
@@ -42,7 +42,6 @@ from services.orders.verdict import (
     Verdict,
     opens,
     row,
-    unless_shared,
 )
 
 

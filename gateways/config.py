@@ -26,6 +26,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from marshmallow import Schema, ValidationError, fields, validate
 
+from net.urls import http_parts
 from runtime.texts import N_
 
 LEAST_BITS = 1024  # the key size that the oldest platforms still issue
@@ -74,12 +75,8 @@ class Address(fields.String):
         text = super()._deserialize(value, attr, data, **named).strip()
         if text == self.load_default:
             return text  # an optional address may be empty
-        try:
-            parts = urlsplit(text)
-            usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-        except ValueError:
-            usable = False
-        if not usable or set(text) & set("?# ") or "@" in parts.netloc:
+        parts = http_parts(text)
+        if parts is None or set(text) & set("?# ") or "@" in parts.netloc:
             raise ValidationError(N_("Must look like https://pay.example.com/."))
         if not self.plain and not is_private(text):
             raise ValidationError(N_("Must begin with https://."))

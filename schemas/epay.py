@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from typing import Any
-from urllib.parse import urlsplit
 
 from marshmallow import EXCLUDE, Schema, ValidationError, fields, pre_load, validate
 
+from net.urls import http_parts
 from runtime import money
 from schemas.fields import MOST_FEN, MaxBytes, Whole
 from schemas.messages import N_
@@ -47,13 +47,8 @@ class WebAddress(fields.String):
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
         text = super()._deserialize(value, attr, data, **kwargs)
-        try:
-            parts = urlsplit(text)
-            usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-            usable = usable and "@" not in parts.netloc
-        except ValueError:
-            usable = False
-        usable = usable and text.isprintable() and not _UNUSABLE.search(text)
+        parts = http_parts(text)
+        usable = parts is not None and "@" not in parts.netloc and text.isprintable() and not _UNUSABLE.search(text)
         if not usable or ("#" in text and not self.fragment):
             raise ValidationError(self.malformed)
         return text

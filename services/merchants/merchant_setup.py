@@ -9,7 +9,6 @@ import secrets
 from collections.abc import Iterable
 from hashlib import sha256
 from typing import Any
-from urllib.parse import urlsplit
 
 from peewee import IntegrityError
 
@@ -20,6 +19,7 @@ from models.tables.ledger import AVAILABLE, COMMISSION, FEES, HELD
 from models.tables.merchant import Merchant
 from models.tables.payout_account import PayoutAccount
 from net.ip_addresses import network_of
+from net.urls import http_parts
 from runtime import clock
 from services.errors import N_, OperatorError
 from services.ledger import accounts
@@ -57,12 +57,7 @@ def _callback_url(url: str) -> str:
     """Validate a callback URL: empty, an http(s) address, or a path on this service."""
     if not url or re.fullmatch(r"/[^/\s]\S*", url):
         return url
-    try:
-        parts = urlsplit(url)
-        usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0 and not re.search(r"\s", url)
-    except ValueError:
-        usable = False
-    if not usable:
+    if http_parts(url) is None or re.search(r"\s", url):
         message = N_("Enter a URL, such as https://shop.example/paid.")
         raise OperatorError(message, "callback_url")  # without the value, which may contain a password
     return url

@@ -19,11 +19,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
 
 from marshmallow import Schema, ValidationError, fields, validate
 
 from gateways.config import is_private, texts
+from net.urls import http_parts
 from runtime import clock
 from services.callbacks.delivery import headers_of
 from services.errors import N_
@@ -60,12 +61,7 @@ def _port(text: str) -> None:
 
 
 def _url(text: str) -> None:
-    try:
-        parts = urlsplit(text)
-        usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-    except ValueError:
-        usable = False
-    if not usable or not text.isprintable() or " " in text:
+    if http_parts(text) is None or not text.isprintable() or " " in text:
         raise ValidationError(N_("Must be an address that begins with https://."))
     if not is_private(text):
         raise ValidationError(N_("Must begin with https://."))

@@ -31,7 +31,7 @@ setup: install $(GENERATORS) ## Install the service, and the packages for tests 
 run: ## Serve the seeded demo on 127.0.0.1:8000 (the first time, 1 to 2 minutes to install).
 	$(VENV) --to-serve requirements/base.txt
 	@echo "Starting the demo"
-	@exec $(BIN)/orders demo
+	@exec $(BIN)/tillbook demo
 
 test: setup ## Run the fast tests, which need no process, browser or Postgres (4 to 8 minutes).
 	$(PYTEST) -m "not slow" --durations=10 --durations-min=3
@@ -89,9 +89,9 @@ dist: install ## Build dist/tillbook-VERSION-py3-none-any.whl, and .pyz: one fil
 
 seed: install ## Create instance/seed/orders.sqlite with ORDERS=1000 sample orders.
 	@rm -rf instance/seed
-	@ORDERS_DEMO=1 ORDERS_INSTANCE=instance/seed $(BIN)/orders seed --orders $(ORDERS)
+	@ORDERS_DEMO=1 ORDERS_INSTANCE=instance/seed $(BIN)/tillbook seed --orders $(ORDERS)
 	@echo "instance/seed/orders.sqlite is ready. vault.key, in the same folder, decrypts its secrets. Serve it with:"
-	@echo "  ORDERS_INSTANCE=instance/seed $(BIN)/orders demo"
+	@echo "  ORDERS_INSTANCE=instance/seed $(BIN)/tillbook demo"
 
 screenshots: setup ## Make docs/images from a new demo (chromium, chromedriver, fonts-noto-cjk).
 	@$(BIN)/python -m tests.screenshots

@@ -14,6 +14,7 @@ from flask_babel import Babel, gettext
 from werkzeug.exceptions import HTTPException
 
 from blueprints.api import envelope, hosts, rate_limits
+from blueprints.checkout.payment_page import POLICY
 from blueprints.console import access, action_labels, browser_names, icons, labels, locale
 from blueprints.console.access import current_user
 from blueprints.console.pages import BLUEPRINTS, MENU, confirm, menu_counts
@@ -25,10 +26,6 @@ from services.security import sessions, vault
 
 PREFIX = "/console"
 FORM_LIMIT = 64 * 1024
-POLICY = (
-    "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; "
-    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-)
 
 
 class _Sessions(SecureCookieSessionInterface):

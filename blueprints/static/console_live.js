@@ -46,7 +46,7 @@
       if (tab) again.setAttribute("tabindex", tab);
       again.focus({ preventScroll: true });
     }
-    document.dispatchEvent(new CustomEvent("renewed", { detail: next }));
+    document.dispatchEvent(new Event("renewed"));
   };
 
   const say = (name) => {

@@ -233,6 +233,6 @@ def every(browse: Browse) -> Iterator[list[Any]]:
         yield browse.exported(ids)
 
 
-def capped(query: Any, most: int = 100) -> int:
-    """Return the number of rows, counted up to `most`."""
-    return int(query.limit(most).count())
+def capped(query: Any) -> int:
+    """Return the number of rows, counted up to 100."""
+    return int(query.limit(100).count())

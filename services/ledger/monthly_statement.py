@@ -84,14 +84,13 @@ class Day:
 class Statement:
     """The statement of one month. Balances in fen are available and reserved amounts together.
 
-    `opening_held` and `held` are the reserved parts of the balances at the beginning and at the end. `ranges` are the
-    numbers of the first and last entry of each account. `is_over` is false for the current month.
+    `held` is the reserved part of the balance at the end. `ranges` are the numbers of the first and last entry of each
+    account. `is_over` is false for the current month.
     """
 
     merchant: Merchant
     month: date
     opening: int
-    opening_held: int
     sums: Sums
     held: int
     days: list[Day]
@@ -180,7 +179,6 @@ def of(merchant: Merchant, month: date) -> Statement:
         accounts = _accounts(merchant)
         earlier, sums = _sums(accounts, month, next_month(month))
     opening, held = sum(earlier.values()), {account.id for account in accounts if account.kind == HELD}
-    opening_held = sum(earlier[account] for account in held)
     days, balance = [], opening
     for number, of_day in groupby(sums, key=lambda each: each.day):
         moved = _summed(of_day)
@@ -191,9 +189,8 @@ def of(merchant: Merchant, month: date) -> Statement:
         merchant,
         month,
         opening,
-        opening_held,
         sums=_summed(sums),
-        held=opening_held + sum(each.amount for each in sums if each.account in held),
+        held=sum(earlier[account] for account in held) + sum(each.amount for each in sums if each.account in held),
         days=days,
         is_over=next_month(month) <= this_month(),
         ranges=_ranges(accounts, sums),

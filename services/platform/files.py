@@ -51,7 +51,7 @@ def unfinished(target: Path) -> Iterator[Path]:
         path.unlink(missing_ok=True)
 
 
-def sweep(folder: Path, name: str = "*") -> None:
+def sweep(folder: Path, name: str) -> None:
     """Delete abandoned unfinished files for a target of this name (or pattern)."""
     for path in folder.glob(f".{name}.*{UNFINISHED}*"):  # includes SQLite's additional files
         path.unlink(missing_ok=True)

@@ -68,11 +68,16 @@ def _changes(row: Any) -> Iterator[tuple[str, str, str]]:
         yield str(label), *(words.get(value, value if value == "-" else value + unit) for value in (old, new))
 
 
+def _told_change(row: Any, changes: list[tuple[str, str, str]]) -> tuple[str, str, str] | None:
+    """Return the change that the entry's sentence tells: the only one of a merchant or channel."""
+    return changes[0] if len(changes) == 1 and row.action in ("set merchant", "set channel") else None
+
+
 def _sentence(row: Any) -> Markup:
     """Return the entry as a sentence with a link to its subject."""
     who, changes = Markup("<strong><bdi>{}</bdi></strong>").format(printable(row.who)), list(_changes(row))
-    if len(changes) == 1 and row.action in ("set merchant", "set channel"):
-        label, old, new = changes[0]
+    if told := _told_change(row, changes):
+        label, old, new = told
         about = {"who": who, "field": label[:1].lower() + label[1:], "subject": _subject(row)}
         text = Markup(gettext("%(who)s changed the %(field)s of %(subject)s from %(old)s to %(new)s"))
         sentence = text % {**about, "old": text_html(old), "new": text_html(new)}
@@ -88,7 +93,7 @@ def _details(row: Any) -> str:
     if row.detail.startswith(NOT_DONE):
         return str(row.detail.removeprefix(NOT_DONE))
     changes = list(_changes(row))
-    if len(changes) == 1 and row.action in ("set merchant", "set channel"):
+    if _told_change(row, changes):
         return ""
     return "; ".join(f"{label}: {old} → {new}" for label, old, new in changes) or row.detail
 

@@ -17,6 +17,12 @@ from services.errors import N_
 from services.sandbox.signature_help.explanation import Keys, Leaf, Mistake, Received
 from services.security.signing import WEBHOOK_PREFIX
 
+PERCENT = Mistake(
+    "percent",
+    N_("values are signed URL-encoded (percent-encoded)"),
+    N_("Sign the characters themselves, in UTF-8."),
+)
+
 MERCHANT_API = (
     Mistake(
         "line_ends",
@@ -51,11 +57,7 @@ MERCHANT_API = (
         N_("a number is signed with other digits than it is sent with"),
         N_('Send amounts as strings, such as "12.50", and sign the same text.'),
     ),
-    Mistake(
-        "percent",
-        N_("values are signed URL-encoded (percent-encoded)"),
-        N_("Sign the characters themselves, in UTF-8."),
-    ),
+    PERCENT,
     Mistake(
         "wrong_secret",
         N_("another secret is used: the callback secret, an expired one or the api_key"),
@@ -104,11 +106,7 @@ EPAY = (
         N_("money is signed with other digits than it is sent with"),
         N_("Write money once, such as 12.50, and sign and send the same text."),
     ),
-    Mistake(
-        "percent",
-        N_("values are signed URL-encoded (percent-encoded)"),
-        N_("Sign the characters themselves, in UTF-8."),
-    ),
+    PERCENT,
     Mistake(
         "key_joined",
         N_("something is between the text and the key, such as &key= or &"),

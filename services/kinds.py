@@ -19,7 +19,6 @@ from services.channels.calls import LATE, driver_of, pause
 from services.channels.order_numbers import order_no_of
 from services.deposits import attempts, claims
 from services.deposits import expire as expire_deposit
-from services.deposits import money as deposit_money
 from services.deposits import place as place_deposit
 from services.deposits import resolve as resolve_deposit
 from services.deposits import settle as settle_deposit
@@ -28,7 +27,6 @@ from services.orders import lifecycle, next_step
 from services.orders.new import Placed
 from services.orders.reasons import ASKED, Reason, Why, because
 from services.orders.resolution import ResolutionRule
-from services.orders.verdict import Position, Verdict
 from services.withdrawals import approve, send
 from services.withdrawals import money as withdrawal_money
 from services.withdrawals import place as place_withdrawal
@@ -56,7 +54,6 @@ class Kind:
     `is_as_checked` compares the order with the one that was checked.
     - `is_held`: it waits for a decision about its money.
     - `resume` makes it due again once the last exception that held it is closed.
-    - `verdict_on` judges a report for reconciliation, and changes nothing.
     - `is_in_progress`: an ended one is still in progress at its channel, so it is checked until that ends.
     """
 
@@ -75,7 +72,6 @@ class Kind:
     is_as_checked: Callable[[Order, Order], bool]
     is_held: Callable[[Order], bool]
     resume: Callable[[Order], None]
-    verdict_on: Callable[[Order, Report, Position], Verdict]
     is_in_progress: Callable[[Order], bool]
     personal_data: Callable[[Order], dict[str, Any]]
 
@@ -101,7 +97,6 @@ DEPOSIT = Kind(
     is_as_checked=lambda now, order: True,
     is_held=settle_deposit.is_held,
     resume=settle_deposit.hold_or_resume,
-    verdict_on=deposit_money.verdict_on,
     is_in_progress=lambda order: False,
     personal_data=place_deposit.personal_data,
 )
@@ -121,7 +116,6 @@ WITHDRAWAL = Kind(
     is_as_checked=send.is_as_checked,
     is_held=next_step.is_held,
     resume=settle_withdrawal.resume,
-    verdict_on=withdrawal_money.verdict_on,
     is_in_progress=withdrawal_money.is_in_progress,
     personal_data=lambda order: {"account": place_withdrawal.payee_of(order)},
 )
@@ -154,7 +148,7 @@ def advance(order: Order) -> bool:
         lifecycle.outcome_unknown(order, str(silence), ask_again=clock.now() + pause(order.asks))
         return False
     if order.status == status:
-        order.put_off(next_act)  # has no effect if the act changed the order
+        order.set_due(next_act)  # has no effect if the act changed the order
     return True
 
 

@@ -16,7 +16,7 @@ from schemas.new_order import channel_id, load_new_order
 from schemas.queries import BY, BalanceQuery, ChannelListQuery, OrderDetailQuery, OrderListQuery
 from schemas.views import balance_view, buy_view, channel_view, order_view, sell_view
 from services import kinds
-from services.channels.calls import account_details, driver_of, linked_channel, pay_url
+from services.channels.calls import account_details, driver_of, pay_url
 from services.errors import N_, ApiError, Code
 from services.ledger import balance
 from services.merchants import cache, order_search
@@ -31,7 +31,9 @@ merchant_api.teardown_request(view_share.end_order)
 
 def _place(call: Call) -> Placed:
     wanted_channel = channel_id(call.payload)
-    channel = linked_channel(call.merchant, wanted_channel) if wanted_channel else None
+    channel = cache.by_id(call.merchant.id).channels.get(wanted_channel) if wanted_channel else None
+    if wanted_channel and channel is None:  # it does not exist, is disabled or is not the merchant's
+        raise ApiError(Code.CHANNEL_NOT_FOUND)
     wanted = load_new_order(call.payload, channel, driver_of(channel).payout_methods if channel else ())
     assert channel is not None  # load_new_order refuses a payload without a channel
     return kinds.KINDS[wanted["order_type"]].place(call, channel, wanted)

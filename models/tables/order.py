@@ -108,7 +108,7 @@ class Order(Table):
         """Lock the order until the caller's transaction ends; return it as it is now."""
         return database.for_update(cls.select().where(cls.id == order_id)).get()
 
-    def advance(self, new: str, **facts: Any) -> bool:
+    def move_to(self, new: str, **facts: Any) -> bool:
         """Move to `new` and store `facts`, in one conditional UPDATE.
 
         Returns False, and changes nothing, if the transition is illegal or the order has changed.
@@ -124,6 +124,7 @@ class Order(Table):
             setattr(self, name, value)
         return True
 
+    @transaction
     def claim(self, until: int, **facts: Any) -> bool:
         """Claim the act that is due, until `until`, and store these columns; False if another worker has it."""
         taken = (
@@ -155,7 +156,7 @@ class Order(Table):
         return bool(renewed == 1)
 
     @transaction
-    def put_off(self, due_at: int | None) -> None:
+    def set_due(self, due_at: int | None) -> None:
         """Set the next act to `due_at` (None for never), unless the order or its due time has changed since it was
         read."""
         unmoved = (Order.id == self.id) & (Order.status == self.status) & (Order.due_at == self.due_at)

@@ -12,12 +12,9 @@ from gateways import registry
 from gateways.base import ChannelError, ChannelRefused, ChannelUnknown, Driver, Payment, Payout
 from models.db.base import Statement, database
 from models.tables.channel import Channel
-from models.tables.merchant import Merchant
 from models.tables.order import Order
 from runtime.state import Part, current
 from services.channels.order_numbers import payout_number
-from services.errors import ApiError, Code
-from services.merchants import cache
 from services.platform.counted_metrics import counters
 from services.security import vault
 
@@ -77,18 +74,6 @@ def call_driver(call: Callable[[Any], Any], about: Payment | Payout) -> Any:
 def _count(call: Callable[[Any], Any], result: str) -> None:
     driver = getattr(call, "__self__", None)
     counters().called(getattr(driver, "name", "other"), getattr(call, "__name__", "other"), result)
-
-
-def linked_channel(merchant: Merchant, channel_id: int) -> Channel:
-    """Return a channel that this merchant may use.
-
-    Raises:
-        ApiError: Code.CHANNEL_NOT_FOUND, whether it does not exist, is disabled or is not the merchant's.
-    """
-    channel = cache.by_id(merchant.id).channels.get(channel_id)
-    if channel is None:
-        raise ApiError(Code.CHANNEL_NOT_FOUND)
-    return channel
 
 
 def domain_file(name: str) -> str:

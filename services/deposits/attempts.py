@@ -58,13 +58,12 @@ def _may_be_paid(attempt: Attempt, driver: Driver) -> bool:
     return not (attempt.closed and driver.closes_for_good)
 
 
-@transaction
-def check_again(order: Order, count: int) -> None:
+def reopen(order: Order, count: int) -> None:
     """Count an attempt as one that may be paid, because a notice is about it.
 
-    The channel may have closed it. A restored database may lack it; then its row is for no payer.
+    The channel may have closed it. A restored database may lack it; then its row is for no payer. Call it on the locked
+    order, so that no request takes the same number.
     """
-    order = Order.for_update(order.id)  # so that no request takes the same number
     known = Attempt.update(closed=False).where(Attempt.order == order, Attempt.count == count).execute()
     if not known and _may_lack_some(order):
         Attempt.create(order=order, count=count, browser="", payer="", triedtime=0)
@@ -299,7 +298,7 @@ def _other_is_paid(order: Order, attempt: Attempt, driver: Driver) -> bool:
             except ChannelRefused:
                 state = State.PAID
         if state in (State.PAID, State.RETURNED):
-            order.put_off(clock.now())
+            order.set_due(clock.now())
             return True
         if is_closed:
             _closed(other)
@@ -327,4 +326,4 @@ def _opened(order: Order, attempt: Attempt, opened: Opened) -> None:
     lifecycle.note(order, "channel", why)
     first_check = clock.now() + FIRST_ASK
     if order.status == PENDING and first_check < (order.due_at or 0):
-        order.put_off(first_check)
+        order.set_due(first_check)

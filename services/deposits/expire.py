@@ -66,9 +66,9 @@ def _credit(order: Order) -> None:
     if now.due_at != order.due_at:
         return  # it changed since it was claimed
     if settle.is_held(now):
-        now.put_off(None)  # here, under the lock: it is due again once its last exception is closed
+        now.set_due(None)  # here, under the lock: it is due again once its last exception is closed
     else:
-        settle.complete(order, because(Why.SETTLEMENT_DELAY_OVER))
+        settle.complete(order, "service", because(Why.SETTLEMENT_DELAY_OVER))
 
 
 @transaction

@@ -26,7 +26,7 @@ from models.tables.order import (
     Order,
     PaymentException,
 )
-from services.orders.lifecycle import ANSWERED, unless_shared
+from services.orders.lifecycle import unless_shared
 from services.orders.reasons import Why
 from services.orders.verdict import (
     ADJUST,
@@ -146,7 +146,7 @@ def position_of(order: Order, reference: str, exceptions: list[PaymentException]
     money = [each for each in about if each.kind in MONEY_IN]
     is_own = order.status in (CONFIRMED, COMPLETED) and order.channel_reference == reference
     is_open = any(each.is_open for each in money)
-    went_back = [each for each in about if each.kind == REVERSED and each.resolution != ANSWERED]
+    went_back = [each for each in about if each.kind == REVERSED]
     least = int(order.received) if is_own else 0
     least += sum(int(each.amount) for each in money if each.resolution in (None, CREDIT))
     sent = sum(each.amount for each in money if each.resolution == REFUND)

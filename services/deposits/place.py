@@ -19,7 +19,7 @@ from services.deposits import attempts
 from services.errors import ApiError, Code
 from services.ledger import fees
 from services.orders import lifecycle
-from services.orders.new import MERCHANT, Placed, Source, failed, insert, note_of
+from services.orders.new import MERCHANT, Placed, Source, insert, note_of
 from services.orders.reasons import Why, because
 from services.security import replay, vault
 from services.security.replay import Call
@@ -59,7 +59,7 @@ def place(call: Call, channel: Channel, wanted: dict[str, Any], source: Source =
             opened = call_driver(driver.open_payment, payment_of(order))
     except ChannelRefused as refusal:
         _not_opened(call, order, refusal)
-        raise ApiError(Code.CHANNEL_FAILED, failed(order)) from refusal
+        raise ApiError(Code.CHANNEL_FAILED, {"order_no": order.order_no}) from refusal
     except ChannelUnknown as silence:
         # It may be open upstream: the order stays pending, and its status is checked soon.
         lifecycle.outcome_unknown(order, str(silence), ask_again=clock.now())

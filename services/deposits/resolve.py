@@ -88,11 +88,11 @@ def _complete(order: Order, exception: PaymentException, who: str) -> None:
     epay_payments.take_over(order)
     for status in (PAID, CONFIRMED) if order.status != CANCELLED else ():
         lifecycle.transition(order, status, who, why)
-    settle.complete(order, why, who, **{name: getattr(ended, name) for name in facts})
+    settle.complete(order, who, why, **{name: getattr(ended, name) for name in facts})
 
 
 def _credit_after_all(order: Order, exception: PaymentException, who: str) -> None:
-    settle.complete(order, because(Why.FOUND_PAID), who)
+    settle.complete(order, who, because(Why.FOUND_PAID))
 
 
 def _cancel(order: Order, exception: PaymentException, who: str) -> None:

@@ -72,9 +72,8 @@ def take_notice(order: Order, notice: Notice) -> bool:
     Raises:
         BadNotice: the channel, which must confirm it, does not respond.
     """
-    does, changed = _take_notice(order, notice, driver_of(order.channel))
-    if does is OnNotice.CHECK and order.status not in (PENDING, CANCELLED):
-        # No sweep checks this order any more.
+    asks_now, changed = _take_notice(order, notice, driver_of(order.channel))
+    if asks_now:
         try:
             with channel_slot(order.channel_id):
                 reports = attempts.reports_of(order)
@@ -86,20 +85,22 @@ def take_notice(order: Order, notice: Notice) -> bool:
 
 
 @transaction
-def _take_notice(order: Order, notice: Notice, driver: Driver) -> tuple[OnNotice, bool]:
+def _take_notice(order: Order, notice: Notice, driver: Driver) -> tuple[bool, bool]:
+    """Do what `on_notice` says; return whether to check the status at once, and whether anything changed."""
     report, now = notice.report, Order.for_update(order.id)
     exceptions = exceptions_of(now)
     payments = money.judge(now, report, exceptions)
     first = next(payments)
     does = on_notice(now, driver, report, first, exceptions)
     if does is OnNotice.CHECK:
-        attempts.check_again(now, attempt_of(notice.order_no))
-        if order.status in (PENDING, CANCELLED):
-            now.put_off(clock.now())  # for the next sweep
-            return does, lifecycle.note_once(now, "channel", because(Why.ASK_AFTER_NOTICE))
-    if does is not OnNotice.APPLY or not lifecycle.heard(now, order, report):
-        return does, False
-    return does, _apply(now, report, chain([first], payments), "channel", because(Why.NOTICE))
+        attempts.reopen(now, attempt_of(notice.order_no))
+        if order.status not in (PENDING, CANCELLED):
+            return True, False  # no sweep checks it any more
+        now.set_due(clock.now())
+        return False, lifecycle.note_once(now, "channel", because(Why.ASK_AFTER_NOTICE))
+    if does is OnNotice.IGNORE or not lifecycle.heard(now, order, report):
+        return False, False
+    return False, _apply(now, report, chain([first], payments), "channel", because(Why.NOTICE))
 
 
 @transaction
@@ -152,11 +153,11 @@ def _confirm(order: Order, reference: str, who: str, why: Reason) -> bool:
     due_at = clock.now() + days * DAY if days else None
     if not transition(order, CONFIRMED, who, why, channel_reference=reference, due_at=due_at):
         return False
-    return complete(order, because(Why.SETTLED)) if not days else True
+    return complete(order, "service", because(Why.SETTLED)) if not days else True
 
 
 @transaction
-def complete(order: Order, why: Reason, who: str = "service", **facts: object) -> bool:
+def complete(order: Order, who: str, why: Reason, **facts: object) -> bool:
     """Credit a deposit whose money is proven. `facts` are stored with the step."""
     if not transition(order, COMPLETED, who, why, due_at=attempts.checked_again_at(order), **facts):
         return False
@@ -177,7 +178,7 @@ def cancel_unpaid(order: Order, ask_again: int | None, why: Reason, who: str = "
     if order.status != status or status not in (PENDING, PAID):
         return False
     if any(each.kind in MONEY_IN and each.is_open for each in exceptions_of(order)):
-        order.put_off(None)
+        order.set_due(None)
         return False
     return transition(order, CANCELLED, who, why, due_at=ask_again)
 
@@ -201,9 +202,9 @@ def hold_or_resume(order: Order) -> None:
     order = Order.for_update(order.id)
     held = is_held(order)
     if held and order.status != CONFIRMED:
-        order.put_off(None)
+        order.set_due(None)
     elif not held and order.due_at is None:
-        order.put_off(clock.now())
+        order.set_due(clock.now())
 
 
 # --- exceptions: a report opens, changes or closes them by its difference to the ledger

@@ -65,7 +65,7 @@ def transition(order: Order, new: str, who: str, why: Reason, **facts: Any) -> b
     if not database.in_transaction():
         raise RuntimeError("a step of an order belongs into a transaction")
     before = order.status
-    if not order.advance(new, **facts):
+    if not order.move_to(new, **facts):
         return False
     History.add(order=order.id, before=before, after=new, who=who, at=order.updatetime, **why.columns)
     outbox.enqueue(order)
@@ -78,15 +78,15 @@ def note(order: Order, who: str, why: Reason) -> int:
     return History.add(order=order.id, before=status, after=status, who=who, at=clock.now(), **why.columns)
 
 
-def is_new(order: Order, why: Reason, most: int = 1) -> bool:
+def is_new(order: Order, why: Reason, most: int | None = None) -> bool:
     """Return False if the history has this reason already, or `most` lines with its code."""
     lines = History.select().where(History.order == order, History.code == why.code)
     if lines.where(History.args.is_null() if not why.args else History.args == why.columns["args"]).exists():
         return False
-    return lines.count() < most if most > 1 else True
+    return most is None or lines.count() < most
 
 
-def note_once(order: Order, who: str, why: Reason, most: int = 1) -> bool:
+def note_once(order: Order, who: str, why: Reason, most: int | None = None) -> bool:
     """Write the line if it `is_new`; False if it is not."""
     new = is_new(order, why, most)
     if new:
@@ -182,7 +182,7 @@ def outcome_unknown(order: Order, detail: str, ask_again: int) -> None:
     now = Order.for_update(order.id)
     if now.status != order.status or (now.due_at is None and order.due_at is not None):
         return
-    order.put_off(ask_again)
+    order.set_due(ask_again)
     raise_silence(order, because(Why.NO_ANSWER, text=detail))
 
 

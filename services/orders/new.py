@@ -149,14 +149,9 @@ def placed_before(call: Call) -> Placed | None:
     if row is None:
         return None
     if row.outcome not in (None, 1):
-        raise ApiError(row.outcome, failed(row.order) if row.order else None, replayed=True)
+        raise ApiError(row.outcome, {"order_no": row.order.order_no} if row.order else None, replayed=True)
     replay.record([(replace(call, idempotency_key=""), None, None)])  # the key is stored already, this nonce is not
     return Placed(row.order, replayed=True)
-
-
-def failed(order: Order) -> dict[str, str]:
-    """Return the `data` of CHANNEL_FAILED."""
-    return {"order_no": order.order_no}
 
 
 def note_of(order: Order) -> str:

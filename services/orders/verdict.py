@@ -36,7 +36,9 @@ class Proof(Enum):
 
 
 class Verdict(NamedTuple):
-    """The action: the order's new status, the posting, and the exception: its kind to open, ADJUST or CLOSE."""
+    """The action: the order's new status, with what that posts, or the posting of a withdrawal that had ended; and the
+    exception: its kind to open, ADJUST or CLOSE.
+    """
 
     status: str = ""
     posting: str = ""

@@ -1,4 +1,4 @@
-"""What operators decide about withdrawals: approve, reject, mark as paid out, report as returned."""
+"""What is due for a withdrawal, and what operators decide: approve, reject, mark as paid out, report as returned."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from models.tables.order import COMPLETED, CONFIRMED, PAID, PENDING, REVERSED, S
 from models.tables.payout_batch import SENT, PayoutBatchLine
 from runtime import clock
 from services.channels import payment_numbers
-from services.channels.calls import LATE, driver_of, lock_account
+from services.channels.calls import LATE, driver_of, lock_account, pause
 from services.errors import N_, OperatorError, refuse
 from services.orders import lifecycle
 from services.orders.lifecycle import exceptions_of
@@ -51,12 +51,17 @@ def advance(order: Order) -> int | None:
     Raises:
         ChannelUnknown: no usable response.
     """
-    if order.status != PENDING:
-        return send.pay_out(order)
-    if order.amount <= order.channel.auto_accept_max and not second_operator.is_needed(order):
-        # Otherwise a limit changed since.
-        approve(order, "service", because(Why.ACCEPTED_BY_RULE))
-    return None
+    if order.status == PENDING:
+        if order.amount <= order.channel.auto_accept_max and not second_operator.is_needed(order):
+            # Otherwise a limit changed since.
+            approve(order, "service", because(Why.ACCEPTED_BY_RULE))
+        return None
+    report, why = send.hand_over(order)
+    settle.apply_report(order, report, "channel", why)
+    if driver_of(order.channel).by_hand:
+        return None
+    left_alone_until: int = order.left_alone_until or 0
+    return max(clock.now() + pause(order.asks - 1), left_alone_until)
 
 
 def why_not_reject(order: Order) -> str:

@@ -56,7 +56,6 @@ class WithdrawalMoney(Enum):
     HELD_AGAIN = auto()  # it had ended, and is reserved again because the channel has it
 
 
-SPEND, RELEASE = "spend", "release"
 _conflict, _reversed, _adjusted, _closed = opens(PAYOUT_CONFLICT), opens(REVERSED), opens(ADJUST), opens(CLOSE)
 
 TABLE: Table = {
@@ -64,10 +63,10 @@ TABLE: Table = {
         paid=_conflict, unknown=_conflict, gone=_closed, under_way=opens(PAYOUT_IN_PROGRESS), absent=NONE
     ),
     WithdrawalMoney.IN_FLIGHT: row(
-        ordered=Verdict(COMPLETED, SPEND, CLOSE),
+        ordered=Verdict(COMPLETED, exception=CLOSE),
         paid=_conflict,
         unknown=_conflict,
-        gone=Verdict(CANCELLED, RELEASE, CLOSE),
+        gone=Verdict(CANCELLED, exception=CLOSE),
         missing=opens(PAYOUT_MISSING),
     ),
     WithdrawalMoney.SPENT: row(paid=_conflict, unknown=_reversed, gone=_reversed, under_way=_reversed),

@@ -17,7 +17,7 @@ from models.tables.merchant import Merchant
 from models.tables.order import CONFIRMED, PAYOUT_IN_PROGRESS, SELL, UNKNOWN_OUTCOME, Order, PaymentException
 from runtime import clock
 from services.channels.bulkhead import channel_slot
-from services.channels.calls import LEASE, call_driver, driver_of, pause, payout_of
+from services.channels.calls import LEASE, call_driver, driver_of, payout_of
 from services.errors import N_, OperatorError
 from services.orders.reasons import ASKED, Reason, Why, because
 from services.security import masking
@@ -39,22 +39,6 @@ MISSING = N_(
     "resolve the exception with --complete or --cancel."
 )
 LONGEST_UNSEEN = max(driver.shows_payouts_after for driver in registry.DRIVERS.values())
-
-
-def pay_out(order: Order) -> int | None:
-    """Send a claimed, approved withdrawal through its channel, or check its status.
-
-    Returns: when to act again if its status stays the same; None if an operator or the bank acts.
-
-    Raises:
-        ChannelUnknown: no usable response.
-    """
-    report, why = hand_over(order)
-    settle.apply_report(order, report, "channel", why)
-    if driver_of(order.channel).by_hand:
-        return None
-    left_alone_until: int = order.left_alone_until or 0
-    return max(clock.now() + pause(order.asks - 1), left_alone_until)
 
 
 def hand_over(order: Order) -> tuple[Report, Reason]:
@@ -146,7 +130,7 @@ def check(order: Order, wanted: tuple[State, ...], exception: PaymentException |
     if due_at is not None and now < due_at <= now + LEASE:
         raise OperatorError(N_("The service is processing this order. Try again in a minute."))
     until, too_soon = max(now, shown_from) + LEFT_ALONE, now < shown_from
-    if not _claimed(order, until, **({"left_alone_until": until} if too_soon else {})):
+    if not order.claim(until, **({"left_alone_until": until} if too_soon else {})):
         raise OperatorError(N_("The withdrawal changed just now. Reload and try again."))
     if too_soon:
         at = datetime.fromtimestamp(shown_from).astimezone()
@@ -162,7 +146,7 @@ def check(order: Order, wanted: tuple[State, ...], exception: PaymentException |
     except ChannelUnknown as silence:
         if exception is not None and (exception.kind == UNKNOWN_OUTCOME or exception.createtime <= now - LONG):
             return
-        order.put_off(again)
+        order.set_due(again)
         raise OperatorError(
             N_("The channel cannot confirm whether it has the payout: %(why)s"), why=str(silence)
         ) from silence
@@ -170,15 +154,10 @@ def check(order: Order, wanted: tuple[State, ...], exception: PaymentException |
     if is_missing and exception is not None and exception.kind in settle.OPEN_ENDED:
         return  # the operator has checked it at the channel
     if is_missing or report.state not in wanted:
-        order.put_off(again)
+        order.set_due(again)
         # The report is applied, whatever the operator wanted.
         settle.apply_report(order, report)
         raise OperatorError(MISSING if is_missing else _OTHERWISE[report.state])
-
-
-@transaction
-def _claimed(order: Order, until: int, **facts: int) -> bool:
-    return order.claim(until, **facts)
 
 
 def is_as_checked(now: Order, order: Order) -> bool:

@@ -89,9 +89,9 @@ def apply_report(order: Order, report: Report, who: str = "channel", why: Reason
             if verdict.posting:
                 changed |= _post_again(order, verdict.posting, report, who)
             if verdict.exception in OPEN_ENDED:
-                order.put_off(clock.now() + LATE[1])
+                order.set_due(clock.now() + LATE[1])
             elif order.status != CANCELLED:
-                order.put_off(None)
+                order.set_due(None)
     return changed
 
 
@@ -100,7 +100,7 @@ def resume(order: Order) -> None:
     if order.status == CONFIRMED:
         order = Order.for_update(order.id)
         if order.due_at is None and not next_step.is_held(order):
-            order.put_off(clock.now())
+            order.set_due(clock.now())
 
 
 def take_notice(order: Order, notice: Notice) -> bool:

@@ -324,7 +324,7 @@ class ClaimsWalk(BankWalk):
                 least = order.received if number in own else 0
                 least += sum(each.amount for each in money if each.resolution in (None, "credit"))
                 sent = sum(each.amount for each in money if each.resolution == "refund")
-                gone = sum(each.amount for each in about if each.kind == REVERSED and each.resolution != "answered")
+                gone = sum(each.amount for each in about if each.kind == REVERSED)
                 there = self.told.get((order.order_no, number), 0)
                 assert least - gone <= there <= least - gone + sent, (order.order_no, number, there, least, gone, sent)
 

@@ -35,7 +35,7 @@ STEPS = {
     "the callback": (outbox, "enqueue"),
     "the history": (lifecycle.History, "add"),
     "the ledger": (accounts, "post"),
-    "the order": (Order, "advance"),
+    "the order": (Order, "move_to"),
 }
 ONE_TRANSACTION = {"approve", "reject", "paid", "returned"}  # commands that do all or nothing
 

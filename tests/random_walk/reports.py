@@ -371,7 +371,7 @@ class Reports(Life):
         money = [each for each in exceptions if each.kind in MONEY_IN]
         least = credited + sum(each.amount for each in money if each.resolution is None)
         sent = sum(each.amount for each in money if each.resolution == "refund")
-        gone = sum(each.amount for each in exceptions if each.kind == REVERSED and each.resolution != "answered")
+        gone = sum(each.amount for each in exceptions if each.kind == REVERSED)
         known = self.returned.get(order.order_no, 0)
         assert least - gone <= there <= least + sent + known, (order.order_no, report, least, sent, gone)
 

@@ -178,7 +178,7 @@ def test_a_decision_while_a_worker_has_the_held_deposit_does_not_lose_its_credit
         def submit(self, tenant, work, item):
             again_at = expire.advance(item)
             flask("order", "resolve", order_no, "--credit")
-            item.put_off(again_at)
+            item.set_due(again_at)
 
     ahead(DAY)
     assert sweep.sweep(Overtaken()) == 1

@@ -61,7 +61,7 @@ def _open(runtime: Runtime) -> None:
     if sealed is not None:
         vault.decrypt(sealed)  # raises if the key is wrong
     clock_offset.recall(knows_demo=not lacking)
-    if not lacking and sealed is not None and cli.is_all_that_runs(sys.argv):
+    if not lacking and sealed is not None and cli.needs_no_blueprints():
         demo = Merchant.any_demo()
         runtime.settings = replace(address.applied(chosen) if demo else chosen, demo=demo)
 
@@ -72,10 +72,10 @@ def begin(chosen: settings.Settings | None = None) -> Runtime:
     An invalid setting, key or database ends the process with one line and status 2.
     """
     with ends_in_one_line():
-        environ = {**os.environ, "ORDERS_DEMO": "1"} if cli.is_demo(sys.argv) else os.environ
+        environ = {**os.environ, "ORDERS_DEMO": "1"} if cli.is_demo() else os.environ
         runtime = Runtime(chosen or settings.load(environ))
         runtime.enter()
-        if not cli.needs_no_database(sys.argv):
+        if not cli.needs_no_database():
             _open(runtime)
     logs.begin(runtime.settings)
     return runtime
@@ -89,7 +89,7 @@ def build(runtime: Runtime) -> Flask:
     )
     app.extensions["runtime"] = runtime
     app.cli = cli.commands()
-    if not cli.is_all_that_runs(sys.argv):
+    if not cli.needs_no_blueprints():
         from serving import application
 
         application.init(app, chosen)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Mapping
 from importlib import import_module
 from itertools import pairwise
 from typing import Any
@@ -66,20 +67,16 @@ def commands() -> LazyGroup:
     return LazyGroup(lazy=COMMANDS | SERVING)
 
 
-def is_all_that_runs(arguments: Sequence[str]) -> bool:
-    """Return whether this process runs one of these commands, which need no blueprints.
-
-    Args:
-        arguments: `sys.argv`.
-    """
-    return click.get_current_context(silent=True) is not None and not COMMANDS.keys().isdisjoint(arguments[1:])
+def needs_no_blueprints() -> bool:
+    """Return whether this process runs one of these commands, which serve nothing."""
+    return click.get_current_context(silent=True) is not None and not COMMANDS.keys().isdisjoint(sys.argv[1:])
 
 
-def needs_no_database(arguments: Sequence[str]) -> bool:
+def needs_no_database() -> bool:
     """Return whether this is `tillbook db restore`, which works without a usable database."""
-    return ("db", "restore") in pairwise(arguments)
+    return ("db", "restore") in pairwise(sys.argv)
 
 
-def is_demo(arguments: Sequence[str]) -> bool:
+def is_demo() -> bool:
     """Return whether this is `tillbook demo`, which serves in demo mode whatever the setting."""
-    return list(arguments[1:2]) == ["demo"]
+    return sys.argv[1:2] == ["demo"]

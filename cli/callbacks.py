@@ -17,10 +17,10 @@ callback = Commands("callback", help="Callbacks to merchants: list, show, redeli
 WHEN = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S"])
 
 
-def _view(row: Callback, merchant: str) -> dict[str, Any]:
+def _view(row: Callback) -> dict[str, Any]:
     return {
         "id": row.webhook_id,
-        "merchant": merchant,
+        "merchant": row.merchant.key,
         "order_no": row.order.order_no,
         **picked(row, "type", "state", "attempts", "due_at", "createtime"),
     }
@@ -35,7 +35,7 @@ def every(key: str | None, state: str | None, limit: int, as_json: bool) -> None
     """List callbacks, newest first."""
     filters = {"merchant": merchant_setup.find_merchant(key).id if key else None, "state": state}
     rows = lists.find(record_lists.Callbacks(given_of(filters)), limit=limit).rows
-    show([_view(row, row.merchant.key) for row in rows], as_json, table)
+    show([_view(row) for row in rows], as_json, table)
 
 
 @callback.command("show")
@@ -45,7 +45,7 @@ def one(webhook_id: str, as_json: bool) -> None:
     """Show callback WEBHOOK_ID with its body and every attempt."""
     whole = timeline.callback_timeline(webhook_id)
     row = whole.callback
-    view = _view(row, row.merchant.key) | {
+    view = _view(row) | {
         "body": row.body,
         "tries": [
             picked(attempt, "at", "status", "milliseconds", "answer")

@@ -46,7 +46,7 @@ class Kind:
     - `advance` does what is due for a claimed order that has not ended, and returns when to act again if its status
     stays the same.
     - `ask` returns the channel's reports on it. Both raise ChannelUnknown.
-    - `apply` applies a report, and `take_notice` a genuine notice: True if anything changed.
+    - `apply` applies a report: True if anything changed; `take_notice` a genuine notice.
     - `mark_paid` records an operator's confirmation that its money was received or sent, and `why_not_mark_paid`
     returns a reason against that, or "".
     - `rules` resolve its exceptions, in a state that `state_of` returns; `unfit` has the reasons why none fits.
@@ -61,7 +61,7 @@ class Kind:
     advance: Callable[[Order], int | None]
     ask: Callable[[Order], list[Report]]
     apply: Callable[[Order, Report, str, Reason], bool]
-    take_notice: Callable[[Order, Notice], bool]
+    take_notice: Callable[[Order, Notice], None]
     why_not_mark_paid: Callable[[Order], str]
     mark_paid: Callable[..., bool]
     rules: tuple[ResolutionRule, ...]
@@ -127,8 +127,8 @@ def of(order: Order) -> Kind:
     return KINDS[order.order_type]
 
 
-def take_notice(order: Order, incoming: Incoming) -> bool:
-    """Verify a notice over its raw bytes and apply its report; return True if anything changed.
+def take_notice(order: Order, incoming: Incoming) -> None:
+    """Verify a notice over its raw bytes and apply its report.
 
     Raises:
         BadNotice: the order's channel can't have sent it, or does not confirm it.
@@ -136,7 +136,7 @@ def take_notice(order: Order, incoming: Incoming) -> bool:
     notice = driver_of(order.channel).read_notice(incoming)
     if order_no_of(notice.order_no) != order.order_no:
         raise BadNotice("it is about another order")
-    return of(order).take_notice(order, notice)
+    of(order).take_notice(order, notice)
 
 
 def advance(order: Order) -> bool:

@@ -9,9 +9,7 @@ import logging
 import os
 import sys
 import threading
-from collections.abc import Callable
 from contextlib import nullcontext
-from typing import Any
 
 import click
 from flask import Flask, current_app
@@ -52,7 +50,6 @@ def _serve_until_asked(app: Flask, chosen: settings.Settings, asked: threading.E
         OperatorError: the address is not available.
     """
     envelope.draining().clear()
-    stopped: list[Callable[[], None]] = []
 
     def started() -> None:
         if chosen.demo and chosen.log_format == "text":
@@ -62,14 +59,10 @@ def _serve_until_asked(app: Flask, chosen: settings.Settings, asked: threading.E
         _print(f"serving on {chosen.local_url}" + (f", as {chosen.site_url}" if chosen.site_url else ""), chosen)
         watchdog.start()
 
-    def uploader(environ: dict[str, Any]) -> str:
-        app.extensions["runtime"].enter()
-        return str(app.extensions["console"].session_of(environ))
-
     def drain() -> None:
         envelope.draining().set()
-        for stop in stopped:
-            stop()
+        watchdog.stop()
+        stop_jobs()
 
     try:
         server = Server(
@@ -81,7 +74,7 @@ def _serve_until_asked(app: Flask, chosen: settings.Settings, asked: threading.E
             body_limit=BODY_LIMIT,
             upload_limit=uploads.LIMIT,
             is_upload=uploads.is_upload,
-            uploader=uploader,
+            uploader=current().bound(app.extensions["console"].session_of),
             plain=refusals(app, chosen.access_log),
             started=started,
             drain=current().bound(drain),
@@ -93,7 +86,7 @@ def _serve_until_asked(app: Flask, chosen: settings.Settings, asked: threading.E
     counters().load = server.load
     faulthandler.enable()  # systemd ends a hung process by SIGABRT: the log then has the stack of each thread
     watchdog = systemd.Watchdog((server.check, writer.check, systemd.frequent_jobs))
-    stopped += [watchdog.stop, job_table.start(chosen)]
+    stop_jobs = job_table.start(chosen)
     if chosen.demo:
         address.keep(chosen)
     # The objects created so far are permanent. Searching them for garbage would delay all requests by about 50 ms each

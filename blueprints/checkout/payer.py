@@ -60,7 +60,7 @@ def is_ipad() -> bool:
     return calls_itself_mac() and TOUCH in request.cookies
 
 
-def may_open(order: Order) -> Response | None:
+def too_many_openings(order: Order) -> Response | None:
     """Count a request that opens the payment; return the page to show if this payer makes too many."""
     return _counted(_openings(), f"{order.order_no} {caller(request.remote_addr or '')}", order)
 

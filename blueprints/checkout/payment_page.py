@@ -14,7 +14,16 @@ from blueprints.api import view_share
 from blueprints.api.envelope import ok
 from blueprints.api.rate_limits import STRANGERS_FORM, caller
 from blueprints.checkout import choice, parts
-from blueprints.checkout.payer import busy, calls_itself_mac, finish, is_ipad, may_open, payer, set_cookie, sign_in
+from blueprints.checkout.payer import (
+    busy,
+    calls_itself_mac,
+    finish,
+    is_ipad,
+    payer,
+    set_cookie,
+    sign_in,
+    too_many_openings,
+)
 from gateways.base import ChannelError, Driver, Opened, Report, State
 from models.tables.order import BUY, CANCELLED, PENDING, Order
 from runtime.clock import in_china
@@ -264,7 +273,7 @@ def qr_image() -> Response:
 def open_now() -> Any:
     """Open the payment at the channel for this browser. With `again`, also after a refusal."""
     order = _deposit(request.form.get("order_no"))
-    if _shown(order).opened is None and (refused := may_open(order)):
+    if _shown(order).opened is None and (refused := too_many_openings(order)):
         return refused
     attempts.open_for(order, payer(), again=bool(request.form.get("again")))
     return redirect(url_for("pages.index", order_no=order.order_no), 303)

@@ -11,11 +11,10 @@ from typing import Any
 from urllib.parse import urlencode
 
 from flask import Blueprint, Response, flash, redirect, render_template, request, stream_with_context, url_for
-from flask_babel import lazy_gettext
 from werkzeug.exceptions import UnprocessableEntity
 
-from blueprints.console import filters
-from blueprints.console.access import actor, current_user
+from blueprints.console import access, filters
+from blueprints.console.access import current_user
 from blueprints.console.columns import Column
 from blueprints.console.filters import SINCE, UNTIL, Filter, named_ranges
 from blueprints.console.forms import message_of
@@ -26,7 +25,6 @@ from runtime.state import Part
 from services.console import lists, saved_views
 from services.errors import ApiError, Code, OperatorError
 from services.platform.safe_text import cells
-from services.security import audit
 
 MOST_EXPORTS = 8  # concurrent exports; each occupies a server thread until the client has read it
 BYTE_ORDER_MARK = "\ufeff"  # Excel detects UTF-8 by it
@@ -64,8 +62,8 @@ class ListPage:
     title: Any
     browse: Callable[[dict[str, Any]], lists.Browse]
     columns: Sequence[Column]
-    filters: Sequence[Filter] = ()
-    empty: Any = lazy_gettext("Nothing here yet.")
+    filters: Sequence[Filter]
+    empty: Any
     hint: Any = ""
     new: tuple[str, Any] | None = None
     template: str = "console/list.html"
@@ -117,7 +115,6 @@ class ListPage:
             may_save=bool(given) and not wanted.wrong,
             ranges=named_ranges() if {SINCE, UNTIL} <= set(self.filters) else (),
             columns=[column for column in self.columns if column.on != "export"],
-            empty=self.empty,
             narrowed=narrowed,
             **own | self.facts(found.rows),
         )
@@ -157,7 +154,7 @@ class ListPage:
         if wanted.wrong:
             raise UnprocessableEntity
         applied = ", ".join(f"{each.key}: {value}" for each, value in wanted.shown)
-        slot = audit.act(actor(), "export", "list", self.name, export_slot, applied)
+        slot = access.act("export", "list", self.name, export_slot, applied)
         name = f"{self.name}-{datetime.now(zone()):%Y%m%d-%H%M%S}.csv"
         response = Response(
             stream_with_context(self._lines(self.browse(wanted.values), slot)),

@@ -21,7 +21,7 @@ from models.tables.operator import Operator
 from runtime.state import Part
 from services.errors import N_, ApiError, Code, OperatorError
 from services.platform.rate_limits import Rate
-from services.security import audit, operators, second_factor, sign_in_tries
+from services.security import audit, operators, passwords, second_factor, sign_in_tries
 
 log = logging.getLogger(__name__)
 
@@ -89,7 +89,7 @@ def check_password(operator: Operator, password: str) -> None:
     """
     take_back = _count_own(operator)
     try:
-        is_correct = operators.is_password(operator, password)
+        is_correct = passwords.is_correct(operator.password, password, known=True)
     except ApiError:
         take_back()
         raise

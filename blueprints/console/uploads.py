@@ -15,7 +15,7 @@ def is_upload(path: str) -> bool:
     return path.startswith("/console/") and path.endswith(ENDING)
 
 
-def received(field: str, most: int = LIMIT) -> tuple[str, bytes]:
+def sent_file(field: str, most: int = LIMIT) -> tuple[str, bytes]:
     """Return the name and the content of the file that was sent in a field of the form, of at most `most` bytes.
 
     Raises:

@@ -155,17 +155,6 @@ def _payment_of(notice: Callback) -> EpayOrder:
     return payment
 
 
-def why_unsent(callback: Callback) -> str:
-    """Return the reason why a callback cannot be sent, and what to do; empty if it can.
-
-    The shop of an epay payment may have left the host that it named. Then nothing is signed for it.
-    """
-    merchant = callback.merchant
-    if callback.type != epay_notices.TYPE:
-        return "" if merchant.callback_url else f"{merchant.key} has no callback_url: set one first"
-    return _why_not_notified(merchant, _payment_of(callback))
-
-
 def _why_not_notified(merchant: Merchant, payment: EpayOrder) -> str:
     if epay_accounts.allows(cache.by_id(merchant.id).account, payment.notify_url):
         return ""
@@ -183,12 +172,6 @@ def _notify(callback: Callback) -> tuple[int | None, str]:
     account = cache.by_id(callback.merchant_id).account  # it is never deleted
     url = epay_notices.address(account, payment, callback.body, callback.attempts)
     return _exchange("GET", url, "", {})
-
-
-def destination_of(callback: Callback) -> str:
-    """Return the address that the merchant or its shop gave for a callback; empty without one."""
-    is_notice = callback.type == epay_notices.TYPE
-    return _payment_of(callback).notify_url if is_notice else callback_url(callback.merchant)
 
 
 def headers_of(webhook_id: str, timestamp: str, signature: str) -> dict[str, str]:
@@ -236,6 +219,12 @@ def is_redirect(status: int | None) -> bool:
     return status is not None and 300 <= status < 400 and status != NOT_MODIFIED
 
 
+def address_of(callback: Callback) -> str:
+    """Return the address that the merchant or its shop gave for a callback; empty without one."""
+    is_notice = callback.type == epay_notices.TYPE
+    return _payment_of(callback).notify_url if is_notice else callback_url(callback.merchant)
+
+
 def redirect_problem(status: int | None, answer: str) -> str:
     """Return what to do if a stored response is a redirect, as a text to translate; otherwise ""."""
     if not is_redirect(status):
@@ -261,6 +250,17 @@ def release() -> int:
     now = clock.now()
     stuck: int = Callback.update(due_at=now).where(Callback.due_at > now + _LONGEST + CLOCK_SKEW).execute()
     return stuck
+
+
+def why_unsent(callback: Callback) -> str:
+    """Return the reason why a callback cannot be sent, and what to do; empty if it can.
+
+    The shop of an epay payment may have left the host that it named. Then nothing is signed for it.
+    """
+    merchant = callback.merchant
+    if callback.type != epay_notices.TYPE:
+        return "" if merchant.callback_url else f"{merchant.key} has no callback_url: set one first"
+    return _why_not_notified(merchant, _payment_of(callback))
 
 
 def redeliver(webhook_id: str) -> int:

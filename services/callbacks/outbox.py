@@ -39,7 +39,7 @@ def _tell(merchant_id: int) -> None:
 
 
 def new_webhook_id() -> str:
-    """Return a random id, for a test callback."""
+    """Return a random id, for a test callback or a test message to a destination."""
     return f"msg_{secrets.token_hex(16)}"
 
 

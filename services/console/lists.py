@@ -137,7 +137,7 @@ def merchants(wanted: dict[str, Any]) -> list[int]:
     return [row_id for (row_id,) in Merchant.select(Merchant.id).order_by(Merchant.id).tuples()]
 
 
-def name_owners(rows: list[Any]) -> list[Any]:
+def add_owners(rows: list[Any]) -> list[Any]:
     """Add merchant and channel to the rows, reading each once."""
     for table, name in ((Merchant, "merchant"), (Channel, "channel")):
         having = [row for row in rows if hasattr(row, f"{name}_id")]

@@ -26,9 +26,9 @@ from models.tables.order import (
 )
 from models.tables.order_counts import OrderCount
 from models.tables.payout_account import PayoutAccount
-from services.console.lists import Browse, capped, mark_open_exceptions, merchants, name_owners
+from services.console.lists import Browse, add_owners, capped, mark_open_exceptions, merchants
 from services.ledger import accounts
-from services.orders.next_step import by_hand
+from services.orders.next_step import manual_channels
 from services.withdrawals import bank_files
 
 # States of payouts: to approve, to send manually, both, in progress.
@@ -150,7 +150,7 @@ class Orders(Browse):
 
     def rows(self, ids: list[int]) -> list[Any]:
         """The rows with merchant and channel, each with `needs_review`."""
-        return mark_open_exceptions(name_owners(super().rows(ids)))
+        return mark_open_exceptions(add_owners(super().rows(ids)))
 
     def exported(self, ids: list[int]) -> list[Any]:
         """The rows, each with `moved`: the amount credited (deposit) or deducted (withdrawal), None if none was."""
@@ -257,7 +257,7 @@ class Payouts(Orders):
         others, state = super()._plain_conditions(), self.wanted.get("state")
         if state in (None, APPROVE):
             return others
-        manual = Order.channel.in_(by_hand())
+        manual = Order.channel.in_(manual_channels())
         conditions = {
             SEND: manual,
             WAITING: (Order.status == PENDING) | manual,
@@ -292,7 +292,7 @@ class Claims(Orders):
 
     def _plain_conditions(self) -> list[Any]:
         """The same, on a manual channel."""
-        return [Order.channel.in_(by_hand()), *self.equal(amount=Order.amount), *super()._plain_conditions()]
+        return [Order.channel.in_(manual_channels()), *self.equal(amount=Order.amount), *super()._plain_conditions()]
 
 
 def next_payout(after: str) -> Order | None:
@@ -319,7 +319,7 @@ def _by_hand_waiting(order_type: int, status: str) -> int:
     """Return the number of orders of a type and status on manual channels, counted up to 100."""
     cell = (Order.order_type == order_type) & (Order.status == status) & Order.merchant.in_(merchants({}))
     some = Order.select(Order.channel_id).where(cell).limit(MOST).alias("some")
-    return capped(Order.select(some.c.channel_id).from_(some).where(some.c.channel_id.in_(by_hand())))
+    return capped(Order.select(some.c.channel_id).from_(some).where(some.c.channel_id.in_(manual_channels())))
 
 
 def payouts_to_send() -> int:

@@ -16,7 +16,7 @@ from models.tables.outbox import CALLBACK_STATES, DEAD, Callback, CallbackAttemp
 from models.tables.payout_batch import PayoutBatch, PayoutBatchLine
 from models.tables.reconciliation import Reconciliation
 from runtime import clock
-from services.console.lists import Browse, capped, merchants, name_owners
+from services.console.lists import Browse, add_owners, capped, merchants
 from services.withdrawals.bank_files import IS_OPEN
 
 OPEN, SETTLED = "open", "settled"
@@ -84,7 +84,7 @@ class Exceptions(Browse):
     def rows(self, ids: list[int]) -> list[Any]:
         """The rows with order, merchant and channel."""
         rows = super().rows(ids)
-        name_owners([row.order for row in rows])
+        add_owners([row.order for row in rows])
         return rows
 
 
@@ -208,7 +208,7 @@ class Callbacks(Browse):
 
     def rows(self, ids: list[int]) -> list[Any]:
         """The rows with the order's number, the merchant, and `last`: the newest attempt, or None."""
-        rows = name_owners(super().rows(ids))
+        rows = add_owners(super().rows(ids))
         newest = CallbackAttempt.select(fn.MAX(CallbackAttempt.id)).where(CallbackAttempt.callback.in_(ids))
         last = CallbackAttempt.select().where(CallbackAttempt.id.in_(newest.group_by(CallbackAttempt.callback)))
         by_callback = {attempt.callback_id: attempt for attempt in last} if ids else {}
@@ -236,7 +236,7 @@ class Reconciliations(Browse):
 
     def rows(self, ids: list[int]) -> list[Any]:
         """The rows with their channels."""
-        return name_owners(super().rows(ids))
+        return add_owners(super().rows(ids))
 
 
 class Batches(Browse):
@@ -250,7 +250,7 @@ class Batches(Browse):
 
     def rows(self, ids: list[int]) -> list[Any]:
         """The rows with their channel, each with `open`: the number of its payouts without a result."""
-        rows = name_owners(super().rows(ids))
+        rows = add_owners(super().rows(ids))
         wanted = PayoutBatchLine.batch.in_(ids), IS_OPEN
         found = PayoutBatchLine.select(PayoutBatchLine.batch, fn.COUNT(PayoutBatchLine.id)).join(Order)
         counts = dict(found.where(*wanted).group_by(PayoutBatchLine.batch).tuples()) if ids else {}

@@ -13,7 +13,7 @@ from peewee import fn
 from models.tables.channel import Channel
 from models.tables.merchant import Merchant
 from models.tables.order import Order, PaymentException
-from services.console.lists import mark_open_exceptions, merchants, name_owners
+from services.console.lists import add_owners, mark_open_exceptions, merchants
 from services.console.order_list import Orders
 
 MOST = 10  # rows of each kind
@@ -76,7 +76,7 @@ def find(text: str, fen: int | None) -> Hits:
 
 
 def _complete(orders: Iterable[Any]) -> list[Any]:
-    return mark_open_exceptions(name_owners(sorted(orders, key=lambda order: order.id, reverse=True)))
+    return mark_open_exceptions(add_owners(sorted(orders, key=lambda order: order.id, reverse=True)))
 
 
 def _exceptions(text: str, fen: int | None) -> list[PaymentException]:
@@ -88,7 +88,7 @@ def _exceptions(text: str, fen: int | None) -> list[PaymentException]:
         found.extend(PaymentException.select().where(is_open, PaymentException.amount == fen).limit(MOST))
     found = sorted({row.id: row for row in found}.values(), key=lambda row: row.id, reverse=True)[:MOST]
     by_id = {order.id: order for order in Order.select().where(Order.id.in_([row.order_id for row in found]))}
-    name_owners(list(by_id.values()))
+    add_owners(list(by_id.values()))
     for row in found:
         row.order = by_id[row.order_id]
     return found

@@ -14,7 +14,7 @@ from models.tables.ledger import AVAILABLE, CLEARING, HELD, LedgerAccount
 from models.tables.merchant import Merchant
 from models.tables.operator import AuditEntry, FailedSignIn
 from models.tables.payout_account import PayoutAccount
-from services.console.lists import Browse, merchants, name_owners
+from services.console.lists import Browse, add_owners, merchants
 from services.security import masking
 from services.security.audit import NOT_DONE
 
@@ -99,7 +99,7 @@ class Accounts(Browse):
     def rows(self, ids: list[int]) -> list[Any]:
         """The rows with merchant; `masked` is visible to everybody, `present` means that withdrawals are paid to it
         now."""
-        rows = name_owners(super().rows(ids))
+        rows = add_owners(super().rows(ids))
         owner = PayoutAccount.merchant_id
         on_file = PayoutAccount.on_file & owner.in_({row.merchant_id for row in rows})
         newest = dict(PayoutAccount.select(owner, fn.MAX(PayoutAccount.id)).where(on_file).group_by(owner).tuples())

@@ -258,7 +258,7 @@ def callback_timeline(webhook_id: str) -> CallbackTimeline:
     return CallbackTimeline(
         callback=found,
         attempts=list(attempts),
-        url=masking.address(delivery.destination_of(found)),
+        url=masking.address(delivery.address_of(found)),
         headers=own_headers | {"User-Agent": USER_AGENT},
         audit=_audit("callback", [webhook_id]),
     )

@@ -39,10 +39,10 @@ def ends_at(order: Order) -> int | None:
     return order.updatetime + expiry if order.status == PAID and expiry else None
 
 
-def is_over(order: Order, now: int) -> bool:
+def is_over(order: Order) -> bool:
     """Return whether the claim was not confirmed within `claim_expiry`."""
     end = ends_at(order)
-    return end is not None and now >= end
+    return end is not None and clock.now() >= end
 
 
 @transaction

@@ -24,7 +24,7 @@ def advance(order: Order) -> int | None:
         _credit(order)
         return None
     driver = driver_of(order.channel)
-    claim_is_over = claims.is_over(order, clock.now())
+    claim_is_over = claims.is_over(order)
     if order.status == PAID and driver.by_hand and not claim_is_over:
         return claims.ends_at(order)
     if not driver.checks_status and paused_since() is not None:
@@ -41,10 +41,10 @@ def advance(order: Order) -> int | None:
             next_pause = FIRST_ASK
         for report in reports:
             settle.apply_report(order, report)
-    if order.status == PENDING and not (expired or driver.checks_status):
-        return order.expires_at
-    last_ask: int = now + next_pause if order.status != PENDING or expired else order.expires_at
-    return min(now + next_pause, last_ask)
+    if order.status != PENDING or expired:
+        return now + next_pause
+    expires_at: int = order.expires_at
+    return min(now + next_pause, expires_at) if driver.checks_status else expires_at
 
 
 def _expire(order: Order, now: int) -> None:
@@ -62,11 +62,11 @@ def _expire(order: Order, now: int) -> None:
 
 @transaction
 def _credit(order: Order) -> None:
-    now = Order.for_update(order.id)
-    if now.due_at != order.due_at:
+    locked = Order.for_update(order.id)
+    if locked.due_at != order.due_at:
         return  # it changed since it was claimed
-    if settle.is_held(now):
-        now.set_due(None)  # here, under the lock: it is due again once its last exception is closed
+    if settle.is_held(locked):
+        locked.set_due(None)  # here, under the lock: it is due again once its last exception is closed
     else:
         settle.complete(order, "service", because(Why.SETTLEMENT_DELAY_OVER))
 

@@ -93,8 +93,7 @@ def open_again(order: Order) -> bool:
         ChannelUnknown: no usable response, or a refusal, which may mean that it is open already, or paid.
     """
     driver = driver_of(order.channel)
-    is_local = order.opened or driver.opens_locally or order.status != PENDING
-    if is_local or attempts.is_opened_on_view(order, driver):
+    if order.opened or driver.opens_locally or order.status != PENDING or attempts.is_opened_on_view(order, driver):
         return False
     try:
         opened = call_driver(driver.open_payment, payment_of(order))

@@ -66,41 +66,39 @@ def on_notice(
     return OnNotice.APPLY
 
 
-def take_notice(order: Order, notice: Notice) -> bool:
-    """Apply a genuine notice about a deposit; return True if anything changed.
+def take_notice(order: Order, notice: Notice) -> None:
+    """Apply a genuine notice about a deposit.
 
     Raises:
         BadNotice: the channel, which must confirm it, does not respond.
     """
-    asks_now, changed = _take_notice(order, notice, driver_of(order.channel))
-    if asks_now:
+    if _take_notice(order, notice, driver_of(order.channel)):
         try:
             with channel_slot(order.channel_id):
                 reports = attempts.reports_of(order)
         except ChannelUnknown:
             raise BadNotice("the channel, asked about it, gave no answer") from None
         for report in reports:
-            changed |= apply_report(order, report)
-    return changed
+            apply_report(order, report)
 
 
 @transaction
-def _take_notice(order: Order, notice: Notice, driver: Driver) -> tuple[bool, bool]:
-    """Do what `on_notice` says; return whether to check the status at once, and whether anything changed."""
-    report, now = notice.report, Order.for_update(order.id)
-    exceptions = exceptions_of(now)
-    payments = money.judge(now, report, exceptions)
+def _take_notice(order: Order, notice: Notice, driver: Driver) -> bool:
+    """Do what `on_notice` says; return whether to check the status at once."""
+    report, locked = notice.report, Order.for_update(order.id)
+    exceptions = exceptions_of(locked)
+    payments = money.judge(locked, report, exceptions)
     first = next(payments)
-    does = on_notice(now, driver, report, first, exceptions)
+    does = on_notice(locked, driver, report, first, exceptions)
     if does is OnNotice.CHECK:
-        attempts.reopen(now, attempt_of(notice.order_no))
+        attempts.reopen(locked, attempt_of(notice.order_no))
         if order.status not in (PENDING, CANCELLED):
-            return True, False  # no sweep checks it any more
-        now.set_due(clock.now())
-        return False, lifecycle.note_once(now, "channel", because(Why.ASK_AFTER_NOTICE))
-    if does is OnNotice.IGNORE or not lifecycle.heard(now, order, report):
-        return False, False
-    return False, _apply(now, report, chain([first], payments), "channel", because(Why.NOTICE))
+            return True  # no sweep checks it any more
+        locked.set_due(clock.now())
+        lifecycle.note_once(locked, "channel", because(Why.ASK_AFTER_NOTICE))
+    elif does is OnNotice.APPLY and lifecycle.heard(locked, order, report):
+        _apply(locked, report, chain([first], payments), "channel", because(Why.NOTICE))
+    return False
 
 
 @transaction
@@ -115,10 +113,10 @@ def apply_report(order: Order, report: Report, who: str = "channel", why: Reason
 
     Returns: True if anything changed.
     """
-    now = Order.for_update(order.id)
-    if not lifecycle.heard(now, order, report):
+    locked = Order.for_update(order.id)
+    if not lifecycle.heard(locked, order, report):
         return False
-    return _apply(now, report, money.judge(now, report, exceptions_of(now)), who, why)
+    return _apply(locked, report, money.judge(locked, report, exceptions_of(locked)), who, why)
 
 
 def _apply(order: Order, report: Report, payments: Iterable[Judged], who: str, why: Reason) -> bool:

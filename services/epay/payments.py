@@ -105,7 +105,7 @@ def _placed(wanted: Wanted) -> EpayOrder:
         createtime=clock.now(),
     )
     if wanted.type and len(choices) == 1:
-        order(payment, wanted.known, *choices[0], kind=wanted.type)
+        _create_order(payment, wanted.known, *choices[0], epay_type=wanted.type)
     elif found is None:
         _insert(payment, None)
     elif not found.renew(wanted.type, clock.now()):
@@ -158,11 +158,11 @@ def _insert(payment: EpayOrder, order_id: int | None) -> None:
         raise _Overtaken from None
 
 
-def order(payment: EpayOrder, known: Known, channel: Channel, method: str, kind: str) -> None:
+def _create_order(payment: EpayOrder, known: Known, channel: Channel, method: str, epay_type: str) -> None:
     """Create the order of a payment at a channel, and open it there.
 
     Args:
-        kind: epay's type, as the shop asked for it last; empty if it named none.
+        epay_type: as the shop asked for it last; empty if it named none.
 
     Raises:
         Refused: the channel refused it.
@@ -176,7 +176,7 @@ def order(payment: EpayOrder, known: Known, channel: Channel, method: str, kind:
             return
         # Locked, so that neither its money nor the shop's close can arrive unseen.
         last = Order.for_update(before) if before is not None else None
-        if (last is not None and not _is_replaceable(last)) or not payment.bind(order.id, before, kind):
+        if (last is not None and not _is_replaceable(last)) or not payment.bind(order.id, before, epay_type):
             raise _Overtaken
         if last is not None:
             epay_payments.replaced(last, order)
@@ -214,7 +214,7 @@ def choose(trade_no: str, channel_id: int, method: str) -> EpayOrder:
     for channel, allowed in epay_accounts.choices(known, payment.type, payment.amount):
         if (channel.id, allowed) == (channel_id, method):
             with suppress(_Overtaken):  # by the same payer's second click
-                order(payment, known, channel, method, payment.type)
+                _create_order(payment, known, channel, method, payment.type)
             return EpayOrder.get_by_id(payment.id)
     raise Refused(Refusal.NO_CHANNEL)
 

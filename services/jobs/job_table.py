@@ -32,13 +32,12 @@ SWEEP_SECONDS = 0.5
 def _jobs(
     chosen: Settings, senders: WorkerPool, askers: WorkerPool, tellers: WorkerPool, stopping: threading.Event
 ) -> list[Job]:
-    deliver, act = partial(delivery.sweep, senders), partial(sweep.sweep, askers)
-    back_up = partial(cpu_affinity.do, partial(scheduled.run, chosen, stopping))
+    back_up = partial(cpu_affinity.do, scheduled.run, chosen, stopping)
     verify = partial(scheduled_checks.run_if_due, chosen)
     erase = partial(privacy.run, chosen.erase_after_days)
     return [
-        Job("callbacks", deliver, SWEEP_SECONDS, instances=4),
-        Job("orders", act, SWEEP_SECONDS, instances=4),
+        Job("callbacks", partial(delivery.sweep, senders), SWEEP_SECONDS, instances=4),
+        Job("orders", partial(sweep.sweep, askers), SWEEP_SECONDS, instances=4),
         Job("purge", replay.purge, 5),
         Job("search", search.catch_up, 1, LONG),
         # After a start, the first view of the overview in China finds the sums ready.
@@ -69,8 +68,8 @@ def start(chosen: Settings) -> Callable[[], None]:
         # The jobs wait for a time of the old clock. Last, when no sweep of APScheduler can still use that clock.
         scheduler.wake_all()
 
-    watch = clock.Watch(clock_set, storage_health.report)
-    watch.start()
+    clock_watch = clock.Watch(clock_set, storage_health.report)
+    clock_watch.start()
     outbox.when_enqueued(senders.announce)
     if chosen.demo:
         adjustable_clock.use(
@@ -82,7 +81,7 @@ def start(chosen: Settings) -> Callable[[], None]:
         scheduled_checks.stop()
         outbox.when_enqueued(None)
         adjustable_clock.use(None)
-        watch.stop()
+        clock_watch.stop()
         scheduler.stop()
         senders.stop()
         askers.stop()

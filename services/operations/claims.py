@@ -40,11 +40,6 @@ def _row(kind: Act, order: Order) -> Row:
     return Row(order, action)
 
 
-def total(rows: Iterable[Row]) -> int:
-    """Return the sum of the amounts of the deposits that can be decided on, in fen."""
-    return bulk.total(row.order for row in rows if row.action)
-
-
 def decide(kind: Act, shown: dict[str, str], given: dict[str, Given], actor: Actor) -> list[Outcome]:
     """Confirm the claims or report them as not received, each on its own.
 
@@ -57,9 +52,7 @@ def decide(kind: Act, shown: dict[str, str], given: dict[str, Given], actor: Act
     orders = Order.numbered(BUY, shown)
     summary = f"{len(orders)} deposits, {hundredths(bulk.total(orders))}"
     audit.record(actor, VERBS[kind], "orders", "", summary)
-    return bulk.each(
-        orders, lambda order: _decided(kind, order, shown[order.order_no], given.get(order.order_no, Given()), actor)
-    )
+    return bulk.each(orders, lambda order: _decided(kind, order, shown[order.order_no], given[order.order_no], actor))
 
 
 def _decided(kind: Act, order: Order, seal: str, given: Given, actor: Actor) -> Outcome:
@@ -78,5 +71,5 @@ def _one(kind: Act, order: Order, seal: str, given: Given, actor: Actor) -> Outc
     if row.refusal is not None:
         raise row.refusal
     assert row.action is not None
-    perform.perform(row.order, row.action.key, seal, given, actor)
+    perform.carry_out(row.order, row.action, seal, given, actor)
     return Outcome(order, DONE)

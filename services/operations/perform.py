@@ -40,7 +40,10 @@ def perform(order: Order, key: str, seal: str, given: Given, actor: Actor) -> tu
 
 
 def carry_out(order: Order, action: Action, seal: str, given: Given, actor: Actor) -> tuple[Action, Any]:
-    """Perform one of the order's possible actions, as `perform` does."""
+    """Perform one of the order's possible actions, as `perform` does.
+
+    Bulk actions may call it in their transaction. Then they record a refusal after the rollback.
+    """
     is_requested = _is_requested(order, action, given)
 
     def do() -> tuple[Action, Any]:

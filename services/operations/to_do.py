@@ -19,7 +19,7 @@ from services.callbacks import epay_notices
 from services.console.order_list import MOST
 from services.console.record_lists import RECENT
 from services.orders import next_step
-from services.orders.next_step import by_hand
+from services.orders.next_step import manual_channels
 
 FEW = 5  # orders that a finding names
 
@@ -96,7 +96,7 @@ def _sums(wanted: Any) -> tuple[int, int | None, int]:
     return count, oldest, amount
 
 
-def _sent_by_hand(order_type: int, status: str, channels: list[int]) -> Queue:
+def _on_channels(order_type: int, status: str, channels: list[int]) -> Queue:
     if not channels:
         return Queue()
     count, oldest, amount = _sums(_of_all(order_type, status) & Order.channel.in_(channels))
@@ -169,17 +169,17 @@ def _failed(since: int) -> dict[str, Queue]:
 
 def waiting_counts() -> Waiting:
     """Read all queues now."""
-    hand = by_hand()
+    hand = manual_channels()
     exceptions, silent = _exceptions()
     since = clock.now() - RECENT
     failed = _failed(since)
     stuck = next_step.missing(MOST)
     return Waiting(
         approve=_to_approve(),
-        send=_sent_by_hand(SELL, CONFIRMED, hand),
+        send=_on_channels(SELL, CONFIRMED, hand),
         requests=_requests(),
         in_files=_in_files(),
-        claims=_sent_by_hand(BUY, PAID, hand),
+        claims=_on_channels(BUY, PAID, hand),
         exceptions=exceptions,
         retried=_retried(),
         failed=sum(failed.values(), Queue()),

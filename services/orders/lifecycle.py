@@ -21,16 +21,16 @@ ANSWERED = "answered"  # the resolution of an exception about a channel's silenc
 MOST_REFUSED = 10  # lines about refused notices in an order's history, because anybody can send notices
 
 
-def heard(now: Order, asked: Order, report: Report) -> bool:
+def heard(locked: Order, asked: Order, report: Report) -> bool:
     """Record that the channel responded; False if its report is outdated: it has no result, and the order has changed.
 
     Args:
-        now: the locked order.
+        locked: the order, locked in the caller's transaction.
         asked: the order when its status was checked.
     """
     if report.proven:
-        outcome_known(now)
-    return report.state not in (State.OPEN, State.ABSENT, State.ENDED) or now.status == asked.status
+        outcome_known(locked)
+    return report.state not in (State.OPEN, State.ABSENT, State.ENDED) or locked.status == asked.status
 
 
 def exceptions_of(order: Order) -> list[PaymentException]:
@@ -179,8 +179,8 @@ def outcome_unknown(order: Order, detail: str, ask_again: int) -> None:
 
     Does nothing if the order changed meanwhile or waits for an operator, because the channel responded then.
     """
-    now = Order.for_update(order.id)
-    if now.status != order.status or (now.due_at is None and order.due_at is not None):
+    locked = Order.for_update(order.id)
+    if locked.status != order.status or (locked.due_at is None and order.due_at is not None):
         return
     order.set_due(ask_again)
     raise_silence(order, because(Why.NO_ANSWER, text=detail))

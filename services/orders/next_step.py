@@ -24,14 +24,14 @@ from models.tables.order import (
 )
 
 
-def by_hand() -> list[int]:
+def manual_channels() -> list[int]:
     """Return the ids of the manual channels."""
     return [row.id for row in Channel.select(Channel.id, Channel.driver) if DRIVERS[row.driver].by_hand]
 
 
 def missing(limit: int) -> list[Order]:
     """Return number, amount and time of the orders that break the invariant, oldest first. There should be none."""
-    manual = Order.channel.in_(by_hand())
+    manual = Order.channel.in_(manual_channels())
     in_queue = (
         ((Order.order_type == SELL) & (Order.status == PENDING))
         | ((Order.order_type == SELL) & (Order.status == CONFIRMED) & manual)

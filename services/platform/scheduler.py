@@ -30,7 +30,7 @@ class Job:
         at_once: whether the first run is at the start, and not after the first interval.
         instances: the maximum of simultaneous runs. APScheduler skips one more, so a job that is woken needs several:
         one that runs, one that waits for it, and those that are just ending.
-        wanted: returns whether the settings enable the job.
+        wanted: whether the settings enable the job.
     """
 
     name: str

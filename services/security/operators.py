@@ -97,11 +97,6 @@ def _change(operator: Operator, **facts: object) -> None:
         setattr(operator, name, value)
 
 
-def is_password(operator: Operator, password: str) -> bool:
-    """Return whether this is the account's password. Raises ApiError TOO_MANY_REQUESTS if too many hashes wait."""
-    return passwords.is_correct(operator.password, password, known=True)
-
-
 def sign_in(name: str, password: str, *, known: bool = False) -> Operator | None:
     """Return the account with this name and password, or None if there is none or it is disabled.
 

@@ -129,7 +129,7 @@ def recorded(channel: Channel, lines: list[Line], days: Days, types: Collection[
         for order, at in others:
             if days.have(order, at):
                 records.setdefault(order.id, record_of(order))
-        _complete(records)
+        _fill_in(records)
         inside = dict.fromkeys(order.id for order, at in moved + others if days.have(order, at))
         found.within = [records[row] for row in inside if row in records]
         for record in found.within:
@@ -213,7 +213,7 @@ def _reported(channel: Channel, days: Days, types: Collection[int]) -> Iterator[
     yield from reported.order_by(PaymentException.createtime, PaymentException.id).objects().iterator()
 
 
-def _complete(records: dict[int, Record]) -> None:
+def _fill_in(records: dict[int, Record]) -> None:
     """Read the exceptions of these orders, the times that their money moved, and withdrawals' postings."""
     for chunk in chunks(records):
         exceptions = PaymentException.select().where(PaymentException.order.in_(chunk))

@@ -122,11 +122,6 @@ class Matches:
 
     rows: list[Found]
 
-    @property
-    def matched(self) -> list[Found]:
-        """The payments that can be confirmed, each with its order."""
-        return self.of(Outcome.MATCHED)
-
     def of(self, outcome: Outcome) -> list[Found]:
         """Return the rows with this outcome."""
         return [row for row in self.rows if row.outcome is outcome]
@@ -179,13 +174,13 @@ class _Matching:
         for line in self.lines:
             if line.kind is not Kind.RECEIVED:
                 self._other(line)
-        self._known()
+        self._find_recorded()
         fresh = [line for line in self.lines if line.at not in self.found]
-        rest = [line for line in fresh if not self._by_number(line)]
+        rest = [line for line in fresh if not self._match_number(line)]
         unsure = [each.line for each in self.found.values() if each.line.kind is Kind.UNCLEAR or each.why == REPEATED]
         payments = Counter(line.amount for line in (*rest, *unsure))
         for line in rest:
-            self._by_amount(line, alone=payments[line.amount] == 1)
+            self._match_amount(line, alone=payments[line.amount] == 1)
         return Matches([self.found[line.at] for line in self.lines])
 
     def _other(self, line: Movement) -> None:
@@ -207,16 +202,16 @@ class _Matching:
             if sum(known.returned for known in recorded.values()) >= total:
                 self._set(line, Outcome.RECORDED, line.why, list(recorded))
             else:  # also if a part is recorded, because another part may be taken back
-                self._decide(line, TAKES_BACK_RECORDED, list(recorded))
+                self._leave(line, TAKES_BACK_RECORDED, list(recorded))
         elif is_whole:
-            self._decide(line, CONTRADICTED, list(recorded))
+            self._leave(line, CONTRADICTED, list(recorded))
         elif line.kind is Kind.NOT_MONEY_IN and not (_is(line, received.TAKEN_BACK) and awaited):
             self._set(line, Outcome.NOT_MONEY_IN, line.why)
         else:  # it may take recorded payments back, by their amount
             payments = self.maybe_taken_back[str(line.at)]
-            self._decide(line, line.why, awaited or _unique(self.recorded.get(each.reference, {}) for each in payments))
+            self._leave(line, line.why, awaited or _unique(self.recorded.get(each.reference, {}) for each in payments))
 
-    def _known(self) -> None:
+    def _find_recorded(self) -> None:
         """Find the payments that are recorded, and those that no transaction ID tells from others."""
         seen: set[str] = set()
         payments = [line for line in self.lines if line.at not in self.found]
@@ -228,23 +223,23 @@ class _Matching:
             amount = sum(known.received for known in orders.values())
             waiting = [each for each in self._named(line) if each.status in (PENDING, PAID) and each not in orders]
             if orders and waiting:
-                self._decide(line, OTHER_ORDER, _unique([orders, waiting]))
+                self._leave(line, OTHER_ORDER, _unique([orders, waiting]))
             elif orders and (line.since or 0) > max(order.updatetime for order in orders) + BOOKED_LATE:
-                self._decide(line, LATER, list(orders))
+                self._leave(line, LATER, list(orders))
             elif orders and amount == line.amount and all(order.is_buy for order in orders):
                 self._set(line, Outcome.RECORDED, orders=list(orders))
             elif orders:
-                self._decide(line, OTHER_RECORD, list(orders))
+                self._leave(line, OTHER_RECORD, list(orders))
             elif alike := [each for each in self.elsewhere[line.reference] if each.received == line.amount]:
-                self._decide(line, OTHER_CHANNEL, alike)
+                self._leave(line, OTHER_CHANNEL, alike)
             elif line.reference in seen or len(amounts[line.reference]) > 1:
-                self._decide(line, REPEATED, self._named(line))
+                self._leave(line, REPEATED, self._named(line))
             seen.add(line.reference)
 
-    def _by_number(self, line: Movement) -> bool:
+    def _match_number(self, line: Movement) -> bool:
         """Match a payment whose note names an order, or leave it to an operator; False if it names none."""
         if values.is_damaged(line.note):
-            self._decide(line, DAMAGED_NOTE, self._named(line) or self.by_amount[line.amount or 0])
+            self._leave(line, DAMAGED_NOTE, self._named(line) or self.by_amount[line.amount or 0])
             return True
         ours = self.names.ours(line.note)
         if ours:
@@ -258,15 +253,15 @@ class _Matching:
         same = self.names.with_number(word) if word else []
         if len(named) > 1 or same is None or len(same) > 1:
             several = NAMES_SEVERAL if len(theirs) > 1 else NOT_UNIQUE
-            self._decide(line, several, _unique([named, same or []]))
+            self._leave(line, several, _unique([named, same or []]))
         elif not word:
-            self._decide(line, MAY_NAME, named)
+            self._leave(line, MAY_NAME, named)
         else:  # the rest of the note may name other orders, or a bank may have cut off a longer number
             rest = [self.names.possible(part) for part in without(line.note, word)]
             if None in rest:
-                self._decide(line, MAY_NAME, named)
+                self._leave(line, MAY_NAME, named)
             elif others := _unique([*filter(None, rest), self.names.longer(word, line.amount or 0)]):
-                self._decide(line, MAY_NAME, _unique([named, others]))
+                self._leave(line, MAY_NAME, _unique([named, others]))
             else:
                 self._about(line, named)
         return True
@@ -287,13 +282,13 @@ class _Matching:
         else:
             self._take(line, order, by_number=True)
             return
-        self._decide(line, why, orders)
+        self._leave(line, why, orders)
 
-    def _by_amount(self, line: Movement, alone: bool) -> None:
+    def _match_amount(self, line: Movement, alone: bool) -> None:
         """Match a payment with the only claim of its amount, unless anything else is possible."""
         orders = self.by_amount[line.amount or 0]
         if not orders:
-            self._decide(line, NOTHING, [])
+            self._leave(line, NOTHING, [])
             return
         why, about = "", orders
         if len(orders) > 1:
@@ -318,7 +313,7 @@ class _Matching:
         elif (possible := self.names.possible(line.note)) is None or possible:
             why, about = MAY_NAME, possible or orders
         if why:
-            self._decide(line, why, about)
+            self._leave(line, why, about)
         else:
             self._take(line, orders[0], by_number=False)
 
@@ -331,7 +326,7 @@ class _Matching:
         if not why and self.matched == MOST_AT_ONCE:
             why = TOO_MANY
         if why:
-            self._decide(line, why, [order])
+            self._leave(line, why, [order])
         else:
             self.found[line.at] = Found(line, Outcome.MATCHED, orders=[order], by_number=by_number)
             self.matched += 1
@@ -341,7 +336,7 @@ class _Matching:
         """Return the orders that the note certainly names."""
         return self.names.ours(line.note) or _unique(self.names.theirs(line.note).values())
 
-    def _decide(self, row: Movement, why: str | OperatorError | None, orders: list[Order]) -> None:
+    def _leave(self, row: Movement, why: str | OperatorError | None, orders: list[Order]) -> None:
         self._set(row, Outcome.TO_DECIDE, why, orders)
 
     def _set(
@@ -378,12 +373,12 @@ def _recorded(channel: Channel, references: set[str]) -> dict[str, dict[Order, K
         for exception in PaymentException.select().where(PaymentException.order.in_(part)):
             exceptions[exception.order_id].append(exception)
     return {
-        reference: {order: _known(order, reference, exceptions[order.id]) for order in orders.values()}
+        reference: {order: _on_record(order, reference, exceptions[order.id]) for order in orders.values()}
         for reference, orders in found.items()
     }
 
 
-def _known(order: Order, reference: str, exceptions: list[PaymentException]) -> Known:
+def _on_record(order: Order, reference: str, exceptions: list[PaymentException]) -> Known:
     """Return what is recorded of an order's payment with this transaction ID."""
     whole = order.received if order.status == CANCELLED and order.channel_reference == reference else 0
     about = [each for each in exceptions if each.reference == reference]
@@ -397,7 +392,7 @@ def _known(order: Order, reference: str, exceptions: list[PaymentException]) -> 
 def _of_other_channels(channel: Channel, references: set[str]) -> dict[str, list[Order]]:
     """Return the deposits of other manual channels with these transaction IDs: they may be of the same account."""
     found: dict[str, list[Order]] = defaultdict(list)
-    others = [each for each in next_step.by_hand() if each != channel.id]
+    others = [each for each in next_step.manual_channels() if each != channel.id]
     for part in chunks(references):
         numbered = (Order.channel_reference.in_(part), Order.channel_reference != "")
         for order in Order.select().where(Order.channel.in_(others), Order.order_type == BUY, *numbered):

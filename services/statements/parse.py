@@ -64,9 +64,7 @@ def overridden(layout: Layout, given: dict[str, list[str]]) -> Layout:
     return replace(layout, **{name: kinds[name](values) for name, values in given.items()})
 
 
-def read(
-    raw: bytes, layout: Layout, needed: Collection[str] = (), *, all_paid: bool = False, official: bool = False
-) -> list[Line]:
+def read(raw: bytes, layout: Layout, needed: Collection[str], *, all_paid: bool, official: bool) -> list[Line]:
     """Return the lines of a statement (docs/reconciling.md).
 
     Args:

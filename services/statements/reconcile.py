@@ -126,7 +126,7 @@ class Comparison:
 
 
 def compare(
-    channel: Channel, lines: list[Line], days: Days, types: Collection[int], fee_rate: int | None = None
+    channel: Channel, lines: list[Line], days: Days, types: Collection[int], fee_rate: int | None
 ) -> Comparison:
     """Compare a statement's lines with the channel's orders; nothing is changed.
 

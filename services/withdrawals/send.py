@@ -160,9 +160,9 @@ def check(order: Order, wanted: tuple[State, ...], exception: PaymentException |
         raise OperatorError(MISSING if is_missing else _OTHERWISE[report.state])
 
 
-def is_as_checked(now: Order, order: Order) -> bool:
+def is_as_checked(locked: Order, order: Order) -> bool:
     """Return whether the order is unchanged since it was claimed."""
-    return (now.status, now.due_at, now.asks) == (order.status, order.due_at, order.asks)
+    return (locked.status, locked.due_at, locked.asks) == (order.status, order.due_at, order.asks)
 
 
 # --- after a change of the clock

@@ -103,9 +103,9 @@ def resume(order: Order) -> None:
             order.set_due(clock.now())
 
 
-def take_notice(order: Order, notice: Notice) -> bool:
-    """Apply a genuine notice about a withdrawal; return True if anything changed."""
-    return apply_report(order, notice.report, "channel", because(Why.NOTICE))
+def take_notice(order: Order, notice: Notice) -> None:
+    """Apply a genuine notice about a withdrawal."""
+    apply_report(order, notice.report, "channel", because(Why.NOTICE))
 
 
 @transaction

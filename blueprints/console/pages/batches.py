@@ -181,7 +181,7 @@ def result(number: int) -> Any:
     """Show what the bank's file would change. Nothing is recorded yet."""
     batch = _find(number)
     try:
-        _, content = uploads.received("file")
+        _, content = uploads.sent_file("file")
         reported = tables.alone(_read, batch, content)
     except UnknownLayout as unknown:
         return _columns_page(batch, unknown)

@@ -261,7 +261,7 @@ def upload(channel_id: int, method: str) -> Any:
     """Store an uploaded image of a QR code."""
     row = _manual_channel(channel_id)
     try:
-        _, content = uploads.received("picture", pictures.LARGEST)
+        _, content = uploads.sent_file("picture", pictures.LARGEST)
         store = partial(pictures.put, row, method, content)
         access.act("set QR code image", "channel", str(row.id), store, method)
         flash(gettext("Saved. The payment page shows the image."), "good")

@@ -139,7 +139,8 @@ def _sums(rows: list[bulk.Row]) -> dict[str, Any]:
         for (account, _), fen in action.lines.items():
             lines[account] = lines.get(account, 0) + fen
     events = {each.event for action in actions for each in action.sends if each.is_wanted}
-    return {"count": len(actions), "total": decisions.total(rows), "lines": lines, "events": sorted(events)}
+    total = bulk.total(row.order for row in rows if row.action)
+    return {"count": len(actions), "total": total, "lines": lines, "events": sorted(events)}
 
 
 def _decide(kind: Act) -> Any:
@@ -153,12 +154,12 @@ def _decide(kind: Act) -> Any:
     return redirect(url_for(".index"), 303)
 
 
-def _report(kind: str, outcomes: list[bulk.Outcome]) -> None:
+def _report(kind: Act, outcomes: list[bulk.Outcome]) -> None:
     """Show the number and total of the deposits that were decided on, and why the others were not."""
     done = [each.order for each in outcomes if each.state == bulk.DONE]
     refused = [each for each in outcomes if each.refusal is not None]
     if done:
-        flash(_done_text(kind, len(done), money(sum(order.amount for order in done))), "good")
+        flash(_done_text(kind, len(done), money(bulk.total(done))), "good")
     for each in refused[:MOST_SHOWN]:
         assert each.refusal is not None
         flash(f"{each.order.order_no}: {message_of(each.refusal)}", "bad")
@@ -170,7 +171,7 @@ def _report(kind: str, outcomes: list[bulk.Outcome]) -> None:
         flash(text, "bad")
 
 
-def _done_text(kind: str, count: int, total: str) -> str:
+def _done_text(kind: Act, count: int, total: str) -> str:
     if kind == RECEIVED:
         text = ngettext("%(num)s deposit confirmed", "%(num)s deposits confirmed", count)
     else:
@@ -179,7 +180,7 @@ def _done_text(kind: str, count: int, total: str) -> str:
 
 
 def _channels() -> list[Channel]:
-    return list(Channel.select().where(Channel.id.in_(next_step.by_hand())).order_by(Channel.id))
+    return list(Channel.select().where(Channel.id.in_(next_step.manual_channels())).order_by(Channel.id))
 
 
 def _upload_page(problem: str = "") -> tuple[str, int]:
@@ -199,18 +200,18 @@ def match() -> Any:
     """Match the payments of a statement with open deposits, and show the result. The file is not stored."""
     try:
         channel = _chosen_channel()
-        _, content = uploads.received("file")
-        layout, found = tables.alone(_matched, channel, content)
+        _, content = uploads.sent_file("file")
+        layout, found = tables.alone(_read_and_match, channel, content)
     except UnknownLayout as unknown:
         return _columns_page(channel, unknown)
     except OperatorError as refusal:
         return _upload_page(message_of(refusal))
-    detail = f"{len(found.rows)} rows, {len(found.matched)} matched"
+    detail = f"{len(found.rows)} rows, {len(found.of(Outcome.MATCHED))} matched"
     audit.record(access.actor(), "match statement", "channel", str(channel.id), detail)
     return _matches_page(channel, layout, found)
 
 
-def _matched(channel: Channel, content: bytes) -> tuple[Layout, matching.Matches]:
+def _read_and_match(channel: Channel, content: bytes) -> tuple[Layout, matching.Matches]:
     statement = _read(channel, content)
     return statement.layout, matching.match(channel, statement.rows)
 
@@ -262,9 +263,9 @@ OUTCOMES = {
 
 
 def _matches_page(channel: Channel, layout: Layout, found: matching.Matches) -> str:
-    by_order = {match.orders[0].order_no: match for match in found.matched}
+    by_order = {match.orders[0].order_no: match for match in found.of(Outcome.MATCHED)}
     rows = decisions.preview(RECEIVED, Order.numbered(BUY, by_order))
-    counted = [(OUTCOMES[outcome], found.sums(outcome)) for outcome in OUTCOMES]
+    counted = [(title, found.sums(each)) for each, title in OUTCOMES.items()]
     return render_template(
         "console/claims/matches.html",
         channel=channel,
@@ -273,7 +274,7 @@ def _matches_page(channel: Channel, layout: Layout, found: matching.Matches) -> 
         rows=rows,
         sums=_sums(rows),
         counted=[*counted, (gettext("File"), found.sums())],
-        others=[(outcome.name, OUTCOMES[outcome], found.of(outcome)) for outcome in list(OUTCOMES)[1:]],
+        others=[(each.name, title, found.of(each)) for each, title in OUTCOMES.items() if each is not Outcome.MATCHED],
         send_to=url_for(".confirm_all"),
         most=100,
         message_of=message_of,

@@ -81,7 +81,7 @@ def upload_logo(key: str) -> Any:
     """Store an uploaded logo."""
     row = find_or_404(merchant_setup.find_merchant, key)
     try:
-        _, content = uploads.received("logo", payment_page.LARGEST_LOGO)
+        _, content = uploads.sent_file("logo", payment_page.LARGEST_LOGO)
         access.act("set logo", "merchant", key, partial(payment_page.change, row, logo=content))
         flash(gettext("Saved. The payment page shows the logo."), "good")
     except OperatorError as refusal:

@@ -172,7 +172,7 @@ def upload() -> Any:
 
 def _compared(form: UploadForm) -> Any:
     channel = channel_setup.find_channel(int(form.channel.data))
-    name, raw = uploads.received("file")
+    name, raw = uploads.sent_file("file")
     chosen, actor = form.choices(), access.actor()
     row = kept_results.compare(channel, name, raw, chosen, actor.who)
     detail = f"{row.since} to {row.until}, differences: {row.differences}"

@@ -45,15 +45,15 @@ def flash_codes_left(operator: Operator) -> None:
 @pages.route("/login/code", methods=["GET", "POST"])
 def code() -> Any:
     """Ask for a code after the correct password, and begin the session."""
-    waits = sign_in.pending()
-    operator = sessions.waiting(waits)
+    token = sign_in.pending_token()
+    operator = sessions.waiting(token)
     if operator is None:
         return redirect(url_for("sign_in.form", next=request.args.get("next")))
     form, problem, status = CodeForm(), "", 200
     if form.validate_on_submit():
         try:
             is_recovery = sign_in_limits.check_code(operator, form.code.data or "")
-            answer = sign_in.begin_session(operator, waits)
+            answer = sign_in.begin_session(operator, token)
             if is_recovery:
                 flash_codes_left(operator)
             return answer

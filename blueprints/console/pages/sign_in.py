@@ -72,8 +72,7 @@ def submit() -> Any:
             take_back()  # no password was compared
             raise
     except ApiError as refusal:
-        page, status = _page(form, 429, sign_in_limits.too_many(refusal))
-        return page, status, {"Retry-After": str(refusal.retry_after or 1)}
+        return *_page(form, 429, sign_in_limits.too_many(refusal)), {"Retry-After": str(refusal.retry_after or 1)}
     if found is None:
         log.warning("Console: failed sign-in from %s", request.remote_addr)
         sign_in_tries.count_failed(caller(request.remote_addr or "") or sign_in_tries.LOCAL)
@@ -90,26 +89,26 @@ def submit() -> Any:
     return redirect(url_for("second_factor.code", next=request.args.get("next")))
 
 
-def pending() -> str:
+def pending_token() -> str:
     """Return the token of this browser's sign-in that waits for its code; empty if there is none."""
     return str(session.get("pending", ""))
 
 
-def begin_session(found: Operator, waited: str = "") -> Any:
+def begin_session(operator: Operator, pending: str = "") -> Any:
     """Begin the session of an authenticated account and redirect to the requested page.
 
     Args:
-        waited: the token of the sign-in, if it waited for a code.
+        pending: the token of the sign-in, if it waited for a code.
     """
-    audit.record(audit.Actor(found.name, request.remote_addr or ""), "sign in")  # if this fails, no session begins
-    token = sessions.begin(found, request.remote_addr or "", request.user_agent.string, waited)
+    audit.record(audit.Actor(operator.name, request.remote_addr or ""), "sign in")  # if this fails, no session begins
+    token = sessions.begin(operator, request.remote_addr or "", request.user_agent.string, pending)
     if token is None:
         return _changed()
     session.clear()  # an earlier token or name must not remain
     session[access.TOKEN] = token
     session.permanent = True
     response = redirect(internal_url(request.args.get("next", "")), 302)
-    sign_in_limits.remember_device(response, found.name)
+    sign_in_limits.remember_device(response, operator.name)
     return response
 
 

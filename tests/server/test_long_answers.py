@@ -198,9 +198,9 @@ def test_a_body_shorter_than_its_length_ends_the_connection(serve, raw, caplog, 
         start_response("200 OK", [("Content-Length", "8")])
         return iter([body])
 
-    answer = response_to(raw(serve(application=short)), b"short", version)
-    with pytest.raises((IncompleteRead, ConnectionResetError)):
-        answer.read()
+    connection = raw(serve(application=short))
+    with pytest.raises((IncompleteRead, ConnectionResetError)):  # granian may close it before the head is sent
+        response_to(connection, b"short", version).read()
     assert caplog.messages == ["GET '/short': the response is shorter than its length"]
 
 

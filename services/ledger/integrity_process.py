@@ -21,7 +21,7 @@ from services.ledger import integrity
 
 
 def _end_with_the_service() -> None:
-    sys.stdin.read()
+    os.read(sys.stdin.fileno(), 1)  # without the lock of `sys.stdin`, which Python may need when it ends
     os._exit(1)
 
 

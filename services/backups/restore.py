@@ -143,7 +143,7 @@ def _close_log(present: Path) -> None:
     with present.open("rb") as file:
         if file.read(len(HEADER)) != HEADER:
             return  # SQLite would delete the log of a file that is not a database
-    patience = time.monotonic() + PATIENCE
+    give_up = time.monotonic() + PATIENCE
     while True:
         try:
             with closing(sqlite3.connect(present)) as opened:
@@ -154,6 +154,6 @@ def _close_log(present: Path) -> None:
             mode = "busy"
         if mode == "delete":
             return
-        if time.monotonic() > patience:
+        if time.monotonic() > give_up:
             raise OperatorError("another process has the database open: stop it first")
         time.sleep(0.05)

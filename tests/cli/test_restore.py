@@ -77,7 +77,8 @@ def _kept(service):
 
 
 def test_a_backup_made_under_load_is_restored_after_a_kill_and_nothing_is_lost(service, tmp_path):
-    answered, stop, several, file = [], threading.Event(), threading.Event(), str(tmp_path / "backup.sqlite")
+    answered, before, stop, several = [], [], threading.Event(), threading.Event()
+    file = str(tmp_path / "backup.sqlite")
 
     def place():
         while not stop.is_set():
@@ -85,14 +86,17 @@ def test_a_backup_made_under_load_is_restored_after_a_kill_and_nothing_is_lost(s
             if len(answered) > 20:
                 several.set()
 
+    def backs_up_while_orders_are_created():
+        Path(file).unlink(missing_ok=True)
+        before[:] = answered
+        service.flask("db", "backup", file)
+        return len(answered) > len(before)
+
     client = threading.Thread(target=place)
     client.start()
     try:
         assert several.wait(60)
-        before = list(answered)
-        service.flask("db", "backup", file)
-        during = len(answered)
-        until(lambda: len(answered) > during)
+        until(backs_up_while_orders_are_created, 60)
         refused = service.flask("db", "restore", file, "--yes", check=False)
         assert (refused.returncode, "stop it first" in refused.stderr, _kept(service)) == (1, True, [])
     finally:
@@ -137,6 +141,16 @@ def test_a_restore_needs_a_confirmation_and_the_only_connection(stopped, backup)
         done = stopped.flask("db", "restore", str(backup), "--yes", check=False)
         assert (done.returncode, "has the database open" in done.stderr) == (1, True)
     assert _kept(stopped) == _rows(stopped.instance / "orders.sqlite") == []
+
+
+def test_a_restore_waits_for_a_command_that_is_about_to_end(stopped, restored):
+    with closing(sqlite3.connect(stopped.instance / "orders.sqlite", check_same_thread=False)) as other:
+        other.execute("BEGIN")
+        other.execute("SELECT * FROM merchant").fetchall()
+        ending = threading.Timer(1, other.close)
+        ending.start()
+        assert "20 orders" in restored()
+        ending.join()
 
 
 def _change(database, sql):

@@ -1,4 +1,4 @@
-"""A small web server beside the service: `python -m bench.beside (waitress|same|receiver) PORT`.
+"""A small web server that runs with the service: `python -m bench.beside (waitress|same|receiver) PORT`.
 
 `waitress` and `same` are a bare echo on waitress with 8 threads, or on the service's HTTP server with as many threads
 as the service. `receiver` gets callbacks; it is one loop without a framework, so that most of the processor time

@@ -1,8 +1,13 @@
 """Compare every monthly statement of a merchant with the ledger's entries and balances."""
 
+from datetime import date, datetime, time
+
+from peewee import fn
+
 from models.tables.ledger import AVAILABLE, HELD, Entry, LedgerAccount, Posting
 from models.tables.merchant import Merchant
 from models.tables.order import Order
+from runtime.clock import CHINA
 from services.ledger import accounts
 from services.ledger import monthly_statement as statement
 from services.ledger.monthly_statement import Statement, Sums
@@ -18,7 +23,7 @@ def check(merchant: Merchant) -> None:
     months = statements_of(merchant)
     balances, before = accounts.balances_of(merchant), 0
     for each in months:
-        assert each.opening == before
+        assert (each.opening, each.held) == (before, _held(merchant, each.month))
         before = each.closing
         _check_lines(each)
     assert (before, months[-1].held) == (balances["available"] + balances["held"], balances["held"])
@@ -43,6 +48,14 @@ def _check_lines(each: Statement) -> None:
             order = Order.get(Order.order_no == line.order_no)
             fees = order.service_amount + order.passage_amount
             assert (line.gross, line.fees) == (order.received if order.is_buy else -order.amount, -fees)
+
+
+def _held(merchant: Merchant, month: date) -> int:
+    """The reserved amount at the end of a month in China, by the ledger's entries."""
+    end = datetime.combine(statement.next_month(month), time(), CHINA).timestamp()
+    own = Entry.select(fn.COALESCE(fn.SUM(Entry.amount), 0)).join(Posting).switch(Entry).join(LedgerAccount)
+    own = own.where(LedgerAccount.owner == merchant.id, LedgerAccount.kind == HELD, Posting.createtime < end)
+    return int(own.scalar())
 
 
 def _movements(merchant: Merchant) -> int:

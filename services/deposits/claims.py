@@ -109,9 +109,10 @@ def confirm(
     taken_back = State.FAILED if amount == 0 else State.PAID
     report = Report(taken_back, order.amount if amount is None else amount, reference, by_operator=True)
     if not reference:
-        earlier = _without_number(order)
+        earlier, waits = _without_number(order), order.status in (PENDING, PAID)
         if earlier:
-            is_other = earlier[-1].resolution is not None or report.amount not in (earlier[-1].amount, order.amount)
+            repeats = report.amount == earlier[-1].amount or (waits and report.amount == order.amount)
+            is_other = earlier[-1].resolution is not None or not repeats
         else:
             is_known = order.status in (CONFIRMED, COMPLETED) and not order.channel_reference
             is_other = is_known and report.amount != order.amount
@@ -122,7 +123,7 @@ def confirm(
                     "(--reference)."
                 )
             )
-        if earlier and order.status not in (PENDING, PAID):
+        if earlier and not waits:
             return False
     if not shared and not payment_numbers.is_on_record(order, reference):
         payment_numbers.refuse_second(order, reference)

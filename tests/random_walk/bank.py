@@ -240,14 +240,18 @@ class ClaimsWalk(BankWalk):
         paid = self.payments[reference]
         order_no = paid.told or paid.order_no
         numbered = paid.numbered if paid.told else numbered
-        if not numbered and (paid.is_gone or slip or ("", order_no) in self.told):
+        if not numbered and (paid.is_gone or slip):
             return
         fen = 0 if paid.is_gone else paid.fen + slip
         number = reference if numbered else ""
         said = self._command("order", "paid", order_no, "--reference", number, "--amount", yuan(fen))
         if said.exit_code == 0:
             paid.told, paid.numbered = order_no, numbered
-            self.told[order_no, number] = fen
+            about = [each for each in exceptions_of(order_of(order_no)) if each.reference == number and each.is_open]
+            # A reversal stays until it is resolved, also if its payment is confirmed again: the page may be an old one.
+            is_reversed = any(each.kind == REVERSED for each in about)
+            if not (is_reversed and "already recorded" in said.output and fen > self.told[order_no, number]):
+                self.told[order_no, number] = fen
 
     @rule(order_no=BankWalk.orders)
     def an_operator_says_that_nothing_was_received(self, order_no: str) -> None:

@@ -121,13 +121,14 @@ def test_resolved_money_does_not_complete_its_order_afterwards(world, tried, bal
 # --- under several, or none
 
 
-def test_money_without_a_number_is_not_corrected_by_possibly_other_money(api, expired, flask, balances):
+def test_money_without_a_number_is_not_corrected_by_possibly_other_money(api, expired, flask, refuses, balances):
     paid = api.buy(channel=MANUAL).data["order_no"]
     flask("order", "paid", paid, "--reference", "BANK-1")
     for order_no in (paid, expired(MANUAL)):
         flask("order", "paid", order_no, "--amount", "20")
         before = balances()[0]
-        assert "already" in flask("order", "paid", order_no).output
+        assert "already" in flask("order", "paid", order_no, "--amount", "20").output
+        assert "Enter a transaction ID for this one" in refuses("order", "paid", order_no)
         flask("order", "settle", order_no, "--credit")
         assert balances()[0] - before == 2_000 - 12
 

@@ -15,7 +15,7 @@ from models.db.writer import transaction
 from models.tables.order import BUY, CANCELLED, COMPLETED, SELL, Order, PaymentException
 from runtime import clock
 from services.channels.bulkhead import channel_slot
-from services.channels.calls import LATE, driver_of, pause
+from services.channels.calls import LATE, driver_for, pause
 from services.channels.order_numbers import order_no_of
 from services.deposits import attempts, claims
 from services.deposits import expire as expire_deposit
@@ -133,7 +133,7 @@ def take_notice(order: Order, incoming: Incoming) -> None:
     Raises:
         BadNotice: the order's channel can't have sent it, or does not confirm it.
     """
-    notice = driver_of(order.channel).read_notice(incoming)
+    notice = driver_for(order).read_notice(incoming)
     if order_no_of(notice.order_no) != order.order_no:
         raise BadNotice("it is about another order")
     of(order).take_notice(order, notice)
@@ -154,7 +154,7 @@ def advance(order: Order) -> bool:
 
 def _check_ended(order: Order) -> int | None:
     """Check whether an order that its channel could not close, or did not have, was carried out after all."""
-    if not driver_of(order.channel).checks_status:
+    if not driver_for(order).checks_status:
         return None  # a notice, an operator or the bank's file reports what happens
     kind, now = of(order), clock.now()
     passed = now - order.updatetime
@@ -181,7 +181,7 @@ def _stop_checking(order: Order, detail: str) -> None:
 
 def why_not_ask(order: Order) -> str:
     """Return the reason not to check its status, or ""."""
-    driver = driver_of(order.channel)
+    driver = driver_for(order)
     if driver.checks_status:
         return ""
     return f"channel {order.channel_id} {'is manual and ' if driver.by_hand else ''}has no status check"

@@ -13,7 +13,7 @@ from gateways.base import BadNotice, Incoming
 from models.tables.order import Order
 from services import kinds
 from services.channels import unknown_notices
-from services.channels.calls import driver_of
+from services.channels.calls import driver_for
 from services.errors import ApiError, Code
 from services.orders import lifecycle
 
@@ -25,7 +25,7 @@ notices = Blueprint("notices", __name__, url_prefix="/addons/paychannel/notify")
 @notices.route("/<order_no>", methods=["GET", "POST"])
 def notify(order_no: str) -> Response:
     """Verify a channel's notice about an order and settle the order. Acknowledge the notice only after that."""
-    order = Order.get_or_none(Order.order_no == order_no)
+    order = Order.find(order_no)
     incoming = Incoming(
         request.method, request.query_string, cast("Mapping[str, str]", request.headers), request.get_data(cache=False)
     )
@@ -39,5 +39,5 @@ def notify(order_no: str) -> Response:
         log.warning("Refused a notice for order %s from %s: %s", order_no, request.remote_addr, error)
         lifecycle.note_refused_notice(order, str(error)[:200])
         accepted = False
-    said = driver_of(order.channel).acknowledge(accepted)
+    said = driver_for(order).acknowledge(accepted)
     return Response(said.body, said.status, content_type=said.content_type)

@@ -18,7 +18,7 @@ from models.tables.order import Order
 from models.tables.outbox import webhook_key
 from runtime.state import Part, current
 from services.channels.bulkhead import channel_slot
-from services.channels.calls import driver_of
+from services.channels.calls import driver_for
 from services.deposits import attempts
 from services.platform.rate_limits import Rate
 
@@ -81,7 +81,7 @@ def sign_in(order: Order) -> Response | None:
 
     The upstream then sends the payer to `finish`. With `again` in the request, also after a refusal.
     """
-    who, driver = payer(), driver_of(order.channel)
+    who, driver = payer(), driver_for(order)
     if not attempts.is_payable(order) or not driver.needs_sign_in(who.browser):
         return None
     shown = attempts.shown_to(order, who)
@@ -95,7 +95,7 @@ def sign_in(order: Order) -> Response | None:
 
 def finish(order: Order) -> Response:
     """Open the payment for the payer who comes back from the upstream's sign-in, and show its page."""
-    page, who, driver = url_for("pages.index", order_no=order.order_no), payer(), driver_of(order.channel)
+    page, who, driver = url_for("pages.index", order_no=order.order_no), payer(), driver_for(order)
     is_due = attempts.is_payable(order) and driver.needs_sign_in(who.browser)
     if not is_due or attempts.shown_to(order, who).opened:  # it is open for this payer: the code was used before
         return redirect(page, 303)

@@ -32,7 +32,7 @@ from runtime.state import Part, current
 from schemas.views import PAY_METHOD_TEXTS
 from services.callbacks import returns
 from services.channels import calls, pictures
-from services.channels.calls import driver_of, pay_url
+from services.channels.calls import driver_for, pay_url
 from services.deposits import attempts, settle
 from services.deposits.attempts import Shown
 from services.errors import N_, ApiError, Code
@@ -119,8 +119,8 @@ def strict(response: Response) -> Response:
 
 
 def _deposit_or_none(order_no: str) -> Order | None:
-    found: Order | None = Order.get_or_none(Order.order_no == order_no, Order.order_type == BUY)
-    return found
+    found = Order.find(order_no)
+    return found if found is not None and found.order_type == BUY else None
 
 
 def _deposit(order_no: str | None) -> Order:
@@ -152,7 +152,7 @@ def index() -> Any:
         return redirect(later, 303)
     if leaving := sign_in(order):
         return leaving
-    shown, live, driver = _shown(order), parts.live(order), driver_of(order.channel)
+    shown, live, driver = _shown(order), parts.live(order), driver_for(order)
     facts = live | {
         "order_no": number,
         "amount": hundredths(order.amount),
@@ -254,7 +254,7 @@ def qr_image() -> Response:
     With `save`, as a file to download.
     """
     order = _deposit(request.args.get("order_no"))
-    found = pictures.find(order.channel, order.payment_method) if driver_of(order.channel).by_hand else None
+    found = pictures.find(order.channel, order.payment_method) if driver_for(order).by_hand else None
     text = (_shown(order).opened or Opened()).qr if found is None else ""
     if found is None and not text:
         raise ApiError(Code.ORDER_NOT_FOUND)
@@ -321,7 +321,7 @@ def signed_in() -> Any:
 def status() -> Response:
     """Return the order's state, with which the page updates itself."""
     order = _deposit(request.args.get("order_no"))
-    shown = Shown(Opened()) if driver_of(order.channel).opens_locally else _shown(order)
+    shown = Shown(Opened()) if driver_for(order).opens_locally else _shown(order)
     return ok({"ready": shown.is_ready, "moved": shown.moved} | parts.live(order))
 
 
@@ -329,7 +329,7 @@ def status() -> Response:
 def claim() -> Any:
     """Record the payer's claim that the money was sent. It credits nothing until an operator confirms the payment."""
     order = _deposit(request.form.get("order_no"))
-    if not driver_of(order.channel).by_hand:
+    if not driver_for(order).by_hand:
         raise ApiError(Code.ORDER_NOT_FOUND)
     settle.apply_report(order, Report(State.PAID, order.amount, proven=False), "payer", because(Why.CLAIMED))
     return redirect(url_for("pages.index", order_no=order.order_no), 303)

@@ -111,7 +111,7 @@ def one(number: int) -> Any:
         tries=inbox().arrivals(webhook_id=arrival.webhook_id),
         why=gettext(arrival.why) if arrival.why else "",
         labels={name: gettext(LABELS[name]) for name in ANSWERS},
-        order=Order.get_or_none(Order.order_no == arrival.order_no),
+        order=Order.find(arrival.order_no),
         callback=Callback.get_or_none(Callback.webhook_id == arrival.webhook_id),
     )
 

@@ -88,7 +88,7 @@ def move_clock() -> Any:
 
 
 def _order(order_no: str) -> Order:
-    order = Order.get_or_none(Order.order_no == order_no)
+    order = Order.find(order_no)
     if order is None:
         raise ApiError(Code.ORDER_NOT_FOUND)
     return order

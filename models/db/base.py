@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections import namedtuple
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from peewee import AutoField, BigIntegerField, DatabaseProxy, Model, Value
+from peewee import AutoField, BigIntegerField, DatabaseProxy, Model
 
+from models.db.compiled import Compiled
 from models.db.postgres import Postgres
 from models.db.sqlite import Sqlite
 from runtime.state import Part, current
@@ -83,88 +83,13 @@ def _use(wanted: Any) -> None:
     current().database = wanted
 
 
-class _Open:
-    """A placeholder for a value that is passed to each run of a statement."""
-
-    def __init__(self, name: str):
-        self.name = name
-
-
-class _OpenValues:
-    """`values.amount` is a placeholder for the value that `run(amount=...)` passes."""
-
-    def __getattr__(self, name: str) -> Value:
-        return Value(_Open(name), converter=False)
-
-
-class Statement:
-    """A peewee query that is compiled once: `Statement(lambda v: Order.select().where(Order.id == v.id))`.
-
-    peewee would generate the SQL on each call, which takes far longer than SQLite needs to run it.
-    `run` passes values to the database unchanged: integers, strings, None.
-    """
-
-    def __init__(self, build: Callable[[Any], Any]):
-        self._build = build
-        self._compiled: tuple[str, Callable[[dict[str, Any]], list[Any]]] | None = None
-        self._compiled_for: Any = None
-        self._row: Any = None
-
-    def _compile(self) -> tuple[str, Callable[[dict[str, Any]], list[Any]]]:
-        """Return the SQL for the open kind of database, and a function that makes its parameters from the values."""
-        kind = type(database.obj)
-        if self._compiled and self._compiled_for is kind:
-            return self._compiled
-        sql, parameters = self._build(_OpenValues()).sql()
-        names = [each.name if type(each) is _Open else f"fixed {at}" for at, each in enumerate(parameters)]
-        fixed = {name: each for name, each in zip(names, parameters, strict=True) if type(each) is not _Open}
-
-        def bind(values: dict[str, Any]) -> list[Any]:
-            given = values | fixed if fixed else values
-            return [given[name] for name in names]
-
-        self._compiled, self._compiled_for = (sql, bind), kind
-        return self._compiled
-
-    def run(self, **values: Any) -> Any:
-        """Execute the statement; return the database's cursor."""
-        sql, bind = self._compile()
-        return database.execute_sql(sql, bind(values))
-
-    def run_all(self, many: list[dict[str, Any]]) -> Any:
-        """Execute a one-row INSERT for many rows, as one statement; return the database's cursor."""
-        sql, bind = self._compile()
-        head, rest = sql.split(" VALUES ")
-        row, *returning = rest.split(" RETURNING ")
-        parameters = [parameter for values in many for parameter in bind(values)]
-        whole = " RETURNING ".join([f"{head} VALUES {', '.join([row] * len(many))}", *returning])
-        return database.execute_sql(whole, parameters)
-
-    def all(self, **values: Any) -> list[Any]:
-        """Execute the statement; return all rows as named tuples of the selected columns."""
-        cursor = self.run(**values)
-        if self._row is None:
-            self._row = namedtuple("Row", [column[0] for column in cursor.description])  # type: ignore[misc]
-        return [self._row(*row) for row in cursor.fetchall()]
-
-    def models(self, table: Any, **values: Any) -> list[Any]:
-        """Execute a query that selects whole rows; return them as objects of `table`."""
-        names = [field.name for field in table._meta.sorted_fields]
-        return [table(**dict(zip(names, row, strict=True))) for row in self.run(**values).fetchall()]
-
-    def first(self, **values: Any) -> Any:
-        """Execute the statement; return the first row as a named tuple, or None."""
-        return next(iter(self.all(**values)), None)
-
-
 @cache
-def _insert(table: Any, *columns: str) -> Statement:
-    def build(values: Any) -> Any:
-        rows = super(Table, table).insert({name: getattr(values, name) for name in columns})
-        key = table._meta.primary_key
+def _insert_into(table: Any) -> Compiled:
+    def insert(**row: Any) -> Any:
+        rows, key = super(Table, table).insert(row), table._meta.primary_key
         return rows.returning(key) if database.is_shared and isinstance(key, AutoField) else rows
 
-    return Statement(build)
+    return Compiled(insert)
 
 
 def _ids(cursor: Any, count: int) -> list[int]:
@@ -205,11 +130,9 @@ class Table(Model):
         legacy_table_names = False
 
     @classmethod
-    def add(cls: Any, **row: Any) -> int:
-        """Insert one row and return its id. Foreign keys are passed as ids. Compiled once for each set of columns."""
-        if (next_id := _next_id(cls)) is not None:
-            row["id"] = next_id
-        return next(iter(_ids(_insert(cls, *row).run(**row), 1)), 0)
+    def add(cls, **row: Any) -> int:
+        """Insert one row and return its id. Foreign keys are passed as ids."""
+        return next(iter(cls.add_all([row])), 0)
 
     @classmethod
     def insert(cls: Any, __data: Any = None, **row: Any) -> Any:
@@ -223,7 +146,7 @@ class Table(Model):
         """Insert rows with the same columns by one statement; return their ids, if the table has ids."""
         if (next_id := _next_id(cls)) is not None:
             rows = [{**row, "id": next_id + at} for at, row in enumerate(rows)]
-        return _ids(_insert(cls, *rows[0]).run_all(rows), len(rows))
+        return _ids(_insert_into(cls).insert(rows), len(rows))
 
 
 class Fen(BigIntegerField):

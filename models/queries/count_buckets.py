@@ -6,71 +6,57 @@ The counts give the total and the bucket in which a page begins. A bucket contai
 
 from __future__ import annotations
 
-from functools import cache, reduce
+from functools import reduce
 from itertools import product
 from typing import Any
 
 from peewee import SQL, fn
 
-from models.db.base import Statement
+from models.db.compiled import compiled
 from models.queries.order_range import Cells, OrderRange, of_cells
 from models.tables.order import Order
 from models.tables.order_counts import BUCKET, OrderCount
 
 
-def _in_buckets(cells: Cells, v: Any) -> Any:
+def _in_buckets(merchant: int, cells: Cells, low: int, high: int) -> Any:
     """The condition on the counts of these cells in the buckets from `low` to `high`."""
-    return (OrderCount.merchant == v.merchant) & of_cells(OrderCount, cells) & OrderCount.bucket.between(v.low, v.high)
+    return (OrderCount.merchant == merchant) & of_cells(OrderCount, cells) & OrderCount.bucket.between(low, high)
 
 
-@cache
-def _total(cells: Cells) -> Statement:
-    """The query for the number of orders of these cells in those buckets."""
-    total = fn.COALESCE(fn.SUM(OrderCount.count), 0)
-    return Statement(lambda v: OrderCount.select(total).where(_in_buckets(cells, v)))
+@compiled
+def _total(merchant: int, low: int, high: int, *cells: Any) -> Any:
+    """The number of orders of these cells in those buckets."""
+    return OrderCount.select(fn.COALESCE(fn.SUM(OrderCount.count), 0)).where(_in_buckets(merchant, cells, low, high))
 
 
-@cache
-def _counts(cells: Cells) -> Statement:
-    """The query for the number of orders of these cells in each of those buckets, the highest first."""
-    return Statement(
-        lambda v: (
-            OrderCount.select(OrderCount.bucket, fn.SUM(OrderCount.count))
-            .where(_in_buckets(cells, v))
-            .group_by(OrderCount.bucket)
-            .order_by(OrderCount.bucket.desc())
+@compiled
+def _counts(merchant: int, low: int, high: int, *cells: Any) -> Any:
+    """The number of orders of these cells in each of those buckets, the highest first."""
+    counts = OrderCount.select(OrderCount.bucket, fn.SUM(OrderCount.count)).group_by(OrderCount.bucket)
+    return counts.where(_in_buckets(merchant, cells, low, high)).order_by(OrderCount.bucket.desc())
+
+
+@compiled
+def _count(merchant: int, low: int, high: int, *cells: Any) -> Any:
+    """The number of orders of these cells from `low` to `high`, which are at most one bucket."""
+    mine = (Order.merchant == merchant) & of_cells(Order, cells)
+    return Order.select(fn.COUNT(Order.seq)).where(mine, Order.seq.between(low, high))
+
+
+@compiled
+def _cells_below(merchant: int, low: int, high: int, limit: int, skip: int, *cells: Any) -> Any:
+    """The orders of these cells from `high` down: an ordered index scan for each cell, merged."""
+    walks = [
+        Order.select(Order.id, Order.seq).where(
+            Order.merchant == merchant,
+            Order.order_type == order_type,
+            Order.status == status,
+            Order.seq.between(low, high),
         )
-    )
-
-
-@cache
-def _count(cells: Cells) -> Statement:
-    """The query for the number of orders of these cells from `low` to `high`, which are at most one bucket."""
-    return Statement(
-        lambda v: Order.select(fn.COUNT(Order.seq)).where(
-            Order.merchant == v.merchant, of_cells(Order, cells), Order.seq.between(v.low, v.high)
-        )
-    )
-
-
-@cache
-def _cells_below(cells: Cells) -> Statement:
-    """The query for the orders of these cells from `high` down: an ordered index scan for each cell, merged."""
-
-    def build(v: Any) -> Any:
-        walks = [
-            Order.select(Order.id, Order.seq).where(
-                Order.merchant == v.merchant,
-                Order.order_type == order_type,
-                Order.status == status,
-                Order.seq.between(v.low, v.high),
-            )
-            for order_type, status in product(*cells)
-        ]
-        merged = reduce(lambda left, right: left.union_all(right), walks)
-        return merged.order_by(SQL("seq").desc()).limit(v.limit).offset(v.skip)
-
-    return Statement(build)
+        for order_type, status in product(*cells)
+    ]
+    merged = reduce(lambda left, right: left.union_all(right), walks)
+    return merged.order_by(SQL("seq").desc()).limit(limit).offset(skip)
 
 
 def in_buckets(span: OrderRange, cells: Cells, top: int, skip: int, limit: int) -> tuple[list[int], int]:
@@ -85,14 +71,13 @@ def in_buckets(span: OrderRange, cells: Cells, top: int, skip: int, limit: int) 
         newest = _counted(span, cells, last, last)
         if skip >= newest:
             high, left = span.low - 1, skip - newest
-            lower = _counts(cells).run(merchant=span.merchant, low=span.low // BUCKET, high=last - 1)
-            for bucket, count in lower.fetchall():
+            for bucket, count in _counts(span.merchant, span.low // BUCKET, last - 1, *cells):
                 if left < count:
                     high = bucket * BUCKET + BUCKET - 1
                     break
                 left -= count
-    found = _cells_below(cells).run(merchant=span.merchant, low=span.low, high=high, limit=limit, skip=left)
-    return [row[0] for row in found.fetchall()], counted(span, cells)
+    found = _cells_below(span.merchant, span.low, high, limit, left, *cells)
+    return [row.id for row in found], counted(span, cells)
 
 
 def counted(span: OrderRange, cells: Cells) -> int:
@@ -102,7 +87,7 @@ def counted(span: OrderRange, cells: Cells) -> int:
 
 def _counted(span: OrderRange, cells: Cells, first: int, last: int) -> int:
     """Return the number of orders in the part of these buckets that is in the span."""
-    total = _total(cells).run(merchant=span.merchant, low=first, high=last).fetchone()[0]
+    total = _total.first(span.merchant, first, last, *cells)[0]
     # The counts of buckets that are only partly in the span are too high.
     cut = set()
     if span.low > 1 and span.low % BUCKET:
@@ -111,6 +96,6 @@ def _counted(span: OrderRange, cells: Cells, first: int, last: int) -> int:
         cut.add(span.high // BUCKET)
     for edge in cut & {first, last}:
         low, high = max(span.low, edge * BUCKET), min(span.high, edge * BUCKET + BUCKET - 1)
-        total += _count(cells).run(merchant=span.merchant, low=low, high=high).fetchone()[0]
-        total -= _total(cells).run(merchant=span.merchant, low=edge, high=edge).fetchone()[0]
+        total += _count.first(span.merchant, low, high, *cells)[0]
+        total -= _total.first(span.merchant, edge, edge, *cells)[0]
     return int(total)

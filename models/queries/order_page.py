@@ -8,10 +8,9 @@ that matches many orders, or is shorter than three characters, reads more rows (
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
-from models.db.base import Statement
+from models.db.compiled import compiled
 from models.queries.count_buckets import in_buckets
 from models.queries.order_range import EVERY_CELL, between, rows
 from models.queries.search import ReadAll, at_once, containing
@@ -26,37 +25,32 @@ class Page:
     total: int
 
 
-_by_seq = Statement(
-    lambda v: (
-        Order.select().where(Order.merchant == v.merchant, Order.seq.between(v.low, v.high)).order_by(Order.seq.desc())
-    )
-)
+@compiled
+def _by_seq(merchant: int, low: int, high: int) -> Any:
+    return Order.select().where(Order.merchant == merchant, Order.seq.between(low, high)).order_by(Order.seq.desc())
 
 
-@cache
-def _by(name: str) -> Statement:
-    return Statement(
-        lambda v: (
-            Order.select()
-            .where(Order.merchant == v.merchant, getattr(Order, name) == v.value)
-            .order_by(Order.seq)
-            .limit(1)
-        )
-    )
+@compiled
+def _oldest(merchant: int, /, **column: Any) -> Any:
+    ((name, value),) = column.items()
+    mine = (Order.merchant == merchant) & (getattr(Order, name) == value)
+    return Order.select().where(mine).order_by(Order.seq).limit(1)
 
 
 def oldest(merchant: int, name: str, value: Any) -> Any:
     """Return a merchant's oldest order whose column `name` is `value`, or None."""
-    return _by(name).first(merchant=merchant, value=value)
+    return _oldest.first(merchant, **{name: value})
 
 
-_seq = Statement(lambda v: Order.select(Order.seq).where(Order.merchant == v.merchant, Order.order_no == v.order_no))
+@compiled
+def _seq(merchant: int, order_no: str) -> Any:
+    return Order.select(Order.seq).where(Order.merchant == merchant, Order.order_no == order_no)
 
 
 def seq_of(merchant: int, order_no: str) -> int | None:
     """Return the `seq` of a merchant's order, or None."""
-    found = _seq.run(merchant=merchant, order_no=order_no).fetchone()
-    return int(found[0]) if found else None
+    found = _seq.first(merchant, order_no)
+    return found.seq if found else None
 
 
 def page(merchant: int, query: dict[str, Any], read_all: ReadAll = at_once, before: int | None = None) -> Page:
@@ -81,5 +75,5 @@ def page(merchant: int, query: dict[str, Any], read_all: ReadAll = at_once, befo
         ids, total = in_buckets(span, cells, top, skip, limit)
         return Page(rows(ids), total)
     high = top - skip
-    orders = _by_seq.all(merchant=merchant, low=max(span.low, high - limit + 1), high=high)
+    orders = _by_seq(merchant, max(span.low, high - limit + 1), high)
     return Page(orders, span.high - span.low + 1)

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
-from models.db.base import Statement
+from models.db.compiled import compiled
 from models.tables.order import STATUSES, TYPES, Order
 
 Cells = tuple[tuple[int, ...], tuple[str, ...]]  # order types and statuses; each combination is a cell
@@ -29,32 +28,32 @@ class OrderRange:
     newest: int
 
 
-_newest = Statement(
-    lambda v: (
-        Order.select(Order.seq, Order.createtime)
-        .where(Order.merchant == v.merchant)
-        .order_by(Order.seq.desc())
-        .limit(1)
-    )
-)
-_time = Statement(lambda v: Order.select(Order.createtime).where(Order.merchant == v.merchant, Order.seq == v.seq))
+@compiled
+def _newest(merchant: int) -> Any:
+    mine = Order.select(Order.seq, Order.createtime).where(Order.merchant == merchant)
+    return mine.order_by(Order.seq.desc()).limit(1)
 
 
-@cache
-def _by_ids(count: int) -> Statement:
-    return Statement(lambda v: Order.select().where(Order.id.in_([getattr(v, f"id{at}") for at in range(count)])))
+@compiled
+def _time(merchant: int, seq: int) -> Any:
+    return Order.select(Order.createtime).where(Order.merchant == merchant, Order.seq == seq)
+
+
+@compiled
+def _by_ids(ids: tuple[int, ...]) -> Any:
+    return Order.select().where(Order.id.in_(ids)).order_by(Order.seq.desc())
 
 
 def newest(merchant: int) -> tuple[int, int]:
     """Return the `seq` and `createtime` of a merchant's newest order; zeros if it has none."""
-    return _newest.run(merchant=merchant).fetchone() or (0, 0)
+    return _newest.first(merchant) or (0, 0)
 
 
 def between(merchant: int, since: int | None, until: int | None) -> OrderRange:
     """Return a merchant's orders of a range of Unix time, both ends included; empty if `low` is above `high`."""
 
     def time_of(seq: int) -> int:
-        return int(_time.run(merchant=merchant, seq=seq).fetchone()[0])
+        return int(_time.first(merchant, seq).createtime)
 
     # An index of times would find a range in two steps instead of about forty, and cost each order a write.
     last, _ = newest(merchant)
@@ -71,8 +70,5 @@ def of_cells(table: Any, cells: Cells) -> Any:
 
 
 def rows(ids: list[int]) -> list[Any]:
-    """Return the orders with these ids, newest first."""
-    if not ids:
-        return []
-    found = _by_ids(len(ids)).all(**{f"id{at}": order_id for at, order_id in enumerate(ids)})
-    return sorted(found, key=lambda row: row.seq, reverse=True)
+    """Return a merchant's orders with these ids, newest first."""
+    return _by_ids(tuple(ids)) if ids else []

@@ -13,7 +13,8 @@ from typing import Any
 
 from peewee import SQL, IntegerField, OperationalError, fn
 
-from models.db.base import LARGEST_ID, Statement, Table, database
+from models.db.base import LARGEST_ID, Table, database
+from models.db.compiled import compiled
 from models.db.errors import LOCKED, fault_of
 from models.db.postgres import lock_key
 from models.db.writer import transaction
@@ -96,12 +97,14 @@ class SearchProgress(Table):
     order_id = IntegerField()
 
 
-_reached = Statement(lambda v: SearchProgress.select(SearchProgress.order_id))
+@compiled
+def _reached() -> Any:
+    return SearchProgress.select(SearchProgress.order_id)
 
 
 def _indexed() -> int:
     """Return the id of the last order in the index; all orders up to it are indexed."""
-    return int(_reached.run().fetchone()[0])
+    return int(_reached.first().order_id)
 
 
 @transaction

@@ -5,7 +5,10 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import Any
 
-from models.db.base import Statement, database
+from peewee import fn
+
+from models.db.base import database
+from models.db.compiled import compiled
 from models.tables.ledger import Entry, Posting
 
 APART = 3_600  # seconds by which entries may be out of order, because hosts' clocks differ
@@ -34,11 +37,14 @@ def first_from(createtime: int, order_id: int = 0) -> dict[int, int]:
     return dict(database.execute_sql(_HALVED.format(database.param), (createtime, order_id) * 2).fetchall())
 
 
-_newest_entry = Statement(lambda v: Entry.select(Entry.id).order_by(Entry.id.desc()).limit(1))
-_posted = Statement(
-    lambda v: Entry.select(Posting.createtime).join(Posting).where(Entry.id >= v.entry).order_by(Entry.id).limit(1)
-)
-_numbered = Statement(lambda v: Entry.select(Entry.id).where(Entry.account == v.account, Entry.number == v.number))
+@compiled
+def _posted(entry: int) -> Any:
+    return Entry.select(Posting.createtime).join(Posting).where(Entry.id >= entry).order_by(Entry.id).limit(1)
+
+
+@compiled
+def _numbered(account: int, number: int) -> Any:
+    return Entry.select(Entry.id).where(Entry.account == account, Entry.number == number)
 
 
 def _are_in_order(last: int) -> bool:
@@ -57,14 +63,14 @@ def _are_in_order(last: int) -> bool:
 
 def entries_between(since: int | None, until: int | None) -> tuple[int | None, int | None]:
     """Return exclusive bounds of the ids of all entries in a range of Unix time; None for no bound."""
-    newest = _newest_entry.run().fetchone()
-    if newest is None or (since is None and until is None) or not _are_in_order(newest[0]):
+    newest = Entry.select(fn.MAX(Entry.id)).scalar()
+    if newest is None or (since is None and until is None) or not _are_in_order(newest):
         return None, None
 
     def time_of(entry: int) -> int:
-        return int(_posted.run(entry=entry).fetchone()[0])
+        return int(_posted.first(entry).createtime)
 
-    ids = range(1, newest[0] + 1)
+    ids = range(1, newest + 1)
     above = None if since is None else bisect_left(ids, since - APART, key=time_of)
     below = None if until is None else bisect_left(ids, until + APART + 1, key=time_of) + 1
     return above, below
@@ -77,6 +83,6 @@ def number_from(account: Any, entry: int) -> int:
     """
 
     def id_of(number: int) -> int:
-        return int(_numbered.run(account=account.id, number=number).fetchone()[0])
+        return int(_numbered.first(account.id, number).id)
 
     return 1 + bisect_left(range(1, account.entries + 1), entry, key=id_of)

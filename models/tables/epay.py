@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from peewee import BooleanField, Check, ForeignKeyField, IntegerField, TextField
 
-from models.db.base import Fen, Statement, Table, Timestamp
+from models.db.base import Fen, Table, Timestamp
+from models.db.compiled import compiled_rows
 from models.db.writer import transaction
 from models.tables.merchant import Merchant
 from models.tables.order import History, Order
@@ -72,7 +75,7 @@ class EpayOrder(Table):
     @classmethod
     def of_order(cls, order_id: int) -> EpayOrder | None:
         """Return the payment that this order is for, or None."""
-        return next(iter(_of_order.models(cls, order=order_id)), None)
+        return _of_order.first(order_id)
 
     @classmethod
     def of_replaced(cls, order: Order) -> EpayOrder | None:
@@ -86,12 +89,12 @@ class EpayOrder(Table):
     @classmethod
     def of_shop(cls, merchant_id: int, out_trade_no: str) -> EpayOrder | None:
         """Return the payment with the shop's number, or None."""
-        return next(iter(_of_shop.models(cls, merchant=merchant_id, out_trade_no=out_trade_no)), None)
+        return _of_shop.first(merchant_id, out_trade_no)
 
     @classmethod
     def without_order(cls, trade_no: str) -> EpayOrder | None:
         """Return the payment with this number if its payer has not chosen a channel yet, or None."""
-        return next(iter(_without_order.models(cls, trade_no=trade_no)), None)
+        return _without_order.first(trade_no)
 
     @classmethod
     def delete_open(cls, below: str, until: int, limit: int) -> list[str]:
@@ -135,10 +138,18 @@ EpayOrder.add_index(  # without nulls: SQLite would look up those by this index,
 EpayOrder.add_index(
     EpayOrder.index(EpayOrder.trade_no, unique=True, where=EpayOrder.order.is_null(), name="epay_order_open")
 )
-_of_order = Statement(lambda v: EpayOrder.select().where(EpayOrder.order == v.order))
-_of_shop = Statement(
-    lambda v: EpayOrder.select().where(EpayOrder.merchant == v.merchant, EpayOrder.out_trade_no == v.out_trade_no)
-)
-_without_order = Statement(
-    lambda v: EpayOrder.select().where(EpayOrder.trade_no == v.trade_no, EpayOrder.order.is_null())
-)
+
+
+@compiled_rows(EpayOrder)
+def _of_order(order_id: int) -> Any:
+    return EpayOrder.select().where(EpayOrder.order == order_id)
+
+
+@compiled_rows(EpayOrder)
+def _of_shop(merchant_id: int, out_trade_no: str) -> Any:
+    return EpayOrder.select().where(EpayOrder.merchant == merchant_id, EpayOrder.out_trade_no == out_trade_no)
+
+
+@compiled_rows(EpayOrder)
+def _without_order(trade_no: str) -> Any:
+    return EpayOrder.select().where(EpayOrder.trade_no == trade_no, EpayOrder.order.is_null())

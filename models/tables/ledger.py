@@ -1,14 +1,18 @@
 """The double-entry ledger: accounts with balances, postings, and immutable entries."""
 
+from functools import reduce
+from operator import or_
 from typing import Any
 
-from peewee import BigIntegerField, Check, CompositeKey, ForeignKeyField, IntegerField, TextField
+from peewee import BigIntegerField, Case, Check, CompositeKey, ForeignKeyField, IntegerField, TextField
 
-from models.db.base import Fen, Statement, Table, Timestamp
+from models.db.base import Fen, Table, Timestamp, database
+from models.db.compiled import compiled
 from models.db.hash_chain import Chain, Facts
 from models.tables.order import Order
 
 AVAILABLE, HELD, FEES, COMMISSION, CLEARING = ("available", "held", "fees", "commission", "clearing")
+OF_MERCHANTS = (AVAILABLE, HELD)  # never below zero
 
 
 class LedgerAccount(Table):
@@ -82,33 +86,46 @@ class LedgerDay(Table):
         primary_key = CompositeKey("account", "day", "kind")
 
 
-def _compiled_move(bounded: bool) -> Statement:
-    def build(v: Any) -> Any:
-        account = (LedgerAccount.kind == v.kind) & (LedgerAccount.owner == v.owner)
-        condition = account & (LedgerAccount.balance + v.fen >= 0) if bounded else account
-        moved = {"balance": LedgerAccount.balance + v.fen, "entries": LedgerAccount.entries + 1}
-        changed = LedgerAccount.update(moved).where(condition)
-        return changed.returning(LedgerAccount.id, LedgerAccount.entries, LedgerAccount.head)
-
-    return Statement(build)
-
-
-# A merchant's accounts are bounded: they never go below zero.
-_move = {bounded: _compiled_move(bounded) for bounded in (True, False)}
-_set_head = Statement(lambda v: LedgerAccount.update(head=v.head).where(LedgerAccount.id == v.account))
+@compiled
+def _locked(kinds: tuple[str, ...], owners: tuple[int, ...]) -> Any:
+    account = LedgerAccount
+    wanted = [(account.kind == kind) & (account.owner == owner) for kind, owner in zip(kinds, owners, strict=True)]
+    # All writers lock accounts in the same order, so that no two wait for each other; shared accounts come last.
+    found = account.select(account.id, account.kind, account.owner, account.balance, account.entries, account.head)
+    return database.for_update(
+        found.where(reduce(or_, wanted)).order_by(account.kind.not_in(OF_MERCHANTS), account.kind, account.owner)
+    )
 
 
-def add_entry(kind: str, owner: int, fen: int, facts: Facts) -> bool:
-    """Add `fen` to a balance and append its entry to the account's chain, in the caller's transaction.
+@compiled
+def _move(ids: tuple[int, ...], amounts: tuple[int, ...], heads: tuple[str, ...]) -> Any:
+    account = LedgerAccount
+    moved = {
+        account.balance: account.balance + Case(account.id, tuple(zip(ids, amounts, strict=True))),
+        account.entries: account.entries + 1,
+        account.head: Case(account.id, tuple(zip(ids, heads, strict=True))),
+    }
+    return account.update(moved).where(account.id.in_(ids))
 
-    Returns False, and writes nothing, if that would overdraw the account.
+
+def add_entries(lines: dict[tuple[str, int], int], facts: Facts) -> bool:
+    """Add `lines`, fen by kind and owner, to the balances and to the accounts' chains, in the caller's transaction.
+
+    Returns False, and writes nothing, if that would overdraw a merchant's account, or one does not exist.
     """
-    # The first update locks the account's row for this transaction, so no other one appends to its chain meanwhile.
-    moved = _move[kind in (AVAILABLE, HELD)].run(kind=kind, owner=owner, fen=fen).fetchone()
-    if moved is None:
+    accounts = _locked(*map(tuple, zip(*lines, strict=True)))
+    amounts = tuple(lines[account.kind, account.owner] for account in accounts)
+    after = [(account.kind, account.balance + fen) for account, fen in zip(accounts, amounts, strict=True)]
+    if len(accounts) < len(lines) or any(kind in OF_MERCHANTS and balance < 0 for kind, balance in after):
         return False
-    account, entries, head = moved
-    link = Chain(kind, owner, entries - 1, head).append(fen, facts)
-    Entry.add(posting=facts.posting, account=account, amount=fen, **link)
-    _set_head.run(account=account, head=link["hash"])
+    chains = [Chain(account.kind, account.owner, account.entries, account.head) for account in accounts]
+    links = [chain.append(fen, facts) for chain, fen in zip(chains, amounts, strict=True)]
+    ids = tuple(account.id for account in accounts)
+    Entry.add_all(
+        [
+            {"posting": facts.posting, "account": account, "amount": fen, **link}
+            for account, fen, link in zip(ids, amounts, links, strict=True)
+        ]
+    )
+    _move(ids, amounts, tuple(link["hash"] for link in links))
     return True

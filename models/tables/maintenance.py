@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from peewee import BigIntegerField, Check, ForeignKeyField, TextField, fn
 
-from models.db.base import Statement, Table, Timestamp
+from models.db.base import Table, Timestamp
+from models.db.compiled import compiled
 from models.tables.order import Order
 
 HOLDS, OFF, FAILED = ("holds", "off", "failed")
@@ -44,7 +46,9 @@ class Restoration(Table):
     resumed = Timestamp(null=True)
 
 
-_paused = Statement(lambda v: Restoration.select(Restoration.at).where(Restoration.resumed.is_null()).limit(1))
+@compiled
+def _paused() -> Any:
+    return Restoration.select(Restoration.at).where(Restoration.resumed.is_null()).limit(1)
 
 
 def newest() -> int | None:
@@ -55,8 +59,8 @@ def newest() -> int | None:
 
 def paused_since() -> int | None:
     """Return the Unix time of the last restore if sending has not been resumed since; otherwise None."""
-    row = _paused.run().fetchone()
-    return int(row[0]) if row else None
+    row = _paused.first()
+    return row.at if row else None
 
 
 class ErasureProgress(Table):

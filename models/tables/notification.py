@@ -7,7 +7,8 @@ from typing import Any
 
 from peewee import BooleanField, Check, ForeignKeyField, IntegerField, TextField
 
-from models.db.base import Fen, Statement, Table, Timestamp
+from models.db.base import Fen, Table, Timestamp
+from models.db.compiled import compiled
 from models.tables.channel import Channel
 
 KINDS = ("email", "wecom", "dingtalk", "feishu", "telegram", "webhook")
@@ -77,15 +78,15 @@ class Notification(Table):
 
     def claim(self, until: int) -> bool:
         """Claim it for one attempt, until `until`; False if another worker was quicker."""
-        taken: bool = _claim.run(until=until, row=self.id, due_at=self.due_at).rowcount == 1
+        taken: bool = _claim(self.id, self.due_at, until) == 1
         if taken:
             self.due_at = until  # type: ignore[assignment]
         return taken
 
 
-_claim: Any = Statement(
-    lambda v: Notification.update(due_at=v.until).where(Notification.id == v.row, Notification.due_at == v.due_at)
-)
+@compiled
+def _claim(notification_id: int, due_at: int, until: int) -> Any:
+    return Notification.update(due_at=until).where(Notification.id == notification_id, Notification.due_at == due_at)
 
 
 class BalanceWarning(Table):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cache
+from itertools import pairwise
 from typing import Any
 
 from peewee import SQL, BigIntegerField, BooleanField, Check, ForeignKeyField, IntegerField, TextField
 
-from models.db.base import BasisPoints, Fen, Statement, Table, Timestamp, database
+from models.db.base import BasisPoints, Fen, Table, Timestamp, database
+from models.db.compiled import compiled, compiled_rows
 from models.db.writer import transaction
 from models.tables.channel import Channel
 from models.tables.merchant import Merchant
@@ -104,21 +105,28 @@ class Order(Table):
         )
 
     @classmethod
+    def find(cls, order_no: str) -> Order | None:
+        """Return the order with this number, or None."""
+        return _with_number.first(order_no)
+
+    @classmethod
     def for_update(cls, order_id: int) -> Order:
         """Lock the order until the caller's transaction ends; return it as it is now."""
-        return database.for_update(cls.select().where(cls.id == order_id)).get()
+        (locked,) = _locked(order_id)
+        return locked
 
-    def move_to(self, new: str, **facts: Any) -> bool:
-        """Move to `new` and store `facts`, in one conditional UPDATE.
+    def move_to(self, *statuses: str, **facts: Any) -> bool:
+        """Move through these statuses to the last one and store `facts`, in one conditional UPDATE.
 
-        Returns False, and changes nothing, if the transition is illegal or the order has changed.
+        Returns False, and changes nothing, if a transition is illegal or the order has changed.
         """
-        if new not in TRANSITIONS[self.order_type].get(self.status, ()):
+        legal = TRANSITIONS[self.order_type]
+        if any(after not in legal.get(before, ()) for before, after in pairwise((self.status, *statuses))):
             return False
-        facts = {"due_at": None, "asks": 0, "updatetime": clock.now(), **facts, "status": new}
-        if new == COMPLETED:
+        facts = {"due_at": None, "asks": 0, "updatetime": clock.now(), **facts, "status": statuses[-1]}
+        if COMPLETED in statuses:
             facts["completedtime"] = facts["updatetime"]
-        if _step(*facts).run(**facts, row=self.id, before=self.status).rowcount != 1:
+        if _step(self.id, self.status, **facts) != 1:
             return False
         for name, value in facts.items():
             setattr(self, name, value)
@@ -127,16 +135,10 @@ class Order(Table):
     @transaction
     def claim(self, until: int, **facts: Any) -> bool:
         """Claim the act that is due, until `until`, and store these columns; False if another worker has it."""
-        taken = (
-            Order.update(due_at=until, asks=Order.asks + 1, **facts)
-            .where(
-                Order.id == self.id, Order.status == self.status, Order.due_at == self.due_at, Order.asks == self.asks
-            )
-            .execute()
-        )
+        taken = _claim(self.id, self.status, self.due_at, self.asks, due_at=until, **facts) == 1
         if taken:
             self.due_at, self.asks = until, self.asks + 1  # type: ignore[assignment]
-        return taken == 1
+        return taken
 
     def begin_to_hand_over(self, now: int, until: int, shown_from: int | None) -> bool:
         """Extend the claim until `until` to send the payout to the channel, in one conditional UPDATE.
@@ -159,8 +161,7 @@ class Order(Table):
     def set_due(self, due_at: int | None) -> None:
         """Set the next act to `due_at` (None for never), unless the order or its due time has changed since it was
         read."""
-        unmoved = (Order.id == self.id) & (Order.status == self.status) & (Order.due_at == self.due_at)
-        Order.update(due_at=due_at).where(unmoved).execute()
+        _set_due(self.id, self.status, self.due_at, due_at)
 
 
 Order.add_index(Order.merchant, Order.seq, name="order_seq", unique=True)
@@ -181,13 +182,31 @@ _numbered = Order.channel_reference != ""
 Order.add_index(Order.index(Order.channel, Order.channel_reference, Order.id, where=_numbered, name="order_reference"))
 
 
-@cache
-def _step(*columns: str) -> Statement:
-    return Statement(
-        lambda v: Order.update({name: getattr(v, name) for name in columns}).where(
-            Order.id == v.row, Order.status == v.before
-        )
-    )
+@compiled_rows(Order)
+def _with_number(order_no: str) -> Any:
+    return Order.select().where(Order.order_no == order_no)
+
+
+@compiled_rows(Order)
+def _locked(order_id: int) -> Any:
+    return database.for_update(Order.select().where(Order.id == order_id))
+
+
+@compiled
+def _step(order_id: int, before: str, /, **facts: Any) -> Any:
+    return Order.update(**facts).where(Order.id == order_id, Order.status == before)
+
+
+@compiled
+def _claim(order_id: int, status: str, due_at: int, asks: int, /, **facts: Any) -> Any:
+    unmoved = (Order.id == order_id, Order.status == status, Order.due_at == due_at, Order.asks == asks)
+    return Order.update(asks=Order.asks + 1, **facts).where(*unmoved)
+
+
+@compiled
+def _set_due(order_id: int, status: str, before: int | None, due_at: int | None) -> Any:
+    unmoved = (Order.id == order_id, Order.status == status, Order.due_at == before)
+    return Order.update(due_at=due_at).where(*unmoved)
 
 
 class History(Table):

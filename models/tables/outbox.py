@@ -1,8 +1,11 @@
 """The callback outbox: events for merchants, and all attempts to deliver them."""
 
+from typing import Any
+
 from peewee import Check, ForeignKeyField, IntegerField, TextField
 
-from models.db.base import Statement, Table, Timestamp, constant
+from models.db.base import Table, Timestamp, constant
+from models.db.compiled import compiled
 from models.tables.merchant import Merchant
 from models.tables.order import Order
 
@@ -32,17 +35,21 @@ class Callback(Table):
 
     def claim(self, until: int) -> bool:
         """Claim it for one attempt, until `until`; False if another worker was quicker."""
-        taken: bool = _claim.run(until=until, row=self.id, due_at=self.due_at).rowcount == 1
+        taken: bool = _claim(self.id, self.due_at, until) == 1
         if taken:
             self.due_at = until  # type: ignore[assignment]
         return taken
 
 
-_claim = Statement(lambda v: Callback.update(due_at=v.until).where(Callback.id == v.row, Callback.due_at == v.due_at))
 Callback.add_index(
     Callback.index(Callback.merchant, Callback.due_at, where=Callback.due_at.is_null(False), name="callback_due")
 )
 Callback.add_index(Callback.merchant, Callback.state, Callback.createtime, name="callback_state")
+
+
+@compiled
+def _claim(callback_id: int, due_at: int, until: int) -> Any:
+    return Callback.update(due_at=until).where(Callback.id == callback_id, Callback.due_at == due_at)
 
 
 class WebhookKey(Table):
@@ -51,12 +58,9 @@ class WebhookKey(Table):
     key = TextField()
 
 
-_key = Statement(lambda v: WebhookKey.select(WebhookKey.key))
-
-
 def webhook_key() -> bytes:
     """Return the key of the open database."""
-    return constant("webhook_key", lambda: bytes.fromhex(_key.run().fetchone()[0]))
+    return constant("webhook_key", lambda: bytes.fromhex(WebhookKey.get().key))
 
 
 class CallbackAttempt(Table):

@@ -5,6 +5,7 @@ from typing import Any
 from peewee import BooleanField, ForeignKeyField, TextField
 
 from models.db.base import Table, Timestamp
+from models.db.compiled import compiled_rows
 from models.tables.merchant import Merchant
 
 
@@ -26,7 +27,7 @@ class PayoutAccount(Table):
     @classmethod
     def of(cls, merchant: Merchant) -> Any:
         """Return the newest account on file, to which gateway_b and gateway_c withdrawals are paid, or None."""
-        return cls.select().where(cls.merchant == merchant, cls.on_file).order_by(cls.id.desc()).first()
+        return _on_file.first(merchant.id)
 
 
 # Only accounts on file are searched by merchant; each gateway_a withdrawal has an account of its own.
@@ -35,3 +36,9 @@ PayoutAccount.add_index(
         PayoutAccount.merchant, PayoutAccount.id, where=PayoutAccount.on_file, name="receiving_account_on_file"
     )
 )
+
+
+@compiled_rows(PayoutAccount)
+def _on_file(merchant_id: int) -> Any:
+    mine = PayoutAccount.select().where(PayoutAccount.merchant == merchant_id, PayoutAccount.on_file)
+    return mine.order_by(PayoutAccount.id.desc()).limit(1)

@@ -1,8 +1,11 @@
 """A number that rises with every change of merchants, channels, epay accounts and payment pages, in any process."""
 
+from typing import Any
+
 from peewee import IntegerField
 
-from models.db.base import Statement, Table
+from models.db.base import Table
+from models.db.compiled import compiled
 from models.db.writer import transaction
 from models.tables.channel import Channel, ChannelLink
 from models.tables.epay import EpayAccount
@@ -25,7 +28,11 @@ REVISED = tuple(
     for name in OF_TABLES
     for verb in ("INSERT", "UPDATE", "DELETE")
 )
-_number = Statement(lambda v: SetupVersion.select(SetupVersion.number))
+
+
+@compiled
+def _number() -> Any:
+    return SetupVersion.select(SetupVersion.number)
 
 
 @transaction
@@ -36,4 +43,4 @@ def raise_version() -> None:
 
 def current_version() -> int:
     """Return the current number."""
-    return _number.run().fetchone()[0]
+    return int(_number.first().number)

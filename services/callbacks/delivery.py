@@ -29,7 +29,8 @@ from urllib.parse import urljoin
 from peewee import SQL, Case, fn
 from urllib3.exceptions import HTTPError
 
-from models.db.base import LARGEST_ID, Statement
+from models.db.base import LARGEST_ID
+from models.db.compiled import compiled, compiled_rows
 from models.db.writer import transaction
 from models.tables.epay import EpayOrder
 from models.tables.merchant import Merchant
@@ -60,27 +61,29 @@ _LOCATION = "Location: "  # begins what is stored of a redirect: a line with its
 _REDIRECT = N_("The server redirects. Redirects are not followed: enter the final address.")
 _REDIRECT_TO = N_("The server redirects to %(address)s. Redirects are not followed: enter the final address.")
 
-_merchants_due = Statement(
-    lambda v: Merchant.select(Merchant.id).where(
-        fn.EXISTS(Callback.select(SQL("1")).where(Callback.merchant == Merchant.id, Callback.due_at <= v.now))
-    )
-)
-_merchant_of = Statement(lambda v: Merchant.select().where(Merchant.id == v.merchant))
-_due_of = Statement(
-    lambda v: (
-        Callback.select()
-        .where(Callback.merchant == v.merchant, Callback.due_at <= v.now)
-        .order_by(Callback.due_at)
-        .limit(v.limit)
-    )
-)
+
+@compiled
+def _merchants_due(now: int) -> Any:
+    due = Callback.select(SQL("1")).where(Callback.merchant == Merchant.id, Callback.due_at <= now)
+    return Merchant.select(Merchant.id).where(fn.EXISTS(due))
+
+
+@compiled_rows(Merchant)
+def _merchant_of(merchant_id: int) -> Any:
+    return Merchant.select().where(Merchant.id == merchant_id)
+
+
+@compiled_rows(Callback)
+def _due_of(merchant_id: int, now: int, limit: int) -> Any:
+    due = (Callback.merchant == merchant_id, Callback.due_at <= now)
+    return Callback.select().where(*due).order_by(Callback.due_at).limit(limit)
 
 
 def sweep(pool: WorkerPool) -> int:
     """Start an attempt for each due callback that the pool has a worker for; return the number of attempts."""
     with pool.sweeping:
         now = clock.now()
-        merchants = pool.take_announced() or [row.id for row in _merchants_due.all(now=now)]
+        merchants = pool.take_announced() or [row.id for row in _merchants_due(now)]
         if unseen := pool.unseen(merchants):
             pool.learn(dict(stored_health(unseen)))
         due = pool.choose(merchants, partial(_due_callbacks, now))
@@ -92,9 +95,9 @@ def sweep(pool: WorkerPool) -> int:
 
 def _due_callbacks(now: int, merchant_id: int, limit: int) -> list[Callback]:
     """Return a merchant's due callbacks with their merchant, oldest first, so that workers read nothing."""
-    callbacks = _due_of.models(Callback, merchant=merchant_id, now=now, limit=limit)
+    callbacks: list[Callback] = _due_of(merchant_id, now, limit)
     if callbacks:
-        (merchant,) = _merchant_of.models(Merchant, merchant=merchant_id)
+        merchant = _merchant_of.first(merchant_id)
         for callback in callbacks:
             callback.merchant = merchant
     return callbacks
@@ -118,7 +121,7 @@ def deliver(callback: Callback) -> bool:
     else:
         due_at = now + round(RETRY_SECONDS[attempts - 1] * random.uniform(0.9, 1.1))
     attempt = {"at": at, "status": status, "milliseconds": round(took * 1000), "answer": answer}
-    outcome = {"attempts": attempts, "state": state, "due_at": due_at, "now": now}
+    outcome = {"attempts": attempts, "state": state, "due_at": due_at, "updatetime": now}
     _record(callback, attempt, outcome)
     return delivered and took < SLOW
 
@@ -130,18 +133,17 @@ def is_delivered(callback: Callback, status: int | None, answer: str) -> bool:
     return status is not None and 200 <= status < 300
 
 
-_outcome = Statement(
-    lambda v: Callback.update(attempts=v.attempts, updatetime=v.now, due_at=v.due_at, state=v.state).where(
-        Callback.id == v.row, Callback.due_at == v.claimed, Callback.attempts == v.before
-    )
-)
+@compiled
+def _set_outcome(callback_id: int, claimed: int, before: int, /, **outcome: Any) -> Any:
+    unmoved = (Callback.id == callback_id, Callback.due_at == claimed, Callback.attempts == before)
+    return Callback.update(**outcome).where(*unmoved)
 
 
 @transaction
 def _record(callback: Callback, attempt: dict[str, Any], outcome: dict[str, Any]) -> None:
     """Store an attempt, and its outcome unless the claim expired or the callback was redelivered meanwhile."""
     CallbackAttempt.add(callback=callback.id, **attempt)
-    _outcome.run(row=callback.id, claimed=callback.due_at, before=callback.attempts, **outcome)
+    _set_outcome(callback.id, callback.due_at, callback.attempts, **outcome)
 
 
 def callback_url(merchant: Merchant) -> str:

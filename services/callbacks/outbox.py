@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from models.db.base import Statement
+from models.db.compiled import compiled
 from models.db.writer import after_commit
 from models.tables.order import COMPLETED, Order
 from models.tables.outbox import DEAD, WAITING, Callback, webhook_key
@@ -59,7 +59,9 @@ def body_of(event: str, at: int, data: dict[str, Any]) -> str:
     return json.dumps({"type": event, "timestamp": timestamp, "data": data}, ensure_ascii=False, separators=(",", ":"))
 
 
-_same = Statement(lambda v: Callback.select(Callback.id).where(Callback.webhook_id == v.webhook_id))
+@compiled
+def _same(webhook_id: str) -> Any:
+    return Callback.select(Callback.id).where(Callback.webhook_id == webhook_id)
 
 
 @dataclass(frozen=True)
@@ -105,7 +107,7 @@ def enqueue(order: Order, event: str = "", about: int | None = None) -> None:
     now = clock.now()
     for each in of_event(order, event or f"order.{order.status}", now):
         webhook_id = webhook_id_of(order.order_no, each.event, about)
-        if _same.first(webhook_id=webhook_id):
+        if _same(webhook_id):
             continue
         after_commit(partial(_tell, order.merchant_id))
         Callback.add(

@@ -10,11 +10,13 @@ from typing import Any
 
 from gateways import registry
 from gateways.base import ChannelError, ChannelRefused, ChannelUnknown, Driver, Payment, Payout
-from models.db.base import Statement, database
+from models.db.base import database
+from models.db.compiled import compiled
 from models.tables.channel import Channel
 from models.tables.order import Order
 from runtime.state import Part, current
 from services.channels.order_numbers import payout_number
+from services.merchants import cache
 from services.platform.counted_metrics import counters
 from services.security import vault
 
@@ -39,7 +41,14 @@ def driver_of(channel: Channel) -> Driver:
     return _built()(channel.driver, channel.config)
 
 
-_config = Statement(lambda v: database.relied_on(Channel.select(Channel.config).where(Channel.id == v.channel)))
+def driver_for(order: Order) -> Driver:
+    """Return the driver of an order's channel, at most a moment old (services/merchants/cache.py)."""
+    return driver_of(cache.channel_of(order))
+
+
+@compiled
+def _config(channel_id: int) -> Any:
+    return database.relied_on(Channel.select(Channel.config).where(Channel.id == channel_id))
 
 
 def lock_account(channel_id: int) -> str:
@@ -48,7 +57,7 @@ def lock_account(channel_id: int) -> str:
     Every act that sends an order to the channel calls this first. A change of the account then either sees the order
     and is refused, or the act sees the change.
     """
-    return _config.run(channel=channel_id).fetchone()[0]
+    return str(_config.first(channel_id).config)
 
 
 def pause(asks: int, first: int = 1) -> int:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 from zlib import crc32
 
 from peewee import SQL
 
 from models.db.base import database
+from models.db.compiled import compiled
 from models.tables.order import Order, PaymentException
 from services.errors import N_, OperatorError
 
@@ -51,13 +53,18 @@ def first_with(order: Order, reference: str) -> Order | None:
     if not reference:
         return None
     database.advisory_lock("reference", crc32(f"{order.channel_id} {reference}".encode()))
-    others = Order.select().where(Order.channel == order.channel_id, Order.id != order.id)
+    others = [row.id for row in _others_with(order.channel_id, order.id, reference)]
+    return Order.get_by_id(min(others)) if others else None
+
+
+@compiled
+def _others_with(channel: int, order_id: int, reference: str) -> Any:
+    others = Order.select(Order.id).where(Order.channel == channel, Order.id != order_id)
     paid = others.where(Order.channel_reference == reference, Order.channel_reference != _NONE)
     reported = others.join(PaymentException).where(
         PaymentException.reference == reference, PaymentException.reference != _NONE
     )
-    oldest = (paid.order_by(Order.id).first(), reported.order_by(PaymentException.order).first())
-    return min((order for order in oldest if order), key=lambda order: int(order.id), default=None)
+    return paid.union_all(reported)
 
 
 def refuse_second(order: Order, reference: str) -> None:

@@ -298,7 +298,7 @@ class Claims(Orders):
 def next_payout(after: str) -> Order | None:
     """Return the oldest withdrawal that an operator must approve or send after this one, or before it, or None."""
     waiting = Payouts({"state": WAITING})
-    order = Order.get_or_none(Order.order_no == after)
+    order = Order.find(after)
     keys = [waiting.key(order.id) if order else None, None]
     for key in dict.fromkeys(keys):
         ids = keyset.page(waiting.lines(key, None), 2, newer=True).ids

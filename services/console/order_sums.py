@@ -15,7 +15,8 @@ from typing import Any
 
 from peewee import SQL, fn
 
-from models.db.base import Statement, database
+from models.db.base import database
+from models.db.compiled import Compiled, compiled
 from models.tables.merchant import Merchant
 from models.tables.order import History, Order
 
@@ -44,7 +45,7 @@ def pieces_of(zone: tzinfo, since: int, until: int) -> Pieces:
     return tuple(found)
 
 
-def _of_block(pieces: Pieces) -> Statement:
+def _of_block(pieces: Pieces) -> Compiled:
     """The query for the sums of the orders of a range of ids, created since a time."""
     (_, first), *later = pieces
     moved = "".join(f" WHEN createtime >= {start} THEN {offset}" for start, offset in reversed(later))
@@ -52,22 +53,20 @@ def _of_block(pieces: Pieces) -> Statement:
     hour = SQL(f"(createtime + {ahead}) / {HOUR}")  # local, counted from 1970
     keys = (hour, Order.channel, Order.payment_method, Order.order_type, Order.status)
     sums = [fn.SUM(each) for each in (Order.amount, Order.service_amount, Order.channel_amount)]
-    return Statement(
-        lambda v: (
-            Order.select(*keys, fn.COUNT(Order.id), *sums)
-            .where(Order.id.between(v.low, v.high), Order.createtime >= v.since)
-            .group_by(*(SQL(str(place)) for place in range(1, len(keys) + 1)))
-        )
-    )
+    places = [SQL(str(place)) for place in range(1, len(keys) + 1)]
+    of_all = Order.select(*keys, fn.COUNT(Order.id), *sums).group_by(*places)
+    return Compiled(lambda low, high, since: of_all.where(Order.id.between(low, high), Order.createtime >= since))
 
 
-_created_at = Statement(lambda v: Order.select(Order.createtime).where(Order.id >= v.id).order_by(Order.id).limit(1))
+@compiled
+def _created_at(order_id: int) -> Any:
+    return Order.select(Order.createtime).where(Order.id >= order_id).order_by(Order.id).limit(1)
 
 
-def _moved(block: int) -> Statement:
+def _moved(block: int) -> Compiled:
     """The query for the blocks of this size with orders in newer lines of the history."""
     # The expression has no index, so this scans those lines only.
-    return Statement(lambda v: History.select(SQL(f"order_id / {block}")).where(History.id > v.line).distinct())
+    return Compiled(lambda line: History.select(SQL(f"order_id / {block}")).where(History.id > line).distinct())
 
 
 def _newest(table: Any) -> int:
@@ -81,8 +80,8 @@ def _first(since: int) -> int:
         return 1
 
     def is_later(order_id: int) -> bool:
-        row = _created_at.run(id=order_id).fetchone()
-        return row is None or row[0] >= since - DAY
+        row = _created_at.first(order_id)
+        return row is None or row.createtime >= since - DAY
 
     return bisect_left(range(1, _newest(Order) + 1), True, key=is_later) + 1
 
@@ -139,7 +138,7 @@ class OrderSums:
             changed |= self._replace(old, None)
         for block in sorted(self._to_read(first, newest)):
             low, high = max(block * self._size, self._first), block * self._size + self._size - 1
-            changed |= self._replace(block, _Block(self._sums.run(low=low, high=high, since=since).fetchall()))
+            changed |= self._replace(block, _Block(self._sums(low, high, since)))
         self._line, self._last = line, newest
         return {date.fromordinal(EPOCH + day) for day in changed}
 
@@ -149,7 +148,7 @@ class OrderSums:
             return set(range(first, newest // self._size + 1))
         grown = range(max(self._last // self._size, first), newest // self._size + 1) if newest > self._last else ()
         seen = self._line - (OVERLAP if database.is_shared else 0)
-        moved = {row[0] for row in self._moved.run(line=seen).fetchall()}
+        moved = {row[0] for row in self._moved(seen)}
         return {*grown, *(block for block in moved if block >= first)}
 
     def _replace(self, number: int, new: _Block | None) -> set[int]:

@@ -46,7 +46,7 @@ class Hits:
 
 def exactly(number: str) -> list[Order]:
     """Return the order with this order number, otherwise up to MOST orders with this merchant order number."""
-    by_number = Order.get_or_none(Order.order_no == number)
+    by_number = Order.find(number)
     if by_number:
         return [by_number]
     own = Order.select().where(Order.merchant.in_(merchants({})), Order.merchant_order_no == number)

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 from gateways.base import ChannelRefused, ChannelUnknown, Driver, NumberTaken, Opened, Payer, Payment, Report, State
+from models.db.compiled import compiled_rows
 from models.db.writer import transaction
 from models.tables import maintenance
 from models.tables.order import MONEY_IN, PENDING, Attempt, Order
 from runtime import clock
 from services.channels.bulkhead import channel_slot
-from services.channels.calls import FIRST_ASK, LATE, call_driver, driver_of, payment_of
+from services.channels.calls import FIRST_ASK, LATE, call_driver, driver_for, payment_of
 from services.orders import lifecycle
 from services.orders.lifecycle import exceptions_of
 from services.orders.reasons import Why, because
@@ -28,7 +30,12 @@ ANSWERS_IN = 20  # seconds after which an attempt without a response is tried ag
 
 def all_of(order: Order) -> list[Attempt]:
     """Return the attempts of an order that have rows, the oldest first."""
-    return list(Attempt.select().where(Attempt.order == order).order_by(Attempt.count))
+    return _all_of(order.id)
+
+
+@compiled_rows(Attempt)
+def _all_of(order_id: int) -> Any:
+    return Attempt.select().where(Attempt.order == order_id).order_by(Attempt.count)
 
 
 def payments_of(order: Order) -> list[Payment]:
@@ -36,7 +43,7 @@ def payments_of(order: Order) -> list[Payment]:
 
     A restored database may lack the newest attempts, and some before one that a notice was about.
     """
-    made, driver = all_of(order), driver_of(order.channel)
+    made, driver = all_of(order), driver_for(order)
     last = _newest(made) + (LACKING if _may_lack_some(order) else 0) or 1
     over = {each.count for each in made if not _may_be_paid(each, driver)}
     return [_payment(order, count) for count in range(1, last + 1) if count not in over]
@@ -71,13 +78,13 @@ def reopen(order: Order, count: int) -> None:
 
 def checked_again_at(order: Order) -> int | None:
     """Return when to check a deposit that ends now, because another attempt may still be paid; None if it had one."""
-    several = is_opened_on_view(order, driver_of(order.channel)) and are_several(order)
+    several = is_opened_on_view(order, driver_for(order)) and are_several(order)
     return clock.now() + LATE[0] if several else None
 
 
 def _may_lack_some(order: Order) -> bool:
     """Return whether the order is older than a restore: attempts made after the backup may be missing."""
-    if not driver_of(order.channel).opens_on_view:
+    if not driver_for(order).opens_on_view:
         return False
     restored = maintenance.newest()
     return restored is not None and order.createtime <= restored
@@ -97,7 +104,7 @@ def reports_of(order: Order) -> list[Report]:
     Raises:
         ChannelUnknown: no usable response about one of them, and no money for another.
     """
-    driver, payments = driver_of(order.channel), payments_of(order)
+    driver, payments = driver_for(order), payments_of(order)
     if not payments:
         return [Report(State.ABSENT)]  # two payers closed each other's attempts: the next one opens another
     reports, silent = [], None
@@ -137,7 +144,7 @@ def close(order: Order) -> bool:
         ChannelRefused: an attempt was paid.
         ChannelUnknown: no usable response.
     """
-    driver = driver_of(order.channel)
+    driver = driver_for(order)
     closed = [call_driver(driver.close, payment) for payment in payments_of(order)]
     return all(closed)
 
@@ -175,7 +182,7 @@ def is_opened_on_view(order: Order, driver: Driver) -> bool:
 
 def shown_to(order: Order, payer: Payer) -> Shown:
     """Return the payment details for the payer. Raises ChannelError."""
-    driver = driver_of(order.channel)
+    driver = driver_for(order)
     if driver.opens_locally:
         return Shown(driver.open_payment(payment_of(order)))
     if not is_opened_on_view(order, driver):
@@ -216,7 +223,7 @@ def _opened_as(stored: str) -> Opened:
 
 def signed_again(order: Order, payer: Payer) -> Opened | None:
     """Return the payment details to send the payer away with now; None if there are none. Raises ChannelError."""
-    opened, driver = shown_to(order, payer).opened, driver_of(order.channel)
+    opened, driver = shown_to(order, payer).opened, driver_for(order)
     if opened is None or not opened.fields or not driver.signs_again(payer.browser):
         return opened
     own = _attempt_for(payer, all_of(order), driver)
@@ -231,7 +238,7 @@ def open_for(order: Order, payer: Payer, again: bool = False) -> None:
     Args:
         again: also after a refusal.
     """
-    driver = driver_of(order.channel)
+    driver = driver_for(order)
     if not is_opened_on_view(order, driver) or (driver.needs_sign_in(payer.browser) and not payer.id):
         return
     for _ in range(NUMBERS):
@@ -268,7 +275,7 @@ def _begun(order_id: int, payer: Payer, again: bool) -> tuple[Attempt, bool] | N
     if not is_payable(order):
         return None
     made = all_of(order)
-    own = _attempt_for(payer, made, driver_of(order.channel))
+    own = _attempt_for(payer, made, driver_for(order))
     if own is None or (own.refusal and again):
         facts = {"browser": payer.browser, "payer": payer.token if payer.id else None, "triedtime": now}
         return Attempt.create(order=order, count=_newest(made) + 1, **facts), True

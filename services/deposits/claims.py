@@ -15,7 +15,7 @@ from runtime import clock
 from runtime.state import current
 from services.channels import payment_numbers
 from services.channels.bulkhead import channel_slot
-from services.channels.calls import LATE, driver_of
+from services.channels.calls import LATE, driver_for
 from services.deposits import attempts, settle
 from services.errors import N_, OperatorError, refuse
 from services.orders.lifecycle import exceptions_of
@@ -66,7 +66,7 @@ def money_in(order: Order) -> PaymentException | None:
 
 def why_not_confirm(order: Order) -> str:
     """Return the reason not to accept an operator's confirmation that the money was received, or ""."""
-    if driver_of(order.channel).checks_status:
+    if driver_for(order).checks_status:
         return N_("The channel reports payments itself. Check the status instead.")
     return ""
 
@@ -156,7 +156,7 @@ def dismiss(order: Order, reason: str = "", who: str = "operator") -> None:
     """
     refuse(why_not_dismiss(order))
     why = own_words(reason.strip()) if reason.strip() else because(Why.NOT_RECEIVED)
-    ask_again = _unpaid_at_channel(order) if driver_of(order.channel).checks_status else None
+    ask_again = _unpaid_at_channel(order) if driver_for(order).checks_status else None
     if not settle.cancel_unpaid(order, ask_again, why, who):
         raise OperatorError(N_("The deposit changed just now. Reload and try again."))
 

@@ -7,7 +7,7 @@ from models.db.writer import transaction
 from models.tables.maintenance import paused_since
 from models.tables.order import CONFIRMED, PAID, PENDING, Order
 from runtime import clock
-from services.channels.calls import FIRST_ASK, LATE, LONGEST_PAUSE, driver_of, pause
+from services.channels.calls import FIRST_ASK, LATE, LONGEST_PAUSE, driver_for, pause
 from services.deposits import attempts, claims, place, settle
 from services.orders.reasons import Why, because
 
@@ -23,7 +23,7 @@ def advance(order: Order) -> int | None:
     if order.status == CONFIRMED:
         _credit(order)
         return None
-    driver = driver_of(order.channel)
+    driver = driver_for(order)
     claim_is_over = claims.is_over(order)
     if order.status == PAID and driver.by_hand and not claim_is_over:
         return claims.ends_at(order)
@@ -49,7 +49,7 @@ def advance(order: Order) -> int | None:
 
 def _expire(order: Order, now: int) -> None:
     """Close an expired deposit upstream, and then here; do nothing if it was paid just now."""
-    driver = driver_of(order.channel)
+    driver = driver_for(order)
     try:
         closed = attempts.close(order)
     except ChannelRefused:

@@ -14,11 +14,12 @@ from models.tables.order import CANCELLED, PENDING, Order
 from runtime import clock
 from runtime.state import current
 from services.channels.bulkhead import channel_slot
-from services.channels.calls import FIRST_ASK, call_driver, driver_of, payment_of
+from services.channels.calls import FIRST_ASK, call_driver, driver_for, driver_of, payment_of
 from services.deposits import attempts
 from services.errors import ApiError, Code
 from services.ledger import fees
 from services.orders import lifecycle
+from services.orders.lifecycle import exceptions_of
 from services.orders.new import MERCHANT, Placed, Source, insert, note_of
 from services.orders.reasons import Why, because
 from services.security import replay, vault
@@ -92,7 +93,7 @@ def open_again(order: Order) -> bool:
     Raises:
         ChannelUnknown: no usable response, or a refusal, which may mean that it is open already, or paid.
     """
-    driver = driver_of(order.channel)
+    driver = driver_for(order)
     if order.opened or driver.opens_locally or order.status != PENDING or attempts.is_opened_on_view(order, driver):
         return False
     try:
@@ -106,7 +107,7 @@ def open_again(order: Order) -> bool:
 @transaction
 def _opened_again(order: Order, opened: Opened) -> None:
     _keep(order, opened)
-    lifecycle.outcome_known(order)
+    lifecycle.outcome_known(exceptions_of(order))
 
 
 def personal_data(order: Order) -> dict[str, Any]:

@@ -27,11 +27,12 @@ from models.tables.order import (
 from runtime import clock
 from services.callbacks import outbox
 from services.channels.bulkhead import channel_slot
-from services.channels.calls import driver_of
+from services.channels.calls import driver_for
 from services.channels.order_numbers import attempt_of
 from services.deposits import attempts, money
 from services.deposits.money import DepositMoney
 from services.ledger import accounts, postings
+from services.merchants import cache
 from services.orders import lifecycle, next_step
 from services.orders.lifecycle import change_exception, close_exception, exceptions_of, raise_exception, transition
 from services.orders.reasons import ASKED, Reason, Why, because, reported
@@ -72,7 +73,7 @@ def take_notice(order: Order, notice: Notice) -> None:
     Raises:
         BadNotice: the channel, which must confirm it, does not respond.
     """
-    if _take_notice(order, notice, driver_of(order.channel)):
+    if _take_notice(order, notice, driver_for(order)):
         try:
             with channel_slot(order.channel_id):
                 reports = attempts.reports_of(order)
@@ -96,7 +97,7 @@ def _take_notice(order: Order, notice: Notice, driver: Driver) -> bool:
             return True  # no sweep checks it any more
         locked.set_due(clock.now())
         lifecycle.note_once(locked, "channel", because(Why.ASK_AFTER_NOTICE))
-    elif does is OnNotice.APPLY and lifecycle.heard(locked, order, report):
+    elif does is OnNotice.APPLY and lifecycle.heard(locked, order, report, exceptions):
         _apply(locked, report, chain([first], payments), "channel", because(Why.NOTICE))
     return False
 
@@ -114,9 +115,10 @@ def apply_report(order: Order, report: Report, who: str = "channel", why: Reason
     Returns: True if anything changed.
     """
     locked = Order.for_update(order.id)
-    if not lifecycle.heard(locked, order, report):
+    exceptions = exceptions_of(locked)
+    if not lifecycle.heard(locked, order, report, exceptions):
         return False
-    return _apply(locked, report, money.judge(locked, report, exceptions_of(locked)), who, why)
+    return _apply(locked, report, money.judge(locked, report, exceptions), who, why)
 
 
 def _apply(order: Order, report: Report, payments: Iterable[Judged], who: str, why: Reason) -> bool:
@@ -145,19 +147,21 @@ def _apply(order: Order, report: Report, payments: Iterable[Judged], who: str, w
 
 def _confirm(order: Order, reference: str, who: str, why: Reason) -> bool:
     """Record that the money was received; credit it, unless that follows after the channel's settlement delay."""
-    days = order.channel.settlement_days
-    if order.status == PENDING:
-        transition(order, PAID, who, why)
-    due_at = clock.now() + days * DAY if days else None
-    if not transition(order, CONFIRMED, who, why, channel_reference=reference, due_at=due_at):
-        return False
-    return complete(order, "service", because(Why.SETTLED)) if not days else True
+    days = cache.channel_of(order).settlement_days
+    steps = [(status, who, why) for status in ([PAID, CONFIRMED] if order.status == PENDING else [CONFIRMED])]
+    if days:
+        due_at = clock.now() + days * DAY
+        return lifecycle.transitions(order, steps, channel_reference=reference, due_at=due_at)
+    return complete(order, "service", because(Why.SETTLED), steps, channel_reference=reference)
 
 
 @transaction
-def complete(order: Order, who: str, why: Reason, **facts: object) -> bool:
-    """Credit a deposit whose money is proven. `facts` are stored with the step."""
-    if not transition(order, COMPLETED, who, why, due_at=attempts.checked_again_at(order), **facts):
+def complete(
+    order: Order, who: str, why: Reason, steps: Iterable[tuple[str, str, Reason]] = (), **facts: object
+) -> bool:
+    """Credit a deposit whose money is proven, after `steps` of the same moment. `facts` are stored with them."""
+    due_at = attempts.checked_again_at(order)
+    if not lifecycle.transitions(order, [*steps, (COMPLETED, who, why)], due_at=due_at, **facts):
         return False
     accounts.post("credit", postings.credit(order), who=who, order=order)
     return True
@@ -172,10 +176,11 @@ def cancel_unpaid(order: Order, ask_again: int | None, why: Reason, who: str = "
         ask_again: when to check for late money, if the channel may still accept it.
     """
     status, order = order.status, Order.for_update(order.id)
-    lifecycle.outcome_known(order)
+    exceptions = exceptions_of(order)
+    lifecycle.outcome_known(exceptions)
     if order.status != status or status not in (PENDING, PAID):
         return False
-    if any(each.kind in MONEY_IN and each.is_open for each in exceptions_of(order)):
+    if any(each.kind in MONEY_IN and each.is_open for each in exceptions):
         order.set_due(None)
         return False
     return transition(order, CANCELLED, who, why, due_at=ask_again)

@@ -192,7 +192,7 @@ def _create_order(payment: EpayOrder, known: Known, channel: Channel, method: st
         payment.order = deposits.place(Call(known.merchant, "", {}), channel, wanted, source).order
         payment.order.channel = channel  # its page is read next
     except IntegrityError:
-        if Order.get_or_none(Order.order_no == source.order_no) is None:
+        if Order.find(source.order_no) is None:
             raise
         raise _Overtaken from None
     except ApiError as refusal:
@@ -222,7 +222,7 @@ def choose(trade_no: str, channel_id: int, method: str) -> EpayOrder:
 def find_open(number: str) -> EpayOrder | None:
     """Return the payment with this number, of its own or of its last order, if its payer can choose a channel."""
     payment = EpayOrder.without_order(number)
-    if payment is None and (last := Order.get_or_none(Order.order_no == number)) is not None:
+    if payment is None and (last := Order.find(number)) is not None:
         payment = EpayOrder.of_order(last.id)
     return payment if payment is not None and may_order(payment) else None
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 from peewee import SQL, fn
 
-from models.db.base import Statement
+from models.db.compiled import compiled_rows
 from models.db.writer import transaction
 from models.tables.channel import Channel
 from models.tables.order import BUY, CANCELLED, COMPLETED, CONFIRMED, PAID, SELL, Order
@@ -16,23 +17,17 @@ from services.channels.calls import LATE, LEASE, LONGEST_PAUSE
 from services.platform.worker_pool import WorkerPool, claim
 from services.withdrawals.send import adjust_to_clock
 
-_channels_due = Statement(
-    lambda v: Channel.select().where(
-        fn.EXISTS(
-            Order.select(SQL("1")).where(
-                Order.channel == Channel.id, Order.order_type.in_((SELL, BUY)), Order.due_at <= v.now
-            )
-        )
-    )
-)
-_due_of = Statement(
-    lambda v: (
-        Order.select()
-        .where(Order.channel == v.channel, Order.order_type == v.order_type, Order.due_at <= v.now)
-        .order_by(Order.due_at)
-        .limit(v.limit)
-    )
-)
+
+@compiled_rows(Channel)
+def _channels_due(now: int) -> Any:
+    due = (Order.channel == Channel.id, Order.order_type.in_((SELL, BUY)), Order.due_at <= now)
+    return Channel.select().where(fn.EXISTS(Order.select(SQL("1")).where(*due)))
+
+
+@compiled_rows(Order)
+def _due_of(channel: int, order_type: int, now: int, limit: int) -> Any:
+    due = (Order.channel == channel, Order.order_type == order_type, Order.due_at <= now)
+    return Order.select().where(*due).order_by(Order.due_at).limit(limit)
 
 
 def sweep(pool: WorkerPool) -> int:
@@ -40,7 +35,7 @@ def sweep(pool: WorkerPool) -> int:
     with pool.sweeping:
         pool.take_announced()  # channels are few, so each sweep checks all of them
         now = clock.now()
-        channels = {channel.id: channel for channel in _channels_due.models(Channel, now=now)}
+        channels = {channel.id: channel for channel in _channels_due(now)}
         due = pool.choose(channels, partial(_due_orders, now))
         for order in (claimed := claim(due, now + LEASE)):
             order.channel = channels[order.channel_id]
@@ -52,7 +47,7 @@ def _due_orders(now: int, channel_id: int, limit: int) -> list[Order]:
     """Return a channel's due orders, longest due first; a withdrawal never waits behind deposits."""
     orders: list[Order] = []
     for order_type in (SELL, BUY):
-        orders += _due_of.models(Order, channel=channel_id, order_type=order_type, now=now, limit=limit - len(orders))
+        orders += _due_of(channel_id, order_type, now, limit - len(orders))
     return orders
 
 

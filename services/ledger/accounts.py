@@ -11,7 +11,7 @@ from models.db.base import database
 from models.db.hash_chain import Facts
 from models.db.writer import transaction
 from models.tables.channel import Channel
-from models.tables.ledger import AVAILABLE, CLEARING, COMMISSION, FEES, HELD, Entry, LedgerAccount, Posting, add_entry
+from models.tables.ledger import AVAILABLE, CLEARING, COMMISSION, FEES, HELD, Entry, LedgerAccount, Posting, add_entries
 from models.tables.merchant import Merchant
 from models.tables.order import Order
 from runtime import clock
@@ -52,10 +52,9 @@ def post(
     createtime = at or clock.now()
     posting = Posting.add(order=order and order.id, purpose=purpose, who=who, memo=memo, createtime=createtime)
     facts = Facts(posting, order and order.order_no, purpose, who, memo, createtime)
-    # All writers lock accounts in the same order, so that no two wait for each other; shared accounts come last.
-    for (kind, owner), fen in sorted(lines.items(), key=lambda line: (line[0][0] not in (AVAILABLE, HELD), line[0])):
-        if fen and not add_entry(kind, owner, fen, facts):
-            raise ApiError(Code.INSUFFICIENT_BALANCE)
+    moved = {account: fen for account, fen in lines.items() if fen}
+    if moved and not add_entries(moved, facts):
+        raise ApiError(Code.INSUFFICIENT_BALANCE)
 
 
 def numbered(order: Order, purpose: str) -> str:

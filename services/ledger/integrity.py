@@ -12,7 +12,8 @@ from typing import IO, Any
 
 from peewee import JOIN, Case, fn
 
-from models.db.base import LARGEST_ID, Statement, database
+from models.db.base import LARGEST_ID, database
+from models.db.compiled import Compiled, compiled, compiled_rows
 from models.db.hash_chain import Chain, Facts
 from models.tables.ledger import AVAILABLE, HELD, Entry, LedgerAccount, LedgerDay, Posting
 from models.tables.order import BUY, CANCELLED, COMPLETED, SELL, Order
@@ -28,31 +29,29 @@ LINES = 100  # failures that a check lists; it counts the others
 
 _COLUMNS = (Entry.id, Entry.account, Entry.number, Entry.hash, Entry.amount)
 _FACTS = (Entry.posting, Order.order_no, Posting.purpose, Posting.who, Posting.memo, Posting.createtime)
-_next_entries = Statement(
-    lambda v: (
-        Entry.select(*_COLUMNS, *_FACTS)
-        .join(Posting, JOIN.LEFT_OUTER)
-        .join(Order, JOIN.LEFT_OUTER)
-        .where(Entry.id > v.last)
-        .order_by(Entry.id)
-        .limit(ENTRIES_AT_ONCE)
-    )
-)
+
+
+@compiled
+def _next_entries(last: int) -> Any:
+    entries = Entry.select(*_COLUMNS, *_FACTS).join(Posting, JOIN.LEFT_OUTER).join(Order, JOIN.LEFT_OUTER)
+    return entries.where(Entry.id > last).order_by(Entry.id).limit(ENTRIES_AT_ONCE)
 
 
 def _entries() -> Iterator[tuple[Any, ...]]:
     """Yield all entries in the order in which they were written, with the facts of their postings."""
     last = -LARGEST_ID - 1
-    while rows := _next_entries.run(last=last).fetchall():
+    while rows := _next_entries(last):
         yield from rows
         last = rows[-1][0]
 
 
-_accounts = Statement(lambda v: LedgerAccount.select())
+@compiled_rows(LedgerAccount)
+def _accounts() -> Any:
+    return LedgerAccount.select()
 
 
 def _broken_chains() -> Found:
-    accounts = _accounts.models(LedgerAccount)
+    accounts = _accounts()
     chains = {account.id: Chain(account.kind, account.owner) for account in accounts}
     for _, account, number, written, amount, *facts in _entries():
         chain = chains.get(account)
@@ -107,10 +106,10 @@ def _changed_since(kept: Heads) -> Found:
 
 def _rows(text: str, query: Callable[[], Any]) -> Check:
     """A check of which each row of the query is a failure; its values are filled into the text."""
-    statement = Statement(lambda v: query())
+    rows = Compiled(query)
 
     def check() -> Found:
-        for row in statement.run():
+        for row in rows():
             yield text.format(*row)
 
     return check
@@ -183,10 +182,10 @@ def _orders_off(ending: str, order_type: int, purpose: str, status: str) -> Chec
     )
 
 
-def _by_merchant(*conditions: Any) -> Statement:
+def _by_merchant(*conditions: Any) -> Compiled:
     """A query for the reserved amounts of withdrawals that match the conditions, by merchant."""
     withdrawals = Order.select(Order.merchant, fn.SUM(_everything)).where(Order.order_type == SELL, *conditions)
-    return Statement(lambda v: withdrawals.group_by(Order.merchant))
+    return Compiled(lambda: withdrawals.group_by(Order.merchant))
 
 
 def _posted(*purposes: str) -> Any:
@@ -199,16 +198,18 @@ _holding = (
     _by_merchant(Order.status.not_in([COMPLETED, CANCELLED])),
     _by_merchant(Order.status.in_([COMPLETED, CANCELLED]), _posted(HOLD_AGAIN) > _posted(SPEND_AGAIN, RELEASE_AGAIN)),
 )
-_held = Statement(
-    lambda v: LedgerAccount.select(LedgerAccount.owner, LedgerAccount.balance).where(LedgerAccount.kind == HELD)
-)
+
+
+@compiled
+def _held() -> Any:
+    return LedgerAccount.select(LedgerAccount.owner, LedgerAccount.balance).where(LedgerAccount.kind == HELD)
 
 
 def _wrong_holds() -> Found:
     expected: Counter[int] = Counter()
-    for statement in _holding:
-        expected.update(dict(statement.run().fetchall()))
-    for owner, balance in _held.run():
+    for reserved in _holding:
+        expected.update(dict(reserved()))
+    for owner, balance in _held():
         if balance != expected[owner]:
             there = f"account held {owner} has {balance} fen"
             yield f"{there}, but the open withdrawals sum to {expected[owner]}"

@@ -1,4 +1,4 @@
-"""A cache of merchants with their channels, which is read again after a change.
+"""A cache of merchants and channels, which is read again after a change.
 
 Reading a merchant and its channels from the database takes as long as the rest of createOrder. A change in this
 process (`forget`) takes effect immediately, one by another process within FRESH.
@@ -14,6 +14,7 @@ from typing import Any
 from models.tables.channel import Channel
 from models.tables.epay import EpayAccount
 from models.tables.merchant import Merchant, PaymentPage
+from models.tables.order import Order
 from models.tables.setup_version import current_version
 from net.ip_addresses import Network, is_within, network_of
 from runtime.state import Part
@@ -54,6 +55,7 @@ class _Directory:
         self.revision = number
         self.looked_at = time.monotonic()
         self.known: dict[Any, Known] = {}
+        self.channels: dict[int, Channel] = {}
 
 
 class _Cache:
@@ -66,14 +68,14 @@ class _Cache:
 _cache = Part(_Cache)
 
 
-def _up_to_date() -> dict[Any, Known]:
+def _up_to_date() -> _Directory:
     directory = _cache().newest
     if directory.revision < 0 or time.monotonic() - directory.looked_at > FRESH:
         looked_at, number = time.monotonic(), current_version()
         if number != directory.revision:
             directory = _cache().newest = _Directory(number)
         directory.looked_at = looked_at
-    return directory.known
+    return directory
 
 
 def forget() -> None:
@@ -94,7 +96,7 @@ def _read(condition: Any) -> Known | None:
 
 
 def _find(name: Any, condition: Callable[[], Any]) -> Known | None:
-    known = _up_to_date()
+    known = _up_to_date().known
     found = known.get(name) or _read(condition())
     if found is not None:
         known[name] = known[found.merchant.id] = found
@@ -120,4 +122,13 @@ def by_id(merchant_id: int) -> Known:
     """Return the merchant with this id."""
     found = _find(merchant_id, lambda: Merchant.id == merchant_id)
     assert found is not None  # the database refuses to delete merchants with orders
+    return found
+
+
+def channel_of(order: Order) -> Channel:
+    """Return an order's channel, which may be disabled."""
+    channels, number = _up_to_date().channels, order.channel_id
+    found = channels.get(number)
+    if found is None:
+        found = channels[number] = Channel.get_by_id(number)
     return found

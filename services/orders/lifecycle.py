@@ -7,6 +7,7 @@ from typing import Any
 
 from gateways.base import Report, State
 from models.db.base import database
+from models.db.compiled import compiled_rows
 from models.db.writer import transaction
 from models.tables.order import PENDING, UNKNOWN_OUTCOME, History, Order, PaymentException
 from runtime import clock
@@ -21,28 +22,31 @@ ANSWERED = "answered"  # the resolution of an exception about a channel's silenc
 MOST_REFUSED = 10  # lines about refused notices in an order's history, because anybody can send notices
 
 
-def heard(locked: Order, asked: Order, report: Report) -> bool:
+def heard(locked: Order, asked: Order, report: Report, exceptions: list[PaymentException]) -> bool:
     """Record that the channel responded; False if its report is outdated: it has no result, and the order has changed.
 
     Args:
-        locked: the order, locked in the caller's transaction.
+        locked: the order, locked in the caller's transaction, with all its exceptions.
         asked: the order when its status was checked.
     """
     if report.proven:
-        outcome_known(locked)
+        outcome_known(exceptions)
     return report.state not in (State.OPEN, State.ABSENT, State.ENDED) or locked.status == asked.status
 
 
 def exceptions_of(order: Order) -> list[PaymentException]:
     """Return all exceptions of an order, oldest first."""
-    return list(PaymentException.select().where(PaymentException.order == order).order_by(PaymentException.id))
+    return _exceptions_of(order.id)
+
+
+@compiled_rows(PaymentException)
+def _exceptions_of(order_id: int) -> Any:
+    return PaymentException.select().where(PaymentException.order == order_id).order_by(PaymentException.id)
 
 
 def open_exceptions(order: Order) -> list[PaymentException]:
     """Return the order's open exceptions that an operator can resolve, oldest first, without `unknown_outcome`."""
-    is_open = (PaymentException.resolution.is_null(), PaymentException.kind != UNKNOWN_OUTCOME)
-    mine = PaymentException.select().where(PaymentException.order == order, *is_open)
-    return list(mine.order_by(PaymentException.id))
+    return [each for each in exceptions_of(order) if each.is_open and each.kind != UNKNOWN_OUTCOME]
 
 
 def begin(orders: list[Order], who: list[str], why: Reason) -> None:
@@ -62,13 +66,26 @@ def transition(order: Order, new: str, who: str, why: Reason, **facts: Any) -> b
 
     Returns: False, with nothing changed, if the transition is illegal or the order has changed.
     """
+    return transitions(order, [(new, who, why)], **facts)
+
+
+def transitions(order: Order, steps: list[tuple[str, str, Reason]], **facts: Any) -> bool:
+    """Take steps (status, who, why) that happen at the same moment, as `transition` takes one."""
     if not database.in_transaction():
         raise RuntimeError("a step of an order belongs into a transaction")
-    before = order.status
-    if not order.move_to(new, **facts):
+    before = [order.status, *(new for new, _, _ in steps)]
+    if not order.move_to(*before[1:], **facts):
         return False
-    History.add(order=order.id, before=before, after=new, who=who, at=order.updatetime, **why.columns)
-    outbox.enqueue(order)
+    same = {"order": order.id, "at": order.updatetime}
+    History.add_all(
+        [
+            {**same, "before": old, "after": new, "who": who, **why.columns}
+            for old, (new, who, why) in zip(before, steps, strict=False)
+        ]
+    )
+    for new, _, _ in steps:
+        order.status = new  # each callback has the status after its own step
+        outbox.enqueue(order)
     return True
 
 
@@ -199,11 +216,8 @@ def raise_silence(order: Order, cause: Reason) -> None:
     PaymentException.update(**again, **cause.columns).where(PaymentException.id == earlier.id).execute()
 
 
-def outcome_known(order: Order) -> None:
-    """Close the open exception about the channel's silence after its response."""
-    for exception in PaymentException.select().where(
-        PaymentException.order == order,
-        PaymentException.kind == UNKNOWN_OUTCOME,
-        PaymentException.resolution.is_null(),
-    ):
-        exception.resolve(ANSWERED, "service")
+def outcome_known(exceptions: list[PaymentException]) -> None:
+    """Close the open exception about the channel's silence, among all of an order, after its response."""
+    for each in exceptions:
+        if each.kind == UNKNOWN_OUTCOME and each.is_open:
+            each.resolve(ANSWERED, "service")

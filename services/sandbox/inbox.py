@@ -196,7 +196,7 @@ def fault_of_return(fields: Mapping[str, str]) -> str:
     stamp = int(fields["timestamp"])
     if abs(time.time() - stamp) > FRESH:
         return N_("timestamp differs from this machine's clock by more than 300 seconds.")
-    order = Order.get_or_none(Order.order_no == fields["order_no"])
+    order = Order.find(fields["order_no"])
     if order is None:
         return UNKNOWN
     secrets = vault.valid_secrets(order.merchant, "callback_secret")

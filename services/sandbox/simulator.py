@@ -63,7 +63,7 @@ def play_planned() -> None:
     for each in planned():
         if each.at > clock.now():
             break
-        order = Order.get_or_none(Order.order_no == each.order_no)
+        order = Order.find(each.order_no)
         driver = driver_of(order.channel) if order else None
         if order and isinstance(driver, SandboxDriver):
             play(order, driver, each.outcome)  # before the plan is removed, so that it does not count as done too early

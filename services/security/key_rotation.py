@@ -13,7 +13,8 @@ from typing import Any
 
 from cryptography.fernet import Fernet, InvalidToken
 
-from models.db.base import Statement, database
+from models.db.base import database
+from models.db.compiled import Compiled
 from models.db.writer import transaction
 from models.tables.channel import Channel
 from models.tables.epay import EpayAccount
@@ -204,13 +205,13 @@ def _encrypted_again(ring: Ring, column: Any, row: int, token: str) -> str:
 
 
 @cache
-def _update(column: Any) -> Statement:
+def _update(column: Any) -> Compiled:
     table = column.model
-    return Statement(lambda v: table.update({column: v.new}).where(table.id == v.row, column == v.old))
+    return Compiled(lambda row, old, new: table.update({column: new}).where(table.id == row, column == old))
 
 
 @transaction
 def _store(column: Any, changes: list[tuple[int, str, str]]) -> None:
     """Store a small batch, because the service writes meanwhile; values that changed are left for the next pass."""
     for row, old, new in changes:
-        _update(column).run(row=row, old=old, new=new)
+        _update(column)(row, old, new)

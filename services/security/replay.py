@@ -16,7 +16,8 @@ from typing import Any
 
 from peewee import IntegrityError
 
-from models.db.base import Statement, database
+from models.db.base import database
+from models.db.compiled import compiled
 from models.db.writer import after_commit, grouped, transaction
 from models.tables.merchant import Merchant
 from models.tables.order import Order
@@ -33,9 +34,10 @@ PURGE_STEP, PURGE_STEPS = 1_000, 20  # rows checked in one transaction, and tran
 REUSED = N_("already used; send a new nonce with each request")
 RUNNING = 60  # seconds after which a first request without an outcome counts as failed
 
-_stored = Statement(
-    lambda v: Nonce.select(Nonce.createtime).where(Nonce.merchant == v.merchant, Nonce.nonce == v.nonce)
-)
+
+@compiled
+def _stored(merchant_id: int, nonce: str) -> Any:
+    return Nonce.select(Nonce.createtime).where(Nonce.merchant == merchant_id, Nonce.nonce == nonce)
 
 
 @dataclass(frozen=True)
@@ -120,7 +122,7 @@ def keep(call: Call) -> None:
 
 
 def _refuse_stored(call: Call) -> None:
-    if _stored.run(merchant=call.merchant.id, nonce=call.nonce).fetchone():
+    if _stored(call.merchant.id, call.nonce):
         raise ApiError(Code.INVALID_NONCE, detail=REUSED)
 
 

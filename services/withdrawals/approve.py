@@ -99,7 +99,7 @@ def _cancelled(order: Order, who: str, reason: str, ask_again: int | None, in_fi
         return False
     unless_in_file(order, in_file)
     if ask_again is not None:
-        lifecycle.outcome_known(order)  # the channel responded just now
+        lifecycle.outcome_known(lifecycle.exceptions_of(order))  # the channel responded just now
     return settle.cancel(order, who, own_words(reason), due_at=ask_again)
 
 

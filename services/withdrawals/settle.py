@@ -63,7 +63,7 @@ def apply_report(order: Order, report: Report, who: str = "channel", why: Reason
     Returns: True if anything changed.
     """
     asked, order = order, Order.for_update(order.id)
-    if not lifecycle.heard(order, asked, report):
+    if not lifecycle.heard(order, asked, report, lifecycle.exceptions_of(order)):
         return False
     why = reported(report.detail, why)
     changed = False
@@ -175,10 +175,8 @@ def _post_again(order: Order, posting: str, report: Report, who: str) -> bool:
 
 def complete(order: Order, who: str, why: Reason, reference: str) -> bool:
     """Complete a paid-out withdrawal: spend the reserve and return the deposit, in the caller's transaction."""
-    if not (
-        transition(order, PAID, who, why, channel_reference=reference)
-        and transition(order, COMPLETED, "service", because(Why.SETTLED))
-    ):
+    steps = [(PAID, who, why), (COMPLETED, "service", because(Why.SETTLED))]
+    if not lifecycle.transitions(order, steps, channel_reference=reference):
         return False
     accounts.post("spend", postings.spend(order), who=who, order=order)
     return True

@@ -154,7 +154,7 @@ def test_an_address_can_not_write_lines_of_its_own_into_the_log(http, caplog, mo
     def fail(*_):
         raise RuntimeError("an error of ours")
 
-    monkeypatch.setattr("blueprints.api.notices.Order.get_or_none", fail)
+    monkeypatch.setattr("blueprints.api.notices.Order.find", fail)
     assert http("GET", "/addons/paychannel/notify/1%0a2026-11-22%20ERROR%20forged%1b[2J").code == 50000
     (record,) = (record for record in caplog.records if record.name == "blueprints.api.envelope")
     assert "forged" in record.message

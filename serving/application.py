@@ -8,7 +8,7 @@ from typing import Any
 from flask import Flask
 from flask_babel import Babel
 
-from blueprints import sandbox
+from blueprints import page_texts, sandbox
 from blueprints.api import envelope, hosts, metrics, rate_limits
 from blueprints.api.environ_keys import REFUSED, SINCE
 from blueprints.api.health import health
@@ -69,6 +69,7 @@ def init(app: Flask, chosen: settings.Settings) -> None:
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False  # such a response would have no envelope
     app.config["BABEL_TRANSLATION_DIRECTORIES"] = str(settings.ROOT / "blueprints" / "translations")
     Babel(app, default_locale=chosen.language, locale_selector=envelope.language)
+    app.context_processor(page_texts.of_page)
     mounted = app.extensions["console"] = Mounted(app.wsgi_app)
     served = hosts.ValidHosts(mounted, refusing=app.wsgi_app)
     app.wsgi_app = _entered(app, served, chosen.access_log)  # type: ignore[method-assign]

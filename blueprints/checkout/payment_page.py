@@ -177,7 +177,7 @@ def index() -> Any:
     }
     test = {
         "sandbox": driver.simulated,
-        "no_real_money": choice.moves_no_money(order.channel),
+        "no_real_money": choice.moves_no_money(cache.channel_of(order)),
         "sandbox_url": "/sandbox/pay",
         "played": next((gettext(what) for value, _, what in OUTCOMES if value == request.args.get("played")), ""),
         "outcomes": [(value, gettext(label), gettext(what)) for value, label, what in OUTCOMES if driver.simulated],
@@ -192,7 +192,7 @@ def _ways_to_pay(order: Order, shown: Shown, driver: Driver) -> dict[str, Any]:
     number, browser = order.order_no, payer().browser
     opened, signs_in = shown.opened or Opened(), driver.needs_sign_in(browser)
     # A manual channel shows the image of the payee's QR code for this order, if it has one.
-    digest = pictures.digests(order.channel).get(order.payment_method) if driver.by_hand else None
+    digest = pictures.digests(cache.channel_of(order)).get(order.payment_method) if driver.by_hand else None
     picture = url_for("pages.qr_image", order_no=number, v=digest) if digest else ""
     # Downloads there are not among the photos that apps read.
     is_apple_phone = is_ipad() or any(word in request.user_agent.string for word in ("iPhone", "iPad"))

@@ -330,3 +330,14 @@ class OrderNote(Table):
 
     order = ForeignKeyField(Order, unique=True)
     text = TextField()
+
+    @classmethod
+    def of(cls, order: Order) -> str:
+        """Return the text for an order, or ""."""
+        row = _note_of.first(order.id)
+        return row.text if row else ""
+
+
+@compiled
+def _note_of(order_id: int) -> Any:
+    return OrderNote.select(OrderNote.text).where(OrderNote.order == order_id)

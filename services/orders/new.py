@@ -156,6 +156,7 @@ def placed_before(call: Call) -> Placed | None:
 
 def note_of(order: Order) -> str:
     """Return what the payment is for, in the words of an operator or of the shop; empty without a note."""
-    row = OrderNote.get_or_none(OrderNote.order == order)
-    payment = EpayOrder.of_order(order.id) if row is None else None
-    return row.text if row else payment.name if payment else ""
+    if note := OrderNote.of(order):
+        return note
+    payment = EpayOrder.of_order(order.id)
+    return payment.name if payment else ""

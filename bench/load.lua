@@ -51,9 +51,9 @@ end
 function done(summary, latency)
   local errors = summary.errors
   print(string.format(
-    'bench: {"responses": %d, "seconds": %.6f, "p50": %.3f, "p99": %.3f, "refused": %d, "broken": %d, "late": %d}',
+    'bench: {"responses": %d, "seconds": %.6f, "p50": %.3f, "p99": %.3f, "max": %.3f, "refused": %d, "broken": %d, "late": %d}',
     summary.requests, worker:get("spent") or summary.duration / 1e6,
-    latency:percentile(50) / 1e3, latency:percentile(99) / 1e3,
+    latency:percentile(50) / 1e3, latency:percentile(99) / 1e3, latency.max / 1e3,
     errors.status, errors.connect + errors.read + errors.write, errors.timeout
   ))
 end

@@ -25,6 +25,7 @@ SLOW = Prepared(
     ("channel add --category gateway_b --driver slow --name Slow --json", "channel link {id} demo"),
     entry=("-m", "bench.slow"),
 )
+VIEWED = Prepared(settings=(("ORDERS_PAGES_PER_ADDRESS", "1000000"),))
 SHORT_LIVED = Prepared(settings=(("ORDERS_BUY_EXPIRY", "60"),))
 SMALL, LARGE, HUGE = Prepared(orders=1_000), Prepared(orders=1_000_000), Prepared(orders=5_000_000)
 PROXIED = Prepared(orders=1_000_000, settings=(("ORDERS_TRUSTED_PROXIES", "1"),))
@@ -35,6 +36,7 @@ BY_STATUS, OF_90_DAYS = partial(traffic.lists, status="completed"), partial(traf
 CREATE = {number: Run(SERVICE, Wrk(traffic.orders, number)) for number in (1, 8, 32, 512)}
 ECHO = {number: Run(WAITRESS, Wrk(traffic.echoes, number)) for number in (1, 8, 32)}
 SAME_ECHO = {number: Run(SAME, Wrk(traffic.echoes, number)) for number in (1, 8, 32)}
+NOTICES = Run(SILENT, Wrk(traffic.notices, before=traffic.orders, adds=traffic.completed))
 FIRST_PAGE = Run(HUGE, Wrk(traffic.lists, 1))
 EMPTY = Run(SAME, Wrk(traffic.empties))
 FLOODED = Run(SERVICE, scenarios.twice_the_maximum)
@@ -42,6 +44,7 @@ MANY = Run(SHORT_LIVED, scenarios.many_orders, once=True)
 WAITING = Settings.threads // bulkhead.SHARE  # connections that may wait for one channel
 
 ON_ECHO, FLOOD = "createOrder / bare echo on", "createOrder at twice its maximum rate:"
+TIME = "processor time:"
 LISTED, CALLBACK = "orderQueryList, 5,000,000 orders,", "payment reported to callback received,"
 
 # fmt: off
@@ -66,8 +69,15 @@ GROUPS = (
             Run(SERVICE, scenarios.other_cores_busy), CREATE[8]),
         Row("withdrawals", "createOrder, 8 connections: withdrawals / deposits",
             Run(RICH, Wrk(traffic.withdrawals)), CREATE[8]),
-        Row("settling", "notices that settle an order / createOrder, 8 connections",
-            Run(SILENT, Wrk(traffic.notices, before=traffic.orders, adds=traffic.completed)), CREATE[8]),
+        Row("settling", "notices that settle an order / createOrder, 8 connections", NOTICES, CREATE[8]),
+    ),
+    (
+        Row("create-cpu", f"{TIME} createOrder / bare echo on waitress", CREATE[8], ECHO[8], "cpu", at_most=1.8),
+        Row("settling-cpu", f"{TIME} notice that settles an order / createOrder", NOTICES, CREATE[8], "cpu", at_most=2.2),
+        Row("page-cpu", f"{TIME} view of a payment page / createOrder", Run(VIEWED, Wrk(traffic.views)), CREATE[8], "cpu",
+            at_most=2),
+        Row("poll-cpu", f"{TIME} status check of a payment page / bare echo on waitress", Run(VIEWED, Wrk(traffic.polls)),
+            ECHO[8], "cpu", at_most=1.2),
     ),
     (
         Row("epay-8", "orders by the epay gateway / createOrder, 8 connections",

@@ -170,10 +170,14 @@ def known_regions(service: Any) -> Iterator[str]:
     return repeat(request("GET", REGIONS, **headers))
 
 
-def page_views(service: Any) -> Iterator[str]:
-    """Views of one payment page by another caller."""
-    path = f"/addons/paychannel/pay/index?order_no={service.call('createOrder', BUY)['order_no']}"
-    return repeat(request("GET", path, X_Forwarded_For=STRANGER))
+def views(service: Any, page: str = "index", **headers: str) -> Iterator[str]:
+    """Views of one payment page."""
+    path = f"/addons/paychannel/pay/{page}?order_no={service.call('createOrder', BUY)['order_no']}"
+    return repeat(request("GET", path, **headers))
+
+
+page_views = partial(views, X_Forwarded_For=STRANGER)  # by another caller
+polls = partial(views, page="status")  # the status check that an open page repeats
 
 
 def sign_ins(service: Any) -> Iterator[str]:

@@ -9,6 +9,7 @@ No library does this: playhouse's SqliteQueueDatabase queues single statements, 
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -23,8 +24,11 @@ from runtime.state import Part
 PRAGMAS = {
     "cache_size": -2_000,  # KiB: about all inner pages of the indexes, even of five million orders
     "temp_store": "memory",  # the rollback data of savepoints
-    "wal_autocheckpoint": 8_000,  # pages that move from the log into the file at once
+    "wal_autocheckpoint": 16_000,  # pages of the log (64 MiB) from which a commit moves them into the file itself
 }
+LOG_PAGES = 8_000  # of the log, from which it shall begin again
+FEW_PAGES = 400  # that the writer moves in a moment
+MOST_PASSES = 4  # over the log, each of which has less to move
 
 
 def run(function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Any:
@@ -39,10 +43,34 @@ def _write(queue: WorkQueue) -> None:
             database.execute_sql(f"PRAGMA {name} = {value}")
     for group in queue.groups():
         _commit(group)
+        if _few_left().is_set():
+            _few_left().clear()
+            _moved()
     database.close()
 
 
 writes = Part(lambda: WorkQueue(_write))
+_few_left = Part(threading.Event)  # set when the writer can move the end of the log, so that the log begins again
+
+
+def _moved() -> tuple[int, int]:
+    """Move what is in the log into the file; return the pages of the log, and those of them that are moved now."""
+    _, pages, moved = database.execute_sql("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+    return pages, moved
+
+
+def move_log() -> None:
+    """Move the log into the file while the writer goes on. Call it every second, in a thread of its own.
+
+    If the writer did it, orders would wait for the disk. The log begins again only once all of it is moved, but the
+    writer adds to it meanwhile. So the writer itself moves the last pages of a long log.
+    """
+    for _ in range(MOST_PASSES):
+        pages, moved = _moved()
+        if pages - moved <= FEW_PAGES:
+            break
+    if pages >= LOG_PAGES:
+        _few_left().set()
 
 
 def _commit(group: list[Waiting]) -> None:

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from functools import partial
 from math import ceil
 
+from models.db import sqlite_writer
+from models.db.base import database
 from models.queries import search
 from runtime import clock
 from runtime.clock import CHINA
@@ -38,6 +40,7 @@ def _jobs(
     return [
         Job("callbacks", partial(delivery.sweep, senders), SWEEP_SECONDS, instances=4),
         Job("orders", partial(sweep.sweep, askers), SWEEP_SECONDS, instances=4),
+        Job("log", partial(cpu_affinity.do, sqlite_writer.move_log), 1, wanted=not database.is_shared),
         Job("purge", replay.purge, 5),
         Job("search", search.catch_up, 1, LONG),
         # After a start, the first view of the overview in China finds the sums ready.

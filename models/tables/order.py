@@ -149,13 +149,10 @@ class Order(Table):
         Returns: False if the order has changed, must be left alone, or the channel may not show the last payout request
         yet.
         """
-        mine = (Order.id == self.id) & (Order.status == self.status) & (Order.due_at == self.due_at)
-        passed = [column.is_null() | (column <= now) for column in (Order.left_alone_until, Order.shown_from)]
-        facts = {"due_at": until, "shown_from": shown_from, "left_alone_until": None}
-        renewed = Order.update(facts).where(mine, Order.asks == self.asks, *passed).execute()
+        renewed: bool = _extend(self.id, self.status, self.due_at, self.asks, now, until, shown_from) == 1
         if renewed:
             self.due_at = until  # type: ignore[assignment]
-        return bool(renewed == 1)
+        return renewed
 
     @transaction
     def set_due(self, due_at: int | None) -> None:
@@ -201,6 +198,14 @@ def _step(order_id: int, before: str, /, **facts: Any) -> Any:
 def _claim(order_id: int, status: str, due_at: int, asks: int, /, **facts: Any) -> Any:
     unmoved = (Order.id == order_id, Order.status == status, Order.due_at == due_at, Order.asks == asks)
     return Order.update(asks=Order.asks + 1, **facts).where(*unmoved)
+
+
+@compiled
+def _extend(order_id: int, status: str, due_at: int, asks: int, now: int, until: int, shown_from: int | None) -> Any:
+    unmoved = (Order.id == order_id, Order.status == status, Order.due_at == due_at, Order.asks == asks)
+    passed = [column.is_null() | (column <= now) for column in (Order.left_alone_until, Order.shown_from)]
+    facts = {"due_at": until, "shown_from": shown_from, "left_alone_until": None}
+    return Order.update(facts).where(*unmoved, *passed)
 
 
 @compiled

@@ -5,7 +5,7 @@ from typing import Any
 from peewee import BooleanField, ForeignKeyField, TextField
 
 from models.db.base import Table, Timestamp
-from models.db.compiled import compiled_rows
+from models.db.compiled import compiled, compiled_rows
 from models.tables.merchant import Merchant
 
 
@@ -29,6 +29,11 @@ class PayoutAccount(Table):
         """Return the newest account on file, to which gateway_b and gateway_c withdrawals are paid, or None."""
         return _on_file.first(merchant.id)
 
+    @classmethod
+    def details_of(cls, account_id: int) -> str:
+        """Return the encrypted details of an account."""
+        return str(_details.first(account_id).details)
+
 
 # Only accounts on file are searched by merchant; each gateway_a withdrawal has an account of its own.
 PayoutAccount.add_index(
@@ -36,6 +41,11 @@ PayoutAccount.add_index(
         PayoutAccount.merchant, PayoutAccount.id, where=PayoutAccount.on_file, name="receiving_account_on_file"
     )
 )
+
+
+@compiled
+def _details(account_id: int) -> Any:
+    return PayoutAccount.select(PayoutAccount.details).where(PayoutAccount.id == account_id)
 
 
 @compiled_rows(PayoutAccount)

@@ -14,6 +14,7 @@ from models.db.base import database
 from models.db.compiled import compiled
 from models.tables.channel import Channel
 from models.tables.order import Order
+from models.tables.payout_account import PayoutAccount
 from runtime.state import Part, current
 from services.channels.order_numbers import payout_number
 from services.merchants import cache
@@ -116,5 +117,5 @@ def payout_of(order: Order) -> Payout:
 
 def account_details(order: Order) -> dict[str, Any]:
     """Return the decrypted payout account of a withdrawal; with empty values once it was erased."""
-    sealed = order.account.details
+    sealed = PayoutAccount.details_of(order.account_id)
     return json.loads(vault.decrypt(sealed)) if sealed else dict.fromkeys(ACCOUNT_FIELDS, "")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
+from models.db.compiled import compiled
 from models.tables.order import (
     CANCELLED,
     CONFIRMED,
@@ -65,6 +67,11 @@ def _received_at(order: Order, money: list[PaymentException]) -> int | None:
         return None
     if decided := [each for each in money if each.resolution == COMPLETE]:
         return int(decided[-1].createtime)
-    mine = (History.order == order, History.after == CONFIRMED)
-    line = History.select(History.at).where(*mine).order_by(History.id.desc()).first()
-    return int(line.at) if line else order.completedtime
+    line = _confirmed_at.first(order.id)
+    return line.at if line else order.completedtime
+
+
+@compiled
+def _confirmed_at(order_id: int) -> Any:
+    confirmed = History.select(History.at).where(History.order == order_id, History.after == CONFIRMED)
+    return confirmed.order_by(History.id.desc()).limit(1)

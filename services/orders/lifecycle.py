@@ -97,10 +97,20 @@ def note(order: Order, who: str, why: Reason) -> int:
 
 def is_new(order: Order, why: Reason, most: int | None = None) -> bool:
     """Return False if the history has this reason already, or `most` lines with its code."""
-    lines = History.select().where(History.order == order, History.code == why.code)
-    if lines.where(History.args.is_null() if not why.args else History.args == why.columns["args"]).exists():
+    lines = lines_about(order, why.code)
+    if any(line.args == why.columns["args"] for line in lines):
         return False
-    return most is None or lines.count() < most
+    return most is None or len(lines) < most
+
+
+def lines_about(order: Order, code: Why) -> list[History]:
+    """Return the lines of an order's history with this reason, oldest first."""
+    return _lines_about(order.id, code)
+
+
+@compiled_rows(History)
+def _lines_about(order_id: int, code: str) -> Any:
+    return History.select().where(History.order == order_id, History.code == code).order_by(History.id)
 
 
 def note_once(order: Order, who: str, why: Reason, most: int | None = None) -> bool:

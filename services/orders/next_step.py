@@ -22,6 +22,7 @@ from models.tables.order import (
     Order,
     PaymentException,
 )
+from services.orders.lifecycle import exceptions_of
 
 
 def manual_channels() -> list[int]:
@@ -51,7 +52,5 @@ def missing(limit: int) -> list[Order]:
 
 def is_held(order: Order, reference: str | None = None) -> bool:
     """Return whether the order waits for a decision about its money, or about that with this number of the channel."""
-    about = (PaymentException.order == order) & PaymentException.resolution.is_null()
-    if reference is not None:
-        about &= PaymentException.reference == reference
-    return PaymentException.select().where(about, PaymentException.kind.in_(HOLDING)).exists()
+    holding = [each for each in exceptions_of(order) if each.is_open and each.kind in HOLDING]
+    return any(reference in (None, each.reference) for each in holding)

@@ -20,13 +20,12 @@ from models.tables.order import (
     PAYOUT_MISSING,
     PENDING,
     REVERSED,
-    History,
     Order,
     PaymentException,
 )
 from runtime import clock
 from services.ledger.postings import HOLD_AGAIN, RELEASE_AGAIN, SPEND_AGAIN
-from services.orders.lifecycle import exceptions_of, unless_shared
+from services.orders.lifecycle import exceptions_of, lines_about, unless_shared
 from services.orders.reasons import Why, reason_of
 from services.orders.verdict import (
     ADJUST,
@@ -212,9 +211,8 @@ def _is_on_record(order: Order, report: Report, position: Position) -> bool:
 
 def shown_reference(order: Order) -> str | None:
     """Return the channel's number for a payout that it has shown, "" without a number; None if it never showed one."""
-    mine = (History.order == order, History.code == Why.PAYOUT_SHOWN)
-    lines = History.select().where(*mine).order_by(History.id.desc())
-    numbers = [str(reason_of(line).args["reference"]) for line in lines]
+    lines = lines_about(order, Why.PAYOUT_SHOWN)
+    numbers = [str(reason_of(line).args["reference"]) for line in reversed(lines)]
     return next(filter(None, numbers), "") if numbers else None
 
 
@@ -240,8 +238,7 @@ def counted_exceptions(order: Order, report: Report) -> list[PaymentException]:
 
     If the channel repeats the report that such an exception is about, this is a new difference.
     """
-    lines = History.select().where(History.order == order, History.code == Why.REPORT_CHANGED)
-    changed = {reason_of(line).args["exception"] for line in lines}
+    changed = {reason_of(line).args["exception"] for line in lines_about(order, Why.REPORT_CHANGED)}
     every = exceptions_of(order)
     if not report.by_operator:
         changed |= {str(each.id) for each in every if is_changed(each, report)}

@@ -42,7 +42,6 @@ def place(call: Call, channel: Channel, wanted: dict[str, Any], source: Source =
 def _hold(call: Call, channel: Channel, wanted: dict[str, Any], source: Source) -> Order:
     amount = wanted["cny_amount"]
     by_rule = amount <= channel.auto_accept_max and not second_operator.is_above(amount)
-    account = _account(call, wanted)
     order = insert(
         source,
         call,
@@ -50,10 +49,9 @@ def _hold(call: Call, channel: Channel, wanted: dict[str, Any], source: Source) 
         wanted,
         fees.quote_sell(amount, call.merchant, channel),
         outcome=1,  # no channel is called yet
-        account=account.id,
+        account=_account(call, wanted).id,
         due_at=clock.now() if by_rule else None,
     )
-    order.account = account  # for the response
     accounts.post("hold", postings.hold(order), who=source.who, order=order)
     return order
 

@@ -21,9 +21,11 @@ SERVICE = Prepared()
 RICH = Prepared(("ledger adjust demo 1000000000 --reason bench",))
 EPAY = Prepared(("epay enable demo --host 127.0.0.1 --type wxpay=2 --json",))
 SILENT = Prepared(('merchant set demo --callback-url ""', 'merchant set other --callback-url ""'))
-SLOW = Prepared(
-    ("channel add --category gateway_b --driver slow --name Slow --json", "channel link {id} demo"),
-    entry=("-m", "bench.slow"),
+CHANNEL = ("channel add --category gateway_b --driver bench --name Bench --json", "channel link {id} demo")
+SLOW = Prepared(CHANNEL, entry=("-m", "bench.channel"))
+PAYING = Prepared(
+    (*CHANNEL, "ledger adjust demo 1000000000 --reason bench", 'merchant set demo --callback-url ""'),
+    entry=("-m", "bench.channel"),
 )
 VIEWED = Prepared(settings=(("ORDERS_PAGES_PER_ADDRESS", "1000000"),))
 SHORT_LIVED = Prepared(settings=(("ORDERS_BUY_EXPIRY", "60"),))
@@ -44,7 +46,7 @@ MANY = Run(SHORT_LIVED, scenarios.many_orders, once=True)
 WAITING = Settings.threads // bulkhead.SHARE  # connections that may wait for one channel
 
 ON_ECHO, FLOOD = "createOrder / bare echo on", "createOrder at twice its maximum rate:"
-TIME = "processor time:"
+TIME, CPU = "processor time:", "cpu"
 LISTED, CALLBACK = "orderQueryList, 5,000,000 orders,", "payment reported to callback received,"
 
 # fmt: off
@@ -66,18 +68,26 @@ GROUPS = (
     ),
     (
         Row("busy-cores", "createOrder, 8 connections: every other core busy / idle",
-            Run(SERVICE, scenarios.other_cores_busy), CREATE[8]),
+            Run(SERVICE, scenarios.Busy(traffic.orders, other_cores=True)), CREATE[8]),
         Row("withdrawals", "createOrder, 8 connections: withdrawals / deposits",
             Run(RICH, Wrk(traffic.withdrawals)), CREATE[8]),
         Row("settling", "notices that settle an order / createOrder, 8 connections", NOTICES, CREATE[8]),
     ),
     (
-        Row("create-cpu", f"{TIME} createOrder / bare echo on waitress", CREATE[8], ECHO[8], "cpu", at_most=1.8),
-        Row("settling-cpu", f"{TIME} notice that settles an order / createOrder", NOTICES, CREATE[8], "cpu", at_most=2.2),
-        Row("page-cpu", f"{TIME} view of a payment page / createOrder", Run(VIEWED, Wrk(traffic.views)), CREATE[8], "cpu",
-            at_most=2),
-        Row("poll-cpu", f"{TIME} status check of a payment page / bare echo on waitress", Run(VIEWED, Wrk(traffic.polls)),
-            ECHO[8], "cpu", at_most=1.2),
+        Row("create-cpu", f"{TIME} createOrder / bare echo on waitress", CREATE[8], ECHO[8], CPU, at_most=1.8),
+        Row("settling-cpu", f"{TIME} notice that settles an order / createOrder", NOTICES, CREATE[8], CPU, at_most=2.2),
+        Row("page-cpu", f"{TIME} view of a payment page / createOrder",
+            Run(VIEWED, Wrk(traffic.views)), CREATE[8], CPU, at_most=2),
+        Row("poll-cpu", f"{TIME} status check of a payment page / bare echo on waitress",
+            Run(VIEWED, Wrk(traffic.polls)), ECHO[8], CPU, at_most=1.2),
+    ),
+    (
+        Row("payouts", "payouts from approval to completion / createOrder, 8 connections",
+            Run(PAYING, scenarios.payouts), CREATE[8], at_least=0.4),
+        Row("callbacks-fast", "callbacks to a server that responds at once / createOrder, 8 connections",
+            Run(SILENT, partial(scenarios.callback_rate, delay=0)), CREATE[8], at_least=0.6),
+        Row("busy-loop", "createOrder / bare echo on waitress, 8 connections, with a busy loop on any core",
+            Run(SERVICE, scenarios.Busy(traffic.orders)), Run(WAITRESS, scenarios.Busy(traffic.echoes))),
     ),
     (
         Row("epay-8", "orders by the epay gateway / createOrder, 8 connections",
@@ -133,7 +143,8 @@ GROUPS = (
     ),
     (
         Row("callbacks", "callbacks to a server that takes 20 ms / one at a time",
-            Run(SILENT, scenarios.callback_rate), Run(scenarios.RECEIVER, scenarios.one_at_a_time), at_least=20),
+            Run(SILENT, partial(scenarios.callback_rate, delay=20)),
+            Run(scenarios.RECEIVER, scenarios.one_at_a_time), at_least=20),
         Row("callback-delay", f"{CALLBACK} idle service / 50 ms",
             Run(SERVICE, scenarios.callback_delay), 50, "delay", at_most=1),
         Row("hopeless", f"{CALLBACK} 10,000 undeliverable ones: slowest / 1 s",

@@ -68,26 +68,34 @@ def starts(service: Service, bench: Bench) -> Figures:
     return {"start": statistics.median(times)}
 
 
-def _keep_busy(core: int) -> None:
-    os.sched_setaffinity(0, {core})
+def _keep_busy(cores: set[int]) -> None:
+    os.sched_setaffinity(0, cores)
     while True:
         pass
 
 
-def other_cores_busy(service: Service, bench: Bench) -> Figures:
-    """createOrder while a loop runs on every core but the service's own. Raises Failed if there is no other core."""
-    others = os.sched_getaffinity(0) - service.cores()
-    if not others:
-        raise Failed("the service does not keep to one core, or there is no other one")
-    loops = [multiprocessing.Process(target=_keep_busy, args=[core], daemon=True) for core in others]
-    for loop in loops:
-        loop.start()
-    try:
-        return Wrk(traffic.orders)(service, bench)
-    finally:
+@dataclass(frozen=True)
+class Busy:
+    """Load while a loop runs that may use any core; or one on every core but the server's own."""
+
+    requests: Requests
+    other_cores: bool = False
+
+    def __call__(self, server: Process, bench: Bench) -> Figures:
+        """Raises Failed if there is no other core."""
+        every = os.sched_getaffinity(0)
+        places = [{core} for core in every - server.cores()] if self.other_cores else [every]
+        if not places:
+            raise Failed("the service does not keep to one core, or there is no other one")
+        loops = [multiprocessing.Process(target=_keep_busy, args=[cores], daemon=True) for cores in places]
         for loop in loops:
-            loop.terminate()
-            loop.join()
+            loop.start()
+        try:
+            return Wrk(self.requests)(server, bench)
+        finally:
+            for loop in loops:
+                loop.terminate()
+                loop.join()
 
 
 def many_orders(service: Service, bench: Bench) -> Figures:
@@ -165,12 +173,32 @@ def _received(receiver: Process) -> list[tuple[float, str]]:
     return receiver.http.get(receiver.url, timeout=60).json()
 
 
-def callback_rate(service: Service, bench: Bench) -> Figures:
-    """Callbacks a second to a server that takes 20 ms, from the first to the last arrival. Raises Failed."""
+def payouts(service: Service, bench: Bench) -> Figures:
+    """Payouts a second from their approval by the channel's limit, all at once, until all are completed.
+
+    The channel is asked for each a second after it was sent there, at the earliest. Raises Failed.
+    """
+    count = 200 if bench.quick else 4_000
+    wrk(service, bench, traffic.withdrawals, 8, count=count)
+    service.run("channel set {id} --auto-accept-max 1000")
+    service.stop()
+    with closing(sqlite3.connect(service.database)) as file, file:
+        file.execute("UPDATE \"order\" SET due_at = createtime WHERE order_type = 2 AND status = 'pending'")
+    service.start()
+    began, give_up, before = time.monotonic(), time.monotonic() + 300, service.cpu()
+    while (done := traffic.completed(service)) < count:
+        if time.monotonic() > give_up:
+            raise Failed(f"of {count} payouts {done} were completed")
+        time.sleep(0.2)
+    return {"rate": count / (time.monotonic() - began), "cpu": 1000 * (service.cpu() - before) / count}
+
+
+def callback_rate(service: Service, bench: Bench, delay: int) -> Figures:
+    """Callbacks a second to a server that takes `delay` ms, from the first to the last arrival. Raises Failed."""
     count = 200 if bench.quick else 1_000  # of each merchant, all due immediately
     for key, make in product(MERCHANTS, (traffic.orders, traffic.notices)):
         wrk(service, bench, partial(make, key=key), 8, count=count)
-    with _receiver(service, bench, 20, *MERCHANTS) as receiver:
+    with _receiver(service, bench, delay, *MERCHANTS) as receiver:
         for key in MERCHANTS:
             service.run(f"callback redeliver --merchant {key}")
         give_up, moments = time.monotonic() + 300, dict[str, float]()

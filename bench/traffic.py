@@ -70,7 +70,8 @@ def orders(service: Any, key: str = "demo", **headers: str) -> Iterator[str]:
 
 def withdrawals(service: Any) -> Iterator[str]:
     """Withdrawals to the merchant's payout account on file."""
-    return calls("createOrder", (SELL | {"merchant_order_no": number} for number in own_numbers()))
+    new = SELL | {"paychannel_id": service.known.get("id", 2)}
+    return calls("createOrder", (new | {"merchant_order_no": number} for number in own_numbers()))
 
 
 def echoes(server: Any) -> Iterator[str]:

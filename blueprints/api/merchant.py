@@ -16,7 +16,7 @@ from schemas.new_order import channel_id, load_new_order
 from schemas.queries import BY, BalanceQuery, ChannelListQuery, OrderDetailQuery, OrderListQuery
 from schemas.views import balance_view, buy_view, channel_view, order_view, sell_view
 from services import kinds
-from services.channels.calls import account_details, driver_of, pay_url
+from services.channels.calls import account_of, driver_of, pay_url
 from services.errors import N_, ApiError, Code
 from services.ledger import balance
 from services.merchants import cache, order_search
@@ -45,7 +45,7 @@ def create_order(call: Call) -> Response:
     """Create a deposit or a withdrawal, as `order_type` says."""
     placed = new.placed_before(call) or _place(call)
     order = placed.order
-    view = buy_view(order, pay_url(order.order_no)) if order.is_buy else sell_view(order, account_details(order))
+    view = buy_view(order, pay_url(order.order_no)) if order.is_buy else sell_view(order, account_of(order))
     response = ok(view, N_("order created"), time=str(order.createtime))
     if placed.replayed:
         response.headers["Idempotency-Replayed"] = "true"

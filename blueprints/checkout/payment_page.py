@@ -179,8 +179,8 @@ def index() -> Any:
         "sandbox": driver.simulated,
         "no_real_money": choice.moves_no_money(cache.channel_of(order)),
         "sandbox_url": "/sandbox/pay",
-        "played": next((gettext(what) for value, _, what in OUTCOMES if value == request.args.get("played")), ""),
-        "outcomes": [(value, gettext(label), gettext(what)) for value, label, what in OUTCOMES if driver.simulated],
+        "played": next((what for value, _, what in OUTCOMES if value == request.args.get("played")), ""),
+        "outcomes": OUTCOMES if driver.simulated else (),
     }
     ways = _ways_to_pay(order, shown, driver)
     html = render_template("checkout/payment_page.html", ready=shown.is_ready, **facts, **links, **ways, **test)

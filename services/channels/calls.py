@@ -112,10 +112,14 @@ def payment_of(order: Order) -> Payment:
 
 def payout_of(order: Order) -> Payout:
     """Return a withdrawal in the form that drivers need."""
-    return Payout(order.order_no, payout_number(order), order.amount, order.payment_method, account_details(order))
+    return Payout(order.order_no, payout_number(order), order.amount, order.payment_method, account_of(order))
 
 
-def account_details(order: Order) -> dict[str, Any]:
-    """Return the decrypted payout account of a withdrawal; with empty values once it was erased."""
-    sealed = PayoutAccount.details_of(order.account_id)
+def account_of(order: Order) -> dict[str, Any]:
+    """Return the `account_details` of a withdrawal."""
+    return account_details(PayoutAccount.details_of(order.account_id))
+
+
+def account_details(sealed: str) -> dict[str, Any]:
+    """Return the payout account of a withdrawal, decrypted; with empty values once it was erased."""
     return json.loads(vault.decrypt(sealed)) if sealed else dict.fromkeys(ACCOUNT_FIELDS, "")

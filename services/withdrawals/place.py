@@ -86,7 +86,7 @@ def _account(call: Call, wanted: dict[str, Any]) -> PayoutAccount:
 
 def payee_of(order: Order) -> dict[str, Any]:
     """Return a withdrawal's payout account, decrypted for an operator; nested fields by their path."""
-    details = account_details(order)
+    details = account_details(order.account.details)
     nested = {
         f"{outer}.{name}": value
         for outer, inner in details.items()

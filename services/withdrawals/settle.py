@@ -20,7 +20,7 @@ from models.tables.order import (
     Order,
 )
 from runtime import clock
-from services.channels.calls import LATE, driver_of
+from services.channels.calls import LATE, driver_for
 from services.errors import ApiError
 from services.ledger import accounts, postings
 from services.ledger.postings import HOLD_AGAIN, RELEASE_AGAIN, SPEND_AGAIN
@@ -67,7 +67,7 @@ def apply_report(order: Order, report: Report, who: str = "channel", why: Reason
         return False
     why = reported(report.detail, why)
     changed = False
-    if report.state is State.OPEN and who == "channel" and report.proven and not driver_of(order.channel).by_hand:
+    if report.state is State.OPEN and who == "channel" and report.proven and not driver_for(order).by_hand:
         changed = note_shown(order, report.reference, report.detail)
     if report.state is State.ABSENT:
         report = replace(report, reference=money.shown_reference(order) or "")
@@ -136,7 +136,7 @@ def _record(order: Order, judged: Judged, report: Report, who: str) -> bool:
         end = PAID_OUT if proof is Proof.AS_ORDERED else FAILED
         # No payout remains at the channel. A bank reports about each transfer on its own.
         is_second = position.money is WithdrawalMoney.SPENT_TWICE
-        whole = proof is Proof.GONE and not is_second and not driver_of(order.channel).by_hand
+        whole = proof is Proof.GONE and not is_second and not driver_for(order).by_hand
         about = [each for each in every if whole or each in position.open or each.kind in OPEN_ENDED]
         closed = [close_exception(each, end, who) for each in about if each.kind in AT_CHANNEL]
         return any(closed)

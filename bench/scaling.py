@@ -52,7 +52,8 @@ def _orders(started: tuple[list[Service], int | None], bench: Bench) -> Figures:
         return wrk(service, bench, partial(traffic.orders, key=service.known["key"]), 16, seconds)
 
     with ThreadPoolExecutor(len(services)) as pool:
-        list(pool.map(partial(load, seconds=1), services))  # the first responses are slower
+        # The first responses are slower, and services on one core need some seconds to leave it to one of them.
+        list(pool.map(partial(load, seconds=1 if len(services) == 1 else 8), services))
         before = cpu_seconds(database) if database else 0
         found = list(pool.map(partial(load, seconds=bench.seconds), services))
         used = cpu_seconds(database) - before if database else 0

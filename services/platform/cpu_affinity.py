@@ -1,13 +1,19 @@
-"""Processor cores: the service stays on one, and long work runs on the others."""
+"""Processor cores: the service stays on one that others leave to it, and long work runs on any."""
 
 from __future__ import annotations
 
 import os
+import random
+import time
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+
+MOVE_SECONDS = 1.0  # between looks at the cores
+CROWDED = 0.25  # of a core's time: by so much another one must be less busy
 
 _all: set[int] = set()  # the cores that the process had; empty while it uses all of them
 
@@ -26,6 +32,11 @@ def stay_on_one(port: int) -> None:
         _all.update(cores)
 
 
+def is_on_one() -> bool:
+    """Return whether the process stays on one of several cores."""
+    return len(_all) > 1
+
+
 def do(work: Callable[..., T], *arguments: Any) -> T:
     """Run long work in this thread, on any core, and return its result."""
     if not _all:
@@ -38,3 +49,34 @@ def do(work: Callable[..., T], *arguments: Any) -> T:
     finally:
         with suppress(OSError):
             os.sched_setaffinity(0, before)
+
+
+class Mover:
+    """Moves the service to another core while other processes keep its own busy. Call it every MOVE_SECONDS."""
+
+    def __init__(self) -> None:
+        self._before: dict[int | str, float] = {}
+
+    def __call__(self) -> None:
+        """Compare the cores since the last call."""
+        before, self._before, here = self._before, _used(), os.sched_getaffinity(0)
+        if not before or len(here) > 1:
+            return
+        (own,), seconds = here, self._before["at"] - before["at"]
+        shares = {core: (self._before[core] - before[core]) / seconds for core in _all}
+        shares[own] -= (self._before["own"] - before["own"]) / seconds
+        best = min(shares, key=lambda core: shares[core])
+        # Half of the times, since two services that share a core would move together.
+        if shares[own] - shares[best] > CROWDED and random.random() < 0.5:
+            for thread in Path("/proc/self/task").iterdir():
+                with suppress(OSError):  # it has ended
+                    if len(os.sched_getaffinity(int(thread.name))) == 1:
+                        os.sched_setaffinity(int(thread.name), {best})
+
+
+def _used() -> dict[int | str, float]:
+    """Return the processor time that was used on each core, and by this process, in seconds `at` a monotonic time."""
+    lines = [line.split() for line in Path("/proc/stat").read_text().splitlines() if line.startswith("cpu")]
+    ticks = {int(name[3:]): sum(map(int, counts[:3] + counts[5:8])) for name, *counts in lines[1:]}
+    used: dict[int | str, float] = {core: count / os.sysconf("SC_CLK_TCK") for core, count in ticks.items()}
+    return used | {"own": time.process_time(), "at": time.monotonic()}

@@ -279,3 +279,13 @@ def test_a_channel_that_never_responds_leaves_an_exception(placed, moves, later,
     assert "status checks stopped" in order_details(order_no)["exceptions"][0]["detail"]
     flask("order", "settle", order_no, "--cancel")
     assert exceptions() == {}
+
+
+def test_a_notice_that_settles_an_order_runs_few_statements(api, caplog):
+    api.notice(api.buy().data["order_no"], 10_000, reference="R-1")  # what is read once is known now
+    order_no = api.buy().data["order_no"]
+    with caplog.at_level("DEBUG", logger="peewee"):
+        api.notice(order_no, 10_000, reference="R-2")
+    statements = [record.getMessage() for record in caplog.records if record.name == "peewee"]
+    assert api.status(order_no) == "completed"
+    assert 0 < len(statements) <= 14, "\n".join(statements)

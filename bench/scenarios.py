@@ -176,7 +176,7 @@ def _received(receiver: Process) -> list[tuple[float, str]]:
 def payouts(service: Service, bench: Bench) -> Figures:
     """Payouts a second from their approval by the channel's limit, all at once, until all are completed.
 
-    The channel is asked for each a second after it was sent there, at the earliest. Raises Failed.
+    The status of each is checked a second after it was sent to the channel, at the earliest. Raises Failed.
     """
     count = 200 if bench.quick else 4_000
     wrk(service, bench, traffic.withdrawals, 8, count=count)

@@ -60,7 +60,7 @@ def _moved() -> tuple[int, int]:
 
 
 def move_log() -> None:
-    """Move the log into the file while the writer goes on. Call it every second, in a thread of its own.
+    """Move the log into the file while orders are written. Call it every second, in a thread of its own.
 
     If the writer did it, orders would wait for the disk. The log begins again only once all of it is moved, but the
     writer adds to it meanwhile. So the writer itself moves the last pages of a long log.

@@ -45,7 +45,8 @@ def _write(queue: WorkQueue) -> None:
         _commit(group)
         if _few_left().is_set():
             _few_left().clear()
-            _moved()
+            with suppress(DatabaseError):  # the job that moves the rest reports it
+                _moved()
     database.close()
 
 

@@ -5,6 +5,7 @@ import sqlite3
 from contextlib import closing
 
 import pytest
+from peewee import OperationalError
 
 from models.db import sqlite_writer
 
@@ -32,3 +33,13 @@ def test_a_long_log_begins_again_although_it_is_never_moved_to_its_end(api, inst
             api.buy()
     longest = (instance / "orders.sqlite-wal").stat().st_size // 4_096  # pages: the file keeps its size
     assert 100 <= longest < 200
+
+
+def test_an_error_at_the_end_of_the_log_stops_no_order(api, monkeypatch):
+    def fail():
+        raise OperationalError("disk I/O error")
+
+    monkeypatch.setattr(sqlite_writer, "_moved", fail)
+    sqlite_writer._few_left().set()
+    assert [api.buy().code for _ in range(3)] == [1, 1, 1]
+    assert not sqlite_writer._few_left().is_set()

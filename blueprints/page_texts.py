@@ -18,7 +18,7 @@ def of_page() -> dict[str, Any]:
     translations = get_translations()
 
     @pass_eval_context
-    def gettext(context: EvalContext, text: str, **values: Any) -> str:
+    def gettext(context: EvalContext, text: str, /, **values: Any) -> str:
         translated = translations.ugettext(text)
         return (Markup(translated) if context.autoescape else translated) % values
 

@@ -13,7 +13,6 @@ from flask.sessions import SecureCookieSessionInterface
 from flask_babel import Babel, gettext
 from werkzeug.exceptions import HTTPException
 
-from blueprints import page_texts
 from blueprints.api import envelope, hosts, rate_limits
 from blueprints.checkout.payment_page import POLICY
 from blueprints.console import access, action_labels, browser_names, icons, labels, locale
@@ -122,7 +121,6 @@ def create() -> Flask:
         BABEL_TRANSLATION_DIRECTORIES=str(settings.ROOT / "blueprints" / "translations"),
     )
     Babel(app, default_locale=current().settings.language, locale_selector=locale.language)
-    app.context_processor(page_texts.of_page)
     app.before_request(_draining)
     rate_limits.init(app)
     hosts.init(app)

@@ -87,10 +87,11 @@ class Compiled:
             return known
         numbers = count()
 
+        def one() -> Value:
+            return Value(_Place(next(numbers)), converter=False)
+
         def place(value: Any) -> Any:
-            if type(value) is tuple:
-                return [place(each) for each in value]
-            return None if value is None else Value(_Place(next(numbers)), converter=False)
+            return [one() for _ in value] if type(value) is tuple else None if value is None else one()
 
         places = [place(each) for each in arguments]
         query = self._build(*places, **{name: place(value) for name, value in columns.items()})

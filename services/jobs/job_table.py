@@ -41,7 +41,7 @@ def _jobs(
         Job("callbacks", partial(delivery.sweep, senders), SWEEP_SECONDS, instances=4),
         Job("orders", partial(sweep.sweep, askers), SWEEP_SECONDS, instances=4),
         Job("log", partial(cpu_affinity.do, sqlite_writer.move_log), 1, LONG, wanted=not database.is_shared),
-        Job("core", cpu_affinity.Mover(), cpu_affinity.MOVE_SECONDS, wanted=cpu_affinity.is_on_one()),
+        Job("core", cpu_affinity.Mover(), cpu_affinity.MOVE_SECONDS, wanted=cpu_affinity.can_move()),
         Job("purge", replay.purge, 5),
         Job("search", search.catch_up, 1, LONG),
         # After a start, the first view of the overview in China finds the sums ready.

@@ -16,6 +16,7 @@ MOVE_SECONDS = 1.0  # between looks at the cores
 CROWDED = 0.25  # of a core's time: by so much another one must be less busy
 
 _all: set[int] = set()  # the cores that the process had; empty while it uses all of them
+_own: set[int] = set()  # the one that it stays on
 
 
 def stay_on_one(port: int) -> None:
@@ -28,27 +29,32 @@ def stay_on_one(port: int) -> None:
         return
     cores = sorted(os.sched_getaffinity(0))
     with suppress(OSError):  # the system forbids it
-        os.sched_setaffinity(0, {cores[port % len(cores)]})
+        _stay({cores[port % len(cores)]})
         _all.update(cores)
 
 
-def is_on_one() -> bool:
-    """Return whether the process stays on one of several cores."""
-    return len(_all) > 1
+def _stay(core: set[int]) -> None:
+    os.sched_setaffinity(0, core)
+    _own.clear()
+    _own.update(core)
+
+
+def can_move() -> bool:
+    """Return whether the process stays on one of several cores, of which the system says how busy they are."""
+    return len(_all) > 1 and _all <= _used().keys()
 
 
 def do(work: Callable[..., T], *arguments: Any) -> T:
     """Run long work in this thread, on any core, and return its result."""
     if not _all:
         return work(*arguments)
-    before = os.sched_getaffinity(0)
     with suppress(OSError):
         os.sched_setaffinity(0, _all)
     try:
         return work(*arguments)
     finally:
         with suppress(OSError):
-            os.sched_setaffinity(0, before)
+            os.sched_setaffinity(0, _own)
 
 
 class Mover:
@@ -59,15 +65,16 @@ class Mover:
 
     def __call__(self) -> None:
         """Compare the cores since the last call."""
-        before, self._before, here = self._before, _used(), os.sched_getaffinity(0)
-        if not before or len(here) > 1:
-            return
-        (own,), seconds = here, self._before["at"] - before["at"]
+        before, self._before = self._before, _used()
+        if not _all <= before.keys() & self._before.keys():
+            return  # the first call, or a core is off
+        (own,), seconds = _own, self._before["at"] - before["at"]
         shares = {core: (self._before[core] - before[core]) / seconds for core in _all}
         shares[own] -= (self._before["own"] - before["own"]) / seconds
         best = min(shares, key=lambda core: shares[core])
         # Half of the times, since two services that share a core would move together.
         if shares[own] - shares[best] > CROWDED and random.random() < 0.5:
+            _stay({best})
             for thread in Path("/proc/self/task").iterdir():
                 with suppress(OSError):  # it has ended
                     if len(os.sched_getaffinity(int(thread.name))) == 1:
@@ -75,8 +82,13 @@ class Mover:
 
 
 def _used() -> dict[int | str, float]:
-    """Return the processor time that was used on each core, and by this process, in seconds `at` a monotonic time."""
-    lines = [line.split() for line in Path("/proc/stat").read_text().splitlines() if line.startswith("cpu")]
-    ticks = {int(name[3:]): sum(map(int, counts[:3] + counts[5:8])) for name, *counts in lines[1:]}
-    used: dict[int | str, float] = {core: count / os.sysconf("SC_CLK_TCK") for core, count in ticks.items()}
-    return used | {"own": time.process_time(), "at": time.monotonic()}
+    """Return the processor time that was used on each core, and by this process, in seconds `at` a monotonic time.
+
+    A container may hide the cores, or number them otherwise.
+    """
+    used: dict[int | str, float] = {"own": time.process_time(), "at": time.monotonic()}
+    with suppress(OSError):
+        for name, *counts in (line.split() for line in Path("/proc/stat").read_text().splitlines()):
+            if name.startswith("cpu") and name != "cpu":
+                used[int(name[3:])] = sum(map(int, counts[:3] + counts[5:8])) / os.sysconf("SC_CLK_TCK")
+    return used

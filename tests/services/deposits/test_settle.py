@@ -281,6 +281,7 @@ def test_a_channel_that_never_responds_leaves_an_exception(placed, moves, later,
     assert exceptions() == {}
 
 
+@pytest.mark.sqlite  # Postgres also needs its locks
 def test_a_notice_that_settles_an_order_runs_few_statements(api, caplog):
     api.notice(api.buy().data["order_no"], 10_000, reference="R-1")  # what is read once is known now
     order_no = api.buy().data["order_no"]

@@ -194,24 +194,25 @@ def _step(order_id: int, before: str, /, **facts: Any) -> Any:
     return Order.update(**facts).where(Order.id == order_id, Order.status == before)
 
 
+def _unmoved(order_id: int, status: str, due_at: int | None) -> Any:
+    return (Order.id == order_id) & (Order.status == status) & (Order.due_at == due_at)
+
+
 @compiled
 def _claim(order_id: int, status: str, due_at: int, asks: int, /, **facts: Any) -> Any:
-    unmoved = (Order.id == order_id, Order.status == status, Order.due_at == due_at, Order.asks == asks)
-    return Order.update(asks=Order.asks + 1, **facts).where(*unmoved)
+    return Order.update(asks=Order.asks + 1, **facts).where(_unmoved(order_id, status, due_at), Order.asks == asks)
 
 
 @compiled
 def _extend(order_id: int, status: str, due_at: int, asks: int, now: int, until: int, shown_from: int | None) -> Any:
-    unmoved = (Order.id == order_id, Order.status == status, Order.due_at == due_at, Order.asks == asks)
     passed = [column.is_null() | (column <= now) for column in (Order.left_alone_until, Order.shown_from)]
     facts = {"due_at": until, "shown_from": shown_from, "left_alone_until": None}
-    return Order.update(facts).where(*unmoved, *passed)
+    return Order.update(facts).where(_unmoved(order_id, status, due_at), Order.asks == asks, *passed)
 
 
 @compiled
 def _set_due(order_id: int, status: str, before: int | None, due_at: int | None) -> Any:
-    unmoved = (Order.id == order_id, Order.status == status, Order.due_at == before)
-    return Order.update(due_at=due_at).where(*unmoved)
+    return Order.update(due_at=due_at).where(_unmoved(order_id, status, before))
 
 
 class History(Table):

@@ -1,4 +1,4 @@
-"""SQLite's log is moved into the file beside the writer, and begins again."""
+"""SQLite's log is moved into the file while orders are written, and begins again."""
 
 import shutil
 import sqlite3

@@ -67,14 +67,13 @@ def forget_constants() -> None:
 
 
 def close_database() -> None:
-    """Close this thread's connection, and on Postgres those of all threads."""
+    """Close this thread's connection and the idle ones."""
     before = current().database
     if before is None:
         return
     if not before.is_closed():
         before.close()
-    if before.is_shared:
-        before.close_all()
+    before.close_all()
 
 
 def _use(wanted: Any) -> None:

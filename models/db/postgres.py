@@ -166,6 +166,11 @@ class Postgres(PostgresqlDatabase):
             else:
                 self._places.append(idle)
 
+    def hand_back(self) -> None:
+        """Return this thread's connection to its place; nothing if it has none."""
+        if not self.is_closed():
+            self.close()
+
     def close_all(self) -> None:
         """Close idle connections."""
         with self._places_lock:

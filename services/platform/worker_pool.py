@@ -173,7 +173,7 @@ class WorkerPool:
                 log.exception("%s failed on %r", work.__name__, item)
         finally:
             self._done(tenant, succeeded)
-            database.close()  # so that an idle worker keeps no memory for a connection
+            database.hand_back()  # so that an idle worker keeps no memory for a connection
 
     def _done(self, tenant: int, succeeded: bool) -> None:
         with self._lock:

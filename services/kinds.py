@@ -24,6 +24,7 @@ from services.deposits import resolve as resolve_deposit
 from services.deposits import settle as settle_deposit
 from services.errors import N_, OperatorError, refuse
 from services.orders import lifecycle, next_step
+from services.orders.lifecycle import Heard
 from services.orders.new import Placed
 from services.orders.reasons import ASKED, Reason, Why, because
 from services.orders.resolution import ResolutionRule
@@ -43,8 +44,8 @@ class Kind:
     """What a kind of order does; its own modules say how.
 
     - `place` creates one.
-    - `advance` does what is due for a claimed order that has not ended, and returns when to act again if its status
-    stays the same.
+    - `advance` does what is due for a claimed order that has not ended, and returns what the channel reports and when
+    to act again; None if nothing is left to do.
     - `ask` returns the channel's reports on it. Both raise ChannelUnknown.
     - `apply` applies a report: True if anything changed; `take_notice` a genuine notice.
     - `mark_paid` records an operator's confirmation that its money was received or sent, and `why_not_mark_paid`
@@ -58,7 +59,7 @@ class Kind:
     """
 
     place: Callable[..., Placed]
-    advance: Callable[[Order], int | None]
+    advance: Callable[[Order], Heard | None]
     ask: Callable[[Order], list[Report]]
     apply: Callable[[Order, Report, str, Reason], bool]
     take_notice: Callable[[Order, Notice], None]
@@ -141,15 +142,23 @@ def take_notice(order: Order, incoming: Incoming) -> None:
 
 def advance(order: Order) -> bool:
     """Do what is due for a claimed order; return False if its channel gave no usable response."""
-    status = order.status
     try:
-        next_act = _check_ended(order) if status in (COMPLETED, CANCELLED) else of(order).advance(order)
+        if order.status in (COMPLETED, CANCELLED):
+            order.set_due(_check_ended(order))
+        elif found := of(order).advance(order):
+            _apply(order, found)
     except ChannelUnknown as silence:
         lifecycle.outcome_unknown(order, str(silence), ask_again=clock.now() + pause(order.asks))
         return False
-    if order.status == status:
-        order.set_due(next_act)  # has no effect if the act changed the order
     return True
+
+
+@transaction
+def _apply(order: Order, found: Heard) -> None:
+    """Apply what the channel reported, and set the time of the next act."""
+    for report in found.reports:
+        of(order).apply(order, report, "channel", found.why)
+    order.set_due(found.again_at)  # has no effect if the order has changed since it was claimed
 
 
 def _check_ended(order: Order) -> int | None:

@@ -397,7 +397,7 @@ def _paid(row: Row, line: PayoutBatchLine, order: Order) -> Judgement:
                 N_("It was recorded as paid out and later as failed. If the bank sent it again, mark it as paid out.")
             ),
         )
-    effect = money.judge(order, _report(State.PAID, reference, order)).verdict
+    effect = money.judge(order, _report(State.PAID, reference, order), exceptions_of(order)).verdict
     if effect.status == COMPLETED:
         listed = PayoutBatchLine.in_file(order)
         why = None
@@ -425,7 +425,7 @@ def _failed(row: Row, line: PayoutBatchLine, order: Order) -> Judgement:
         return known
     else:  # an operator marked it as paid out, perhaps because of this transfer
         reference = order.channel_reference
-    effect = money.judge(order, _report(State.FAILED, reference, order)).verdict
+    effect = money.judge(order, _report(State.FAILED, reference, order), exceptions_of(order)).verdict
     kind = REVERSED if effect.exception == REVERSED else PAYOUT_CONFLICT
     about = [each for each in exceptions_of(order) if each.reference == reference and each.kind == kind]
     is_open = any(each.is_open for each in about)

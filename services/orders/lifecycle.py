@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from gateways.base import Report, State
@@ -13,13 +15,25 @@ from models.tables.order import PENDING, UNKNOWN_OUTCOME, History, Order, Paymen
 from runtime import clock
 from services.callbacks import outbox
 from services.channels import payment_numbers
-from services.orders.reasons import Reason, Why, because
+from services.orders.reasons import ASKED, Reason, Why, because
 from services.orders.verdict import RETURNED, Proof
 
 log = logging.getLogger(__name__)
 
 ANSWERED = "answered"  # the resolution of an exception about a channel's silence
 MOST_REFUSED = 10  # lines about refused notices in an order's history, because anybody can send notices
+
+
+@dataclass(frozen=True)
+class Heard:
+    """What an act on an order that has not ended heard from its channel: reports, and the reason for its history.
+
+    `again_at` is the Unix time of the next act if they do not change the order; None for never.
+    """
+
+    again_at: int | None
+    reports: Sequence[Report] = ()
+    why: Reason = ASKED
 
 
 def heard(locked: Order, asked: Order, report: Report, exceptions: list[PaymentException]) -> bool:

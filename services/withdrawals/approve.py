@@ -11,7 +11,7 @@ from services.channels import payment_numbers
 from services.channels.calls import LATE, driver_of, lock_account, pause
 from services.errors import N_, OperatorError, refuse
 from services.orders import lifecycle
-from services.orders.lifecycle import exceptions_of
+from services.orders.lifecycle import Heard, exceptions_of
 from services.orders.reasons import Reason, Why, because, own_words
 from services.orders.verdict import COMPLETE
 from services.security import second_operator
@@ -30,38 +30,38 @@ def why_not_approve(order: Order) -> str:
 
 
 @transaction
-def approve(order: Order, who: str = "operator", why: Reason = APPROVED) -> None:
+def approve(order: Order, who: str = "operator", why: Reason = APPROVED, **claim: int) -> None:
     """Approve a pending withdrawal; the next sweep sends it to the channel.
+
+    Args:
+        claim: `due_at` and `asks` of a caller that has claimed it and sends it itself.
 
     Raises:
         OperatorError: it is not pending.
     """
     refuse(why_not_approve(order))
     lock_account(order.channel_id)
-    if not lifecycle.transition(order, CONFIRMED, who, why, due_at=clock.now()):
+    if not lifecycle.transition(order, CONFIRMED, who, why, **{"due_at": clock.now(), **claim}):
         raise OperatorError(CHANGED)
 
 
-def advance(order: Order) -> int | None:
+def advance(order: Order) -> Heard:
     """Do what is due for a claimed withdrawal that has not ended: approve it if the channel's limit allows that without
-    an operator, or pay it out.
+    an operator, and pay it out.
 
-    Returns: when to act again if its status stays the same; None if an operator or the bank acts.
+    Returns: what the channel reports, and when to act again; never if an operator or the bank acts.
 
     Raises:
         ChannelUnknown: no usable response.
     """
     if order.status == PENDING:
-        if order.amount <= order.channel.auto_accept_max and not second_operator.is_needed(order):
-            # Otherwise a limit changed since.
-            approve(order, "service", because(Why.ACCEPTED_BY_RULE))
-        return None
+        if order.amount > order.channel.auto_accept_max or second_operator.is_needed(order):
+            return Heard(None)  # a limit changed since
+        approve(order, "service", because(Why.ACCEPTED_BY_RULE), due_at=order.due_at, asks=1)
     report, why = send.hand_over(order)
-    settle.apply_report(order, report, "channel", why)
-    if driver_of(order.channel).by_hand:
-        return None
     left_alone_until: int = order.left_alone_until or 0
-    return max(clock.now() + pause(order.asks - 1), left_alone_until)
+    again_at = max(clock.now() + pause(order.asks - 1), left_alone_until)
+    return Heard(None if driver_of(order.channel).by_hand else again_at, [report], why)
 
 
 def why_not_reject(order: Order) -> str:

@@ -97,19 +97,20 @@ NOT_PAID = {
 }
 
 
-def judge(order: Order, report: Report) -> Judged:
-    """Judge a report on a withdrawal's payout; change nothing. Call it in a transaction."""
-    position = position_of(order, report.reference, counted_exceptions(order, report), partial(moved, order))
+def judge(order: Order, report: Report, exceptions: list[PaymentException]) -> Judged:
+    """Judge a report on a withdrawal's payout, given all its exceptions; change nothing. Call it in a transaction."""
+    counted = counted_exceptions(order, report, exceptions)
+    position = position_of(order, report.reference, counted, partial(moved, order))
     proof = unless_shared(order, proof_of(order, report, position), report)
     return Judged(report.reference, position, proof, TABLE[position.money][proof])
 
 
-def judge_each(order: Order, report: Report) -> Iterator[Judged]:
+def judge_each(order: Order, report: Report, exceptions: list[PaymentException]) -> Iterator[Judged]:
     """Judge a report on the payout that it names; then on the order's own, if it only ends a second one."""
-    judged = judge(order, report)
+    judged = judge(order, report, exceptions)
     yield judged
     if judged.position.money is WithdrawalMoney.SPENT_TWICE and judged.verdict.exception == CLOSE:
-        yield judge(order, report)  # the exceptions of the second one are closed now
+        yield judge(order, report, exceptions)  # the exceptions of the second one are closed now
 
 
 def verdict_on(order: Order, report: Report, position: Position) -> Verdict:
@@ -233,13 +234,14 @@ def is_changed(exception: PaymentException, report: Report) -> bool:
     return report.state is not NOT_PAID[end]
 
 
-def counted_exceptions(order: Order, report: Report) -> list[PaymentException]:
-    """Return a withdrawal's exceptions, oldest first, without resolved ones whose report has changed.
+def counted_exceptions(order: Order, report: Report, every: list[PaymentException]) -> list[PaymentException]:
+    """Return those of a withdrawal's exceptions that count: without resolved ones whose report has changed.
 
     If the channel repeats the report that such an exception is about, this is a new difference.
     """
+    if not every:
+        return []
     changed = {reason_of(line).args["exception"] for line in lines_about(order, Why.REPORT_CHANGED)}
-    every = exceptions_of(order)
     if not report.by_operator:
         changed |= {str(each.id) for each in every if is_changed(each, report)}
     return [each for each in every if each.is_open or str(each.id) not in changed]

@@ -18,6 +18,7 @@ from models.tables.order import (
     PAYOUT_IN_PROGRESS,
     PAYOUT_MISSING,
     Order,
+    PaymentException,
 )
 from runtime import clock
 from services.channels.calls import LATE, driver_for
@@ -63,7 +64,8 @@ def apply_report(order: Order, report: Report, who: str = "channel", why: Reason
     Returns: True if anything changed.
     """
     asked, order = order, Order.for_update(order.id)
-    if not lifecycle.heard(order, asked, report, lifecycle.exceptions_of(order)):
+    exceptions = exceptions_of(order)
+    if not lifecycle.heard(order, asked, report, exceptions):
         return False
     why = reported(report.detail, why)
     changed = False
@@ -72,12 +74,12 @@ def apply_report(order: Order, report: Report, who: str = "channel", why: Reason
     if report.state is State.ABSENT:
         report = replace(report, reference=money.shown_reference(order) or "")
     if not report.by_operator:
-        changed |= _note_changed(order, report)
-    for judged in money.judge_each(order, report):
+        changed |= _note_changed(order, report, exceptions)
+    for judged in money.judge_each(order, report, exceptions):
         verdict = judged.verdict
         if verdict == NONE:
             continue
-        recorded = _record(order, judged, report, who)
+        recorded = _record(order, judged, report, who, exceptions)
         changed |= recorded
         if recorded and judged.position.money is WithdrawalMoney.SPENT_TWICE and verdict.exception == CLOSE:
             continue  # the second payout is gone; the report may also be about the first one
@@ -120,18 +122,18 @@ def note_shown(order: Order, reference: str, detail: str) -> bool:
     return lifecycle.note_once(order, "channel", because(Why.PAYOUT_SHOWN, text=text, reference=reference), MOST_SHOWN)
 
 
-def _note_changed(order: Order, report: Report) -> bool:
+def _note_changed(order: Order, report: Report, exceptions: list[PaymentException]) -> bool:
     """Record which resolved exceptions no longer count, because the channel's report about the payout has changed."""
-    changed = [each for each in exceptions_of(order) if money.is_changed(each, report)]
+    changed = [each for each in exceptions if money.is_changed(each, report)]
     causes = [because(Why.REPORT_CHANGED, kind=each.kind, exception=str(each.id)) for each in changed]
     noted = [lifecycle.note_once(order, "channel", cause) for cause in causes]
     return any(noted)
 
 
-def _record(order: Order, judged: Judged, report: Report, who: str) -> bool:
+def _record(order: Order, judged: Judged, report: Report, who: str, exceptions: list[PaymentException]) -> bool:
     """Open, change or close exceptions about a withdrawal's payout; True if anything changed."""
     position, proof, what = judged.position, judged.proof, judged.verdict.exception
-    every = [each for each in exceptions_of(order) if each.is_open]
+    every = [each for each in exceptions if each.is_open]
     if what == CLOSE:
         end = PAID_OUT if proof is Proof.AS_ORDERED else FAILED
         # No payout remains at the channel. A bank reports about each transfer on its own.

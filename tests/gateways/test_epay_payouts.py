@@ -28,7 +28,7 @@ def test_a_not_found_of_the_platforms_bank_does_not_mean_an_absent_payout(
     named, placed, api, platform, later, balances, monkeypatch
 ):
     order_no = placed()
-    later(1, times=2)
+    later(1)
     monkeypatch.setattr(platform, "_ask_transfer", lambda fields: {"code": -1, "msg": "转账订单不存在"} | named)
     later(1_000, times=3)
     assert (api.status(order_no), balances(), len(platform.payouts)) == ("confirmed", HELD, 1)
@@ -65,7 +65,6 @@ def test_a_payout_is_absent_only_if_the_platform_knows_it_by_neither_number(
     placed, api, platform, later, balances, monkeypatch
 ):
     order_no = placed()
-    later(1)
     platform.fails("unheard")
     later(1)
     unknown = {"out_biz_no": "转账交易号不存在", "biz_no": "系统繁忙"}

@@ -239,7 +239,6 @@ def test_only_a_text_about_the_payout_itself_lets_it_be_sent_again(
     for text in (*NO_PAYOUT, *NOT_ABOUT_IT):
         order_no = api.sell("10.00", channel=channel, paychannel_paymethod="alipay").data["order_no"]
         texts[payout_number(Order.get(Order.order_no == order_no))] = text
-    later(1)
     platform.fails(*["unheard"] * len(texts))
     later(1)
 

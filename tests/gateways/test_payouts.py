@@ -33,15 +33,9 @@ def channel(upstream, add_channel):
 
 
 @pytest.fixture
-def placed(api, channel, upstream, later):
+def placed(api, channel, upstream):
     """`placed()`: the number of a new withdrawal of 100 yuan, which is sent next."""
-
-    def place():
-        order_no = api.sell(channel=channel, paychannel_paymethod=upstream.method).data["order_no"]
-        later(1)
-        return order_no
-
-    return place
+    return lambda: api.sell(channel=channel, paychannel_paymethod=upstream.method).data["order_no"]
 
 
 @pytest.fixture
@@ -65,11 +59,9 @@ def why(order_details):
 
 
 @pytest.fixture
-def six(api, channel, upstream, later):
+def six(placed):
     """The numbers of six withdrawals that are sent next, one for each of FAULTS."""
-    orders = [api.sell(channel=channel, paychannel_paymethod=upstream.method).data["order_no"] for _ in FAULTS]
-    later(1)
-    return orders
+    return [placed() for _ in FAULTS]
 
 
 ALL_HELD, ALL_SPENT = (START - 60_180, 60_180), (START - 60_180, 0)
@@ -108,7 +100,8 @@ def test_whatever_fails_while_it_is_sent_it_is_paid_once(upstream, six, impatien
     assert (balances(), exceptions(), upstream.platform.balance) == (ALL_SPENT, {}, MOST - 600)
 
 
-def test_an_overtaken_worker_sends_nothing(upstream, order_no):
+def test_an_overtaken_worker_sends_nothing(upstream, order_no, flask):
+    flask("order", "approve", order_no)
     order = Order.get(Order.order_no == order_no)
     order.claim(int(time.time()) + sweep.LEASE)
     # Another worker has claimed it by now.
@@ -338,7 +331,8 @@ def test_a_payout_that_the_channel_has_can_not_be_rejected(sent, upstream, later
     assert outcome(sent) == ("completed", SPENT, {})
 
 
-def test_a_payout_claimed_by_the_service_can_not_be_rejected(order_no, refuses, balances):
+def test_a_payout_claimed_by_the_service_can_not_be_rejected(order_no, flask, refuses, balances):
+    flask("order", "approve", order_no)
     order = Order.get(Order.order_no == order_no)
     assert order.claim(int(time.time()) + sweep.LEASE)  # as the sweep does
     assert "Try again in a minute" in refuses("order", "reject", order_no, *REASON)

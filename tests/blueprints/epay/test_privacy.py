@@ -57,7 +57,7 @@ def settings_of_app(settings_of_app):
 
 def test_neither_the_key_nor_a_query_is_logged(shop, api, due, caplog):
     caplog.set_level(logging.INFO)
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)  # the shop's own server
+    caplog.set_level(logging.ERROR, logger="werkzeug")  # the shop's own server
     number = number_in(shop.mapi(param="customer-77")["payurl"])
     shop.submit(param="customer-77")
     for act in ("order", "query", "refund", "nothing"):

@@ -173,12 +173,11 @@ def test_a_decision_while_a_worker_has_the_held_deposit_does_not_lose_its_credit
         flask("order", "paid", order_no, "--reference", "R1", "--amount", amount)
 
     class Overtaken(InlinePool):
-        """A worker that is overtaken by an operator before it stores when to act again."""
+        """A worker that found the deposit held just before an operator's decision."""
 
         def submit(self, tenant, work, item):
-            again_at = expire.advance(item)
+            work(item)
             flask("order", "resolve", order_no, "--credit")
-            item.set_due(again_at)
 
     ahead(DAY)
     assert sweep.sweep(Overtaken()) == 1

@@ -63,6 +63,14 @@ def test_withdrawals_are_auto_approved_up_to_the_limit(api, flask, later, steps,
     assert api.status(order_no) == ("completed" if status == "confirmed" else "pending")
 
 
+def test_a_withdrawal_that_is_auto_approved_is_sent_at_once(api, flask, later, order_details):
+    flask("channel", "set", SANDBOX, "--auto-accept-max", "50.00")
+    order_no = api.sell("50.00").data["order_no"]
+    later(0)
+    codes = [line["code"] for line in order_details(order_no)["history"]]
+    assert codes == ["created", "accepted_by_rule", "payout_shown"]
+
+
 def test_until_the_auto_approval_the_limit_may_be_lowered_and_the_operator_may_reject(world, api, flask, balances):
     flask("channel", "set", SANDBOX, "--auto-accept-max", "50.00")
     rejected, kept = sell_pending(world), sell_pending(world)

@@ -216,3 +216,15 @@ def test_a_failure_reported_after_an_unexpected_payout_is_visible_too(api, flask
     assert exceptions() == {}
     api.notice(order_no, 5_000, state="failed", reference=f"SB{order_no}")
     assert exceptions() == {order_no: "reversed"}
+
+
+@pytest.mark.sqlite  # Postgres also needs its locks
+def test_a_notice_that_completes_a_payout_runs_few_statements(world, api, caplog):
+    first, order_no = sell_accepted(world), sell_accepted(world)
+    world.later(0)
+    api.notice(first, 5_000, reference="P-1")  # what is read once is known now
+    with caplog.at_level("DEBUG", logger="peewee"):
+        api.notice(order_no, 5_000, reference="P-2")
+    statements = [record.getMessage() for record in caplog.records if record.name == "peewee"]
+    assert api.status(order_no) == "completed"
+    assert 0 < len(statements) <= 12, "\n".join(statements)

@@ -98,34 +98,44 @@ def _locked(kinds: tuple[str, ...], owners: tuple[int, ...]) -> Any:
 
 
 @compiled
-def _move(ids: tuple[int, ...], amounts: tuple[int, ...], heads: tuple[str, ...]) -> Any:
+def _move(ids: tuple[int, ...], amounts: tuple[int, ...], counts: tuple[int, ...], heads: tuple[str, ...]) -> Any:
     account = LedgerAccount
+
+    def each(values: tuple[Any, ...]) -> Case:
+        return Case(account.id, tuple(zip(ids, values, strict=True)))
+
     moved = {
-        account.balance: account.balance + Case(account.id, tuple(zip(ids, amounts, strict=True))),
-        account.entries: account.entries + 1,
-        account.head: Case(account.id, tuple(zip(ids, heads, strict=True))),
+        account.balance: account.balance + each(amounts),
+        account.entries: account.entries + each(counts),
+        account.head: each(heads),
     }
     return account.update(moved).where(account.id.in_(ids))
 
 
-def add_entries(lines: dict[tuple[str, int], int], facts: Facts) -> bool:
-    """Add `lines`, fen by kind and owner, to the balances and to the accounts' chains, in the caller's transaction.
+def add_entries(postings: list[tuple[dict[tuple[str, int], int], Facts]]) -> bool:
+    """Add the lines of postings, fen by kind and owner, to the balances and to the accounts' chains, in this order and
+    in the caller's transaction.
 
     Returns False, and writes nothing, if that would overdraw a merchant's account, or one does not exist.
     """
-    accounts = _locked(*map(tuple, zip(*lines, strict=True)))
-    amounts = tuple(lines[account.kind, account.owner] for account in accounts)
-    after = [(account.kind, account.balance + fen) for account, fen in zip(accounts, amounts, strict=True)]
-    if len(accounts) < len(lines) or any(kind in OF_MERCHANTS and balance < 0 for kind, balance in after):
+    wanted = {account for lines, _ in postings for account in lines}
+    found = {(row.kind, row.owner): row for row in _locked(*map(tuple, zip(*wanted, strict=True)))}
+    if len(found) < len(wanted):
         return False
-    chains = [Chain(account.kind, account.owner, account.entries, account.head) for account in accounts]
-    links = [chain.append(fen, facts) for chain, fen in zip(chains, amounts, strict=True)]
-    ids = tuple(account.id for account in accounts)
-    Entry.add_all(
-        [
-            {"posting": facts.posting, "account": account, "amount": fen, **link}
-            for account, fen, link in zip(ids, amounts, links, strict=True)
-        ]
-    )
-    _move(ids, amounts, tuple(link["hash"] for link in links))
+    balances = {account: row.balance for account, row in found.items()}
+    chains = {account: Chain(row.kind, row.owner, row.entries, row.head) for account, row in found.items()}
+    entries: list[dict[str, Any]] = []
+    for lines, facts in postings:
+        for account in filter(lines.get, found):
+            balances[account] += lines[account]
+            if account[0] in OF_MERCHANTS and balances[account] < 0:
+                return False
+            entry = {"posting": facts.posting, "account": found[account].id, "amount": lines[account]}
+            entries.append(entry | chains[account].append(lines[account], facts))
+    Entry.add_all(entries)
+    moved = [
+        (row.id, balances[account] - row.balance, chains[account].number - row.entries, chains[account].head)
+        for account, row in found.items()
+    ]
+    _move(*zip(*moved, strict=True))
     return True

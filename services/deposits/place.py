@@ -20,7 +20,7 @@ from services.errors import ApiError, Code
 from services.ledger import fees
 from services.orders import lifecycle
 from services.orders.lifecycle import exceptions_of
-from services.orders.new import MERCHANT, Placed, Source, insert, note_of
+from services.orders.new import MERCHANT, Placed, Source, insert, note_of, prepared
 from services.orders.reasons import Why, because
 from services.security import replay, vault
 from services.security.replay import Call
@@ -42,16 +42,18 @@ def place(call: Call, channel: Channel, wanted: dict[str, Any], source: Source =
     name = wanted.get("customer_name")
     quote = fees.quote_buy(wanted["cny_amount"], call.merchant)
     order = insert(
-        source,
-        call,
-        channel,
-        wanted,
-        quote,
-        outcome=None if opens_now else 1,
-        customer_name=vault.encrypt(name) if name else "",
-        expires_at=expires_at,
-        opens_on_view=driver.opens_on_view,
-        due_at=expires_at if driver.by_hand or driver.opens_on_view else min(now + FIRST_ASK, expires_at),
+        prepared(
+            source,
+            call,
+            channel,
+            wanted,
+            quote,
+            outcome=None if opens_now else 1,
+            customer_name=vault.encrypt(name) if name else "",
+            expires_at=expires_at,
+            opens_on_view=driver.opens_on_view,
+            due_at=expires_at if driver.by_hand or driver.opens_on_view else min(now + FIRST_ASK, expires_at),
+        )
     )
     if not opens_now:
         return Placed(order)

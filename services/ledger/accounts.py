@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,13 +48,30 @@ def post(
         ApiError: Code.INSUFFICIENT_BALANCE, a merchant's account would be overdrawn.
         IntegrityError: the order has this posting already.
     """
-    if sum(lines.values()) != 0:
-        raise ValueError(f"posting {purpose} does not sum to zero: {lines}")
+    post_each(purpose, [(order, lines, who)], memo=memo, at=at)
+
+
+@transaction
+def post_each(
+    purpose: str,
+    moves: Sequence[tuple[Order | None, dict[Account, int], str]],
+    *,
+    memo: str = "",
+    at: int | None = None,
+) -> None:
+    """Write a posting for each of `moves` (order, lines, who), all or none, as `post` writes one."""
     createtime = at or clock.now()
-    posting = Posting.add(order=order and order.id, purpose=purpose, who=who, memo=memo, createtime=createtime)
-    facts = Facts(posting, order and order.order_no, purpose, who, memo, createtime)
-    moved = {account: fen for account, fen in lines.items() if fen}
-    if moved and not add_entries(moved, facts):
+    for _, lines, _ in moves:
+        if sum(lines.values()) != 0:
+            raise ValueError(f"posting {purpose} does not sum to zero: {lines}")
+    same = {"purpose": purpose, "memo": memo, "createtime": createtime}
+    ids = Posting.add_all([{**same, "order": order and order.id, "who": who} for order, _, who in moves])
+    facts = [
+        Facts(posting, order and order.order_no, purpose, who, memo, createtime)
+        for posting, (order, _, who) in zip(ids, moves, strict=True)
+    ]
+    moved = [{account: fen for account, fen in lines.items() if fen} for _, lines, _ in moves]
+    if any(moved) and not add_entries(list(zip(moved, facts, strict=True))):
         raise ApiError(Code.INSUFFICIENT_BALANCE)
 
 

@@ -54,20 +54,22 @@ MERCHANT = Source()
 
 
 @dataclass(frozen=True)
-class _New:
+class New:
     """An order to insert: its columns except `seq` and times, and the code of its response, if it is known already.
 
-    `config` is the encrypted config of its channel when the order was prepared.
+    `wanted` are the loaded fields of the request, `config` the encrypted config of its channel when the order was
+    prepared.
     """
 
     source: Source
     call: Call
+    wanted: dict[str, Any]
     config: str
     columns: dict[str, Any]
     outcome: int | None
 
 
-def insert(
+def prepared(
     source: Source,
     call: Call,
     channel: Channel,
@@ -76,16 +78,13 @@ def insert(
     *,
     outcome: int | None,
     **columns: Any,
-) -> Order:
-    """Insert a pending order with its nonce and first line of history, in one commit with other orders.
+) -> New:
+    """Return a pending order to insert.
 
     Args:
         wanted: the loaded fields of the request.
         outcome: the code of the response; None if a channel must be called first.
         columns: those that only its kind has.
-
-    Raises:
-        ApiError: Code.SERVICE_UNAVAILABLE if the channel's config changed since it was read; or a code of `replay`.
     """
     every = {
         "order_no": source.order_no or new_order_no(),
@@ -101,15 +100,20 @@ def insert(
         "expires_at": None,
         "opens_on_view": False,
     }
-    return _insert(_New(source, call, channel.config, every | columns, outcome))
+    return New(source, call, wanted, channel.config, every | columns, outcome)
 
 
-def _owner(new: _New) -> int:
+def owner(new: New) -> int:
+    """Return the id of an order's merchant."""
     return int(new.call.merchant.id)
 
 
-@grouped(_owner)
-def _insert(placed: list[_New]) -> list[Order]:
+def insert_all(placed: list[New]) -> list[Order]:
+    """Insert orders with their nonces and first lines of history, in the caller's transaction.
+
+    Raises:
+        ApiError: Code.SERVICE_UNAVAILABLE if a channel's config changed since it was read; or a code of `replay`.
+    """
     configs = {channel: lock_account(channel) for channel in {new.columns["channel"] for new in placed}}
     if any(not vault.same(new.config, configs[new.columns["channel"]]) for new in placed):
         raise ApiError(Code.SERVICE_UNAVAILABLE)
@@ -137,6 +141,9 @@ def _insert(placed: list[_New]) -> list[Order]:
         if new.source.bind:
             new.source.bind(order)
     return orders
+
+
+insert = grouped(owner)(insert_all)  # one order, in one commit with others that wait
 
 
 def placed_before(call: Call) -> Placed | None:

@@ -33,8 +33,8 @@ from tests.support import Api, InlinePool, through_flask
 
 STEPS = {
     "the callback": (outbox, "enqueue"),
-    "the history": (lifecycle.History, "add"),
-    "the ledger": (accounts, "post"),
+    "the history": (lifecycle.History, "add_all"),
+    "the ledger": (accounts, "post_each"),
     "the order": (Order, "move_to"),
 }
 ONE_TRANSACTION = {"approve", "reject", "paid", "returned"}  # commands that do all or nothing

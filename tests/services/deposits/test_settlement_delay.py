@@ -4,7 +4,6 @@ deposit's own money holds the credit until an operator has decided."""
 import pytest
 
 from models.tables.order import Order
-from services.deposits import expire
 from services.jobs import sweep
 from tests.support import InlinePool
 

@@ -21,7 +21,7 @@ def _arguments() -> argparse.Namespace:
         prog="python -m bench",
         description="Measure the service against its yardsticks on this machine and print the ratios. Needs wrk. "
         "Files with many orders are created once and kept. Results are written to bench/results.json and to the docs, "
-        "and those of a quick run only to the folder.",
+        "and those of a quick run only to the folder. A row whose rounds spread by more than 25 % is not written.",
         epilog="Rows: " + ", ".join(row.name for row in ROWS) + ".",
     )
     parser.set_defaults(part="rows")
@@ -81,8 +81,9 @@ def main() -> int:
             rows = [row for row in group if not given.only or row.name in given.only]
             for entry in compare(bench, rows):
                 print(report.line(entry), flush=True)
-                entries[entry["name"]] = entry
                 failed = failed or "error" in entry
+                if report.is_to_write(entry):
+                    entries[entry["name"]] = entry | {"machine": report.machine()}
             results[given.part] = [entries[row.name] for each in groups for row in each if row.name in entries]
             report.publish(bench, results)  # after each group, because a long run may be interrupted
     shutil.rmtree(bench.work)

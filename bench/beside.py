@@ -1,8 +1,9 @@
 """A small web server that runs with the service: `python -m bench.beside (waitress|same|receiver) PORT`.
 
 `waitress` and `same` are a bare echo on waitress with 8 threads, or on the service's HTTP server with as many threads
-as the service. `receiver` gets callbacks; it is one loop without a framework, so that most of the processor time
-remains for the service that is measured.
+as the service. Both keep to one core, as the service does: on some machines, threads that switch between cores cost
+waitress two thirds of its rate, on others nothing. `receiver` gets callbacks; it is one loop without a framework, so
+that most of the processor time remains for the service that is measured.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import waitress
 from flask import Flask, Response, jsonify, request
 
 from runtime.settings import Settings
+from services.platform import cpu_affinity
 from serving.http_server import Server, until_asked
 
 app = Flask(__name__)
@@ -63,6 +65,8 @@ async def _receiver(port: int) -> None:
 
 if __name__ == "__main__":
     kind, port = sys.argv[1], int(sys.argv[2])
+    if kind != "receiver":
+        cpu_affinity.stay_on_one(port)
     if kind == "waitress":
         logging.getLogger("waitress.queue").setLevel(logging.ERROR)  # logging each queued request costs 10 %
         waitress.serve(app, host="127.0.0.1", port=port, threads=8, ident=None, _quiet=True)

@@ -16,7 +16,7 @@ from typing import Any
 
 Figures = dict[str, float]  # by name, `UNITS`
 UNITS = {"rate": "a second", "maximum": "a second", "memory": "MiB", "before": "MiB", "more": "MiB"}  # others: ms
-STEADY = 0.25  # a row whose rounds spread by more is not published
+STEADY = 0.25  # a row whose rounds spread by more is not written
 MOST_QUICK = 20_000  # orders in a file of a quick run
 
 

@@ -30,7 +30,7 @@ def line(row: dict[str, Any]) -> str:
             texts = [f"{name} {value:,.{2 if value < 100 else 0}f}" for name, value in figures.items()]
             more.append(f"{side}: {', '.join(texts)}")
         if row["spread"] > STEADY:
-            more.append(f"rounds spread by {row['spread']:.0%} (limit {STEADY:.0%}): left out of docs/performance.md")
+            more.append(f"rounds spread by {row['spread']:.0%} (limit {STEADY:.0%}): not written")
     text = f"{row['name']:<18} {row['title']:<74}{ratio:>8}  {row['target']:<9}{verdict}"
     return "\n".join([text.rstrip(), *(f"{'':<18}{each}" for each in more)])
 
@@ -43,15 +43,22 @@ def _file(bench: Bench) -> Path:
     return (bench.folder if bench.quick else ROOT / "bench") / "results.json"
 
 
-def earlier(bench: Bench) -> Results:
-    """The results up to now: `rows`, `growth`, `peers` and `scaling`, as far as they were measured on this machine."""
+def machine() -> str:
+    """This machine: the number and model of its cores, and the versions of Python and SQLite."""
     models = re.findall(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
-    machine = {"cpu": models[0] if models else platform.machine(), "cores": len(os.sched_getaffinity(0))}
-    machine |= {"python": platform.python_version(), "sqlite": sqlite3.sqlite_version, "date": today()}
+    cores = f"{len(os.sched_getaffinity(0))} cores ({models[0] if models else platform.machine()})"
+    return f"{cores}, Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}"
+
+
+def earlier(bench: Bench) -> Results:
+    """The results up to now: `rows`, `growth`, `peers` and `scaling`."""
     file = _file(bench)
-    known = json.loads(file.read_text("utf-8")) if file.exists() else {}
-    same = known.get("machine", {}) | {"date": today()} == machine
-    return (known if same else {}) | {"machine": machine}
+    return json.loads(file.read_text("utf-8")) if file.exists() else {}
+
+
+def is_to_write(entry: dict[str, Any]) -> bool:
+    """Return whether an entry is one to write: its measurements succeeded, and its rounds are close together."""
+    return "error" not in entry and entry["spread"] <= STEADY
 
 
 def publish(bench: Bench, results: Results) -> None:
@@ -75,43 +82,41 @@ def _number(ratio: float) -> str:
     return f"{ratio:.1f}" if ratio >= 10 else f"{ratio:.2f}" if ratio >= 0.1 else f"{ratio:.3f}"
 
 
-def _ratio(row: dict[str, Any]) -> str:
-    return _number(row["ratio"]) if "ratio" in row else "failed"
-
-
 def _table(heads: tuple[str, ...], right: str, lines: list[tuple[str, ...]]) -> str:
     """Markdown; `right` has an r for each column of numbers."""
     rule = "|".join("---:" if one == "r" else "---" for one in right)
     return "\n".join([f"| {' | '.join(heads)} |", f"|{rule}|", *(f"| {' | '.join(line)} |" for line in lines)])
 
 
-def _steady(results: Results) -> list[dict[str, Any]]:
-    """The rows to publish: those whose rounds are close together, and those that failed."""
-    return [row for row in results.get("rows", []) if row.get("spread", 0) <= STEADY]
+def _machines(results: Results) -> str:
+    """Each machine with the days on which its rows were measured."""
+    rows = results["rows"]
+    days = {each: sorted({row["date"] for row in rows if row["machine"] == each}) for each in _each(rows, "machine")}
+    others = max((row["others"] for row in rows if "others" in row), default=0)
+    share = "under 1%" if others < 0.01 else f"at most {others:.0%}"
+    lines = [f"- {' to '.join(dict.fromkeys([on[0], on[-1]]))}: {each}" for each, on in days.items()]
+    busy = f"In the rows measured since it is recorded, other processes used {share} of all cores."
+    return "\n".join([*lines, "", f"wrk ran on the same machine. {busy}"])
 
 
-def _machine(results: Results) -> str:
-    on, rows = results["machine"], _steady(results)
-    days = sorted({row["date"] for row in rows}) or [on["date"]]
-    others = max((row["others"] for row in rows if "others" in row), default=None)
-    share = "" if others is None else "under 1%" if others < 0.01 else f"at most {others:.0%}"
-    busy = share and f" In the rows measured since it is recorded, other processes used {share} of all cores."
-    return (
-        f"{on['cores']} cores ({on['cpu']}), Python {on['python']}, SQLite {on['sqlite']}, "
-        f"{' to '.join(dict.fromkeys([days[0], days[-1]]))}; wrk ran on the same machine.{busy}"
-    )
+def _each(rows: list[dict[str, Any]], name: str) -> list[Any]:
+    """The different values, in the order of the rows' dates."""
+    return list(dict.fromkeys(row[name] for row in sorted(rows, key=lambda row: str(row["date"]))))
 
 
 def _rows(results: Results) -> str:
     lines = []
-    for row in _steady(results):
+    for row in results["rows"]:
+        sides = row.get("figures", {}).values()
+        cpu = " / ".join(f"{figures['cpu']:.2f}" if "cpu" in figures else "-" for figures in sides)
         target = row["target"].replace(">=", "≥").replace("<=", "≤")
-        lines.append((row["title"], _ratio(row), target, row.get("verdict", "").replace("MISSED", "**missed**")))
-    return _table(("comparison", "ratio", "target", ""), "lrrl", lines)
+        verdict = row["verdict"].replace("MISSED", "**missed**")
+        lines.append((row["title"], _number(row["ratio"]), target, verdict, cpu.replace("- / -", ""), row["date"][5:]))
+    return _table(("comparison", "ratio", "target", "", "ms of a core", "day"), "lrrlrl", lines)
 
 
 def _peers(results: Results) -> str:
-    ratios = {row["name"]: _ratio(row) for row in results["peers"]}
+    ratios = {row["name"]: _number(row["ratio"]) for row in results["peers"]}
     lines = [
         (peer.name, ratios.get(f"create-{peer.name}", "-"), ratios.get(f"list-{peer.name}", "-"), peer.keeps)
         for peer in PEERS
@@ -125,12 +130,17 @@ def _scaling(results: Results) -> str:
     for row in results["scaling"]:
         cost = row.get("figures", {}).get("service", {"service": 0, "database": 0})
         service, database = (f"{cost[name]:.2f}" if cost[name] else "-" for name in ("service", "database"))
-        lines.append((row["title"], _ratio(row), service, database))
+        lines.append((row["title"], _number(row["ratio"]), service, database))
     rate = "orders a second, relative to the first line"
     return _table(("setup", rate, "service, ms of a core", "Postgres, ms of a core"), "lrrr", lines)
 
 
-PARTS: dict[str, Callable[[Results], str]] = {"machine": _machine, "rows": _rows, "peers": _peers, "scaling": _scaling}
+PARTS: dict[str, Callable[[Results], str]] = {
+    "machines": _machines,
+    "rows": _rows,
+    "peers": _peers,
+    "scaling": _scaling,
+}
 
 
 def written(text: str, results: Results) -> str:
@@ -140,6 +150,7 @@ def written(text: str, results: Results) -> str:
     """
 
     def part(found: re.Match[str]) -> str:
-        return found[1] + PARTS[found[2]](results) + found[3] if results.get(found[2]) else found[0]
+        known = results.get("rows" if found[2] == "machines" else found[2])
+        return found[1] + PARTS[found[2]](results) + found[3] if known else found[0]
 
     return re.sub(r"(<!-- bench: (\w+) -->\n).*?(\n<!-- end -->)", part, text, flags=re.DOTALL)

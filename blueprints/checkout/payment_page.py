@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from base64 import b64encode
 from hashlib import sha256
 from typing import Any
@@ -184,7 +183,7 @@ def index() -> Any:
     }
     ways = _ways_to_pay(order, shown, driver)
     html = render_template("checkout/payment_page.html", ready=shown.is_ready, **facts, **links, **ways, **test)
-    return re.sub(r"\s*\n\s*", "\n", html)  # without indentation, it has a fifth of its size
+    return "\n".join(filter(None, map(str.strip, html.split("\n"))))  # without indentation, it has a fifth of its size
 
 
 def _ways_to_pay(order: Order, shown: Shown, driver: Driver) -> dict[str, Any]:

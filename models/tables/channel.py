@@ -41,7 +41,7 @@ class Channel(Table):
         return self.pay_method.split(",")
 
     @classmethod
-    def linked_to(cls, merchant: Merchant) -> Any:
+    def linked_to(cls, merchant: Merchant | int) -> Any:
         """Return the channels that this merchant may use, by id, including disabled ones."""
         return cls.select().join(ChannelLink).where(ChannelLink.merchant == merchant).order_by(cls.id)
 

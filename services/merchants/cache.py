@@ -7,10 +7,10 @@ process (`forget`) takes effect immediately, one by another process within FRESH
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from models.db.compiled import Compiled, compiled_rows
 from models.tables.channel import Channel
 from models.tables.epay import EpayAccount
 from models.tables.merchant import Merchant, PaymentPage
@@ -83,46 +83,67 @@ def forget() -> None:
     _cache().newest = _Directory()
 
 
-def _read(condition: Any) -> Known | None:
-    merchant = Merchant.get_or_none(condition)
-    if merchant is None:
-        return None
+@compiled_rows(Merchant)
+def _with_key(key: str) -> Any:
+    return Merchant.select().where(Merchant.key == key, Merchant.enabled)
+
+
+@compiled_rows(Merchant)
+def _with_pid(pid: int) -> Any:
+    own = EpayAccount.select(EpayAccount.merchant).where(EpayAccount.pid == pid, EpayAccount.enabled)
+    return Merchant.select().where(Merchant.id.in_(own), Merchant.enabled)
+
+
+@compiled_rows(Merchant)
+def _with_id(merchant_id: int) -> Any:
+    return Merchant.select().where(Merchant.id == merchant_id)
+
+
+@compiled_rows(Channel)
+def _channels_of(merchant_id: int) -> Any:
+    return Channel.linked_to(merchant_id).where(Channel.enabled)
+
+
+@compiled_rows(EpayAccount)
+def _epay_of(merchant_id: int) -> Any:
+    return EpayAccount.select().where(EpayAccount.merchant == merchant_id)
+
+
+def _read(merchant: Merchant) -> Known:
     networks = [network_of(text) for text in merchant.allowed_addresses.split(",") if text]
-    channels = {row.id: row for row in Channel.linked_to(merchant).where(Channel.enabled)}
-    epay = EpayAccount.get_or_none(EpayAccount.merchant == merchant)
+    channels = {row.id: row for row in _channels_of(merchant.id)}
     page = PaymentPage.select(*_OF_PAGE).where(PaymentPage.merchant == merchant).first()
-    page = page or PaymentPage(merchant=merchant)
-    return Known(merchant, networks, channels, epay, page)
+    return Known(merchant, networks, channels, _epay_of.first(merchant.id), page or PaymentPage(merchant=merchant))
 
 
-def _find(name: Any, condition: Callable[[], Any]) -> Known | None:
+def _find(name: Any, merchants: Compiled, value: str | int) -> Known | None:
     known = _up_to_date().known
-    found = known.get(name) or _read(condition())
-    if found is not None:
-        known[name] = known[found.merchant.id] = found
+    found = known.get(name)
+    if found is None and (merchant := merchants.first(value)):
+        found = known[name] = known[merchant.id] = _read(merchant)
     return found
 
 
 def by_key(key: str) -> Known | None:
     """Return the enabled merchant with this API key, or None."""
-    return _find(key, lambda: (Merchant.key == key) & Merchant.enabled)
+    return _find(key, _with_key, key)
 
 
 def by_pid(pid: int) -> Known | None:
     """Return the enabled merchant whose enabled account at the epay gateway has this number, or None."""
-
-    def condition() -> Any:
-        own = EpayAccount.select(EpayAccount.merchant).where(EpayAccount.pid == pid, EpayAccount.enabled)
-        return Merchant.id.in_(own) & Merchant.enabled
-
-    return _find(("pid", pid), condition)
+    return _find(("pid", pid), _with_pid, pid)
 
 
 def by_id(merchant_id: int) -> Known:
     """Return the merchant with this id."""
-    found = _find(merchant_id, lambda: Merchant.id == merchant_id)
+    found = _find(merchant_id, _with_id, merchant_id)
     assert found is not None  # the database refuses to delete merchants with orders
     return found
+
+
+@compiled_rows(Channel)
+def _channel(channel_id: int) -> Any:
+    return Channel.select().where(Channel.id == channel_id)
 
 
 def channel_of(order: Order) -> Channel:
@@ -130,5 +151,5 @@ def channel_of(order: Order) -> Channel:
     channels, number = _up_to_date().channels, order.channel_id
     found = channels.get(number)
     if found is None:
-        found = channels[number] = Channel.get_by_id(number)
+        found = channels[number] = _channel.first(number)
     return found

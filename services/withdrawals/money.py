@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from enum import Enum, auto
 from functools import partial
+from typing import Any
 
 from peewee import fn
 
 from gateways.base import Report, State
+from models.db.compiled import compiled
 from models.tables.ledger import AVAILABLE, HELD, Entry, LedgerAccount, Posting
 from models.tables.order import (
     CANCELLED,
@@ -120,14 +122,14 @@ def verdict_on(order: Order, report: Report, position: Position) -> Verdict:
 
 def moved(order: Order, *kinds: str) -> int:
     """Return the sum of the order's postings on these accounts of its merchant, in fen."""
-    total = (
-        Entry.select(fn.COALESCE(fn.SUM(Entry.amount), 0))
-        .join(Posting)
-        .switch(Entry)
-        .join(LedgerAccount)
-        .where(Posting.order == order, LedgerAccount.kind.in_(kinds), LedgerAccount.owner == order.merchant_id)
-    )
-    return int(total.scalar())
+    return int(_moved.first(order.id, order.merchant_id, kinds).fen)
+
+
+@compiled
+def _moved(order_id: int, merchant_id: int, kinds: tuple[str, ...]) -> Any:
+    entries = Entry.select(fn.COALESCE(fn.SUM(Entry.amount), 0).alias("fen")).join(Posting).switch(Entry)
+    own = (LedgerAccount.kind.in_(kinds), LedgerAccount.owner == merchant_id)
+    return entries.join(LedgerAccount).where(Posting.order == order_id, *own)
 
 
 def state_of(order: Order) -> WithdrawalMoney:

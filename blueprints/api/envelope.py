@@ -53,6 +53,8 @@ def language() -> Locale:
 
 
 def _best_language(accept_language: str, own: str) -> Locale:
+    if not accept_language:
+        return LOCALES[own]
     accepted = parse_accept_header(accept_language, LanguageAccept)
     return LOCALES[accepted.best_match(sorted(LOCALES, key=lambda name: name != own)) or own]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from ipaddress import ip_network
 from typing import Any
 
@@ -24,6 +25,11 @@ NEAR = tuple(  # where an operator's own proxy can be: this machine, a container
 _uncounted = Part(threading.Event)  # set once a request came through a proxy although trusted_proxies is 0
 
 
+@lru_cache(maxsize=1024)
+def _plain(peer: str) -> str:
+    return str(address_of(peer) or peer)
+
+
 def behind(application: Callable[..., Iterable[bytes]], trusted_proxies: int) -> Callable[..., Iterable[bytes]]:
     """Return the WSGI application, whose environ has the caller's address and scheme as trusted proxies report them.
 
@@ -37,8 +43,8 @@ def behind(application: Callable[..., Iterable[bytes]], trusted_proxies: int) ->
         if forwarded is not None and trusted_proxies:
             appended = forwarded.split(",")
             address = forwarded_address(appended[-trusted_proxies]) if trusted_proxies <= len(appended) else None
-        if address := address or address_of(environ.get("REMOTE_ADDR", "")):
-            environ["REMOTE_ADDR"] = str(address)
+        if address or "REMOTE_ADDR" in environ:
+            environ["REMOTE_ADDR"] = str(address) if address else _plain(environ["REMOTE_ADDR"])
         is_unexpected = forwarded is not None and not trusted_proxies and not _uncounted().is_set()
         # Anybody may send the header; only a near address suggests a proxy.
         if is_unexpected and is_within(environ.get("REMOTE_ADDR", ""), NEAR):

@@ -10,6 +10,7 @@ import sqlite3
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from string import ascii_uppercase
 from typing import Any
 
 from bench import plot
@@ -89,30 +90,41 @@ def _table(heads: tuple[str, ...], right: str, lines: list[tuple[str, ...]]) -> 
 
 
 def _machines(results: Results) -> str:
-    """Each machine with the days on which its rows were measured."""
+    """Each machine, with its letter and the days on which its rows were measured."""
     rows = results["rows"]
-    days = {each: sorted({row["date"] for row in rows if row["machine"] == each}) for each in _each(rows, "machine")}
+    days = {each: sorted({row["date"] for row in rows if row["machine"] == each}) for each in _letters(rows)}
     others = max((row["others"] for row in rows if "others" in row), default=0)
     share = "under 1%" if others < 0.01 else f"at most {others:.0%}"
-    lines = [f"- {' to '.join(dict.fromkeys([on[0], on[-1]]))}: {each}" for each, on in days.items()]
+    letters = _letters(rows)
+    lines = [f"- {letters[each]}: {each}; {' to '.join(dict.fromkeys([on[0], on[-1]]))}" for each, on in days.items()]
     busy = f"In the rows measured since it is recorded, other processes used {share} of all cores."
     return "\n".join([*lines, "", f"wrk ran on the same machine. {busy}"])
 
 
-def _each(rows: list[dict[str, Any]], name: str) -> list[Any]:
-    """The different values, in the order of the rows' dates."""
-    return list(dict.fromkeys(row[name] for row in sorted(rows, key=lambda row: str(row["date"]))))
+def _letters(rows: list[dict[str, Any]]) -> dict[str, str]:
+    """A letter for each machine, by the first date of its rows."""
+    machines = dict.fromkeys(row["machine"] for row in sorted(rows, key=lambda row: str(row["date"])))
+    return dict(zip(machines, ascii_uppercase, strict=False))
 
 
 def _rows(results: Results) -> str:
-    lines = []
+    lines, letters = [], _letters(results["rows"])
     for row in results["rows"]:
         sides = row.get("figures", {}).values()
         cpu = " / ".join(f"{figures['cpu']:.2f}" if "cpu" in figures else "-" for figures in sides)
         target = row["target"].replace(">=", "≥").replace("<=", "≤")
         verdict = row["verdict"].replace("MISSED", "**missed**")
-        lines.append((row["title"], _number(row["ratio"]), target, verdict, cpu.replace("- / -", ""), row["date"][5:]))
-    return _table(("comparison", "ratio", "target", "", "ms of a core", "day"), "lrrlrl", lines)
+        lines.append(
+            (
+                row["title"],
+                _number(row["ratio"]),
+                target,
+                verdict,
+                cpu.replace("- / -", ""),
+                f"{letters[row['machine']]} {row['date'][5:]}",
+            )
+        )
+    return _table(("comparison", "ratio", "target", "", "ms of a core", "measured"), "lrrlrl", lines)
 
 
 def _peers(results: Results) -> str:

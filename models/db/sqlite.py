@@ -91,8 +91,8 @@ class Sqlite(SqliteDatabase):
 
         A new connection reads the whole schema, which takes 1.4 ms: longer than a payout's step.
         """
-        if self.is_closed() or len(self._kept) >= MOST_KEPT:
-            self.close()
+        if self.is_closed() or self.in_transaction() or len(self._kept) >= MOST_KEPT:
+            self.close()  # raises within a transaction
         else:
             connection = self.connection()
             self.dispose()  # forgets it without closing it

@@ -227,4 +227,4 @@ def test_a_notice_that_completes_a_payout_runs_few_statements(world, api, caplog
         api.notice(order_no, 5_000, reference="P-2")
     statements = [record.getMessage() for record in caplog.records if record.name == "peewee"]
     assert api.status(order_no) == "completed"
-    assert 0 < len(statements) <= 12, "\n".join(statements)
+    assert 0 < len(statements) <= 13, "\n".join(statements)

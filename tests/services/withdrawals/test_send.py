@@ -4,8 +4,9 @@ import json
 
 import pytest
 
+from gateways.sandbox.driver import SandboxDriver
 from services.jobs import sweep
-from services.withdrawals import send
+from services.withdrawals import approve, send
 from tests.services.walks import SANDBOX, sell_accepted
 from tests.support import InlinePool, until
 
@@ -60,6 +61,34 @@ class CrashesAfter(InlinePool):
 
     def submit(self, tenant, work, item):
         send.hand_over(item)
+
+
+class CrashesOnceSent(InlinePool):
+    """A worker that dies when it has approved and sent a payout, before the service stores that it was sent."""
+
+    def submit(self, tenant, work, item):
+        approve.advance(item)
+
+
+def test_after_a_crash_the_channel_is_asked_before_an_auto_approved_payout_is_sent_again(
+    api, flask, ahead, later, now, monkeypatch
+):
+    calls = []
+    for name in ("pay_out", "query_payout"):
+        call = getattr(SandboxDriver, name)
+        monkeypatch.setattr(
+            SandboxDriver, name, lambda *given, name=name, call=call: calls.append(name) or call(*given)
+        )
+    flask("channel", "set", SANDBOX, "--auto-accept-max", "50.00")
+    order_no = api.sell("50.00").data["order_no"]
+    assert sweep.sweep(CrashesOnceSent()) == 1
+    assert sweep.sweep(CrashesOnceSent()) == 0  # the dead worker has it until its lease ends
+    assert calls == ["pay_out"]
+    ahead(sweep.LEASE + 1)
+    later(0)
+    assert calls == ["pay_out", "query_payout"]
+    later(10, times=3)
+    assert (now(order_no), calls.count("pay_out")) == (("completed", SPENT, {}), 1)
 
 
 @pytest.mark.parametrize("pool", [CrashesBefore, CrashesAfter])

@@ -91,14 +91,14 @@ def _table(heads: tuple[str, ...], right: str, lines: list[tuple[str, ...]]) -> 
 
 def _machines(results: Results) -> str:
     """Each machine, with its letter and the days on which its rows were measured."""
-    rows = results["rows"]
-    days = {each: sorted({row["date"] for row in rows if row["machine"] == each}) for each in _letters(rows)}
-    others = max((row["others"] for row in rows if "others" in row), default=0)
-    share = "under 1%" if others < 0.01 else f"at most {others:.0%}"
-    letters = _letters(rows)
-    lines = [f"- {letters[each]}: {each}; {' to '.join(dict.fromkeys([on[0], on[-1]]))}" for each, on in days.items()]
-    busy = f"In the rows measured since it is recorded, other processes used {share} of all cores."
-    return "\n".join([*lines, "", f"wrk ran on the same machine. {busy}"])
+    rows, lines = results["rows"], []
+    for on, letter in _letters(rows).items():
+        days = sorted({row["date"] for row in rows if row["machine"] == on})
+        lines.append(f"- {letter}: {on}; {' to '.join(dict.fromkeys([days[0], days[-1]]))}")
+    others = max((row["others"] for row in rows if "others" in row), default=None)
+    share = "" if others is None else "under 1%" if others < 0.01 else f"at most {others:.0%}"
+    busy = share and f" In the rows measured since it is recorded, other processes used {share} of all cores."
+    return "\n".join([*lines, "", f"wrk ran on the same machine.{busy}"])
 
 
 def _letters(rows: list[dict[str, Any]]) -> dict[str, str]:
@@ -114,16 +114,8 @@ def _rows(results: Results) -> str:
         cpu = " / ".join(f"{figures['cpu']:.2f}" if "cpu" in figures else "-" for figures in sides)
         target = row["target"].replace(">=", "≥").replace("<=", "≤")
         verdict = row["verdict"].replace("MISSED", "**missed**")
-        lines.append(
-            (
-                row["title"],
-                _number(row["ratio"]),
-                target,
-                verdict,
-                cpu.replace("- / -", ""),
-                f"{letters[row['machine']]} {row['date'][5:]}",
-            )
-        )
+        measured = f"{letters[row['machine']]} {row['date'][5:]}"
+        lines.append((row["title"], _number(row["ratio"]), target, verdict, cpu.replace("- / -", ""), measured))
     return _table(("comparison", "ratio", "target", "", "ms of a core", "measured"), "lrrlrl", lines)
 
 

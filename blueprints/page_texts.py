@@ -19,11 +19,10 @@ def of_page() -> dict[str, Any]:
 
     @pass_eval_context
     def gettext(context: EvalContext, text: str, /, **values: Any) -> str:
-        translated: str = (_safe if context.autoescape else translations.ugettext)(text)
-        # The operator takes longer than the look-up, and most texts need it for nothing.
+        translated: str = translations.ugettext(text)
+        if context.autoescape:
+            translated = Markup(translated)
+        # Formatting takes longer than the look-up, and most texts have no values.
         return translated % values if "%" in translated else translated
-
-    def _safe(text: str) -> Markup:
-        return Markup(translations.ugettext(text))
 
     return {"gettext": gettext, "_": gettext}

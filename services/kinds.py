@@ -24,7 +24,7 @@ from services.deposits import resolve as resolve_deposit
 from services.deposits import settle as settle_deposit
 from services.errors import N_, OperatorError, refuse
 from services.orders import lifecycle, next_step
-from services.orders.lifecycle import Heard
+from services.orders.lifecycle import Acted
 from services.orders.new import Placed
 from services.orders.reasons import ASKED, Reason, Why, because
 from services.orders.resolution import ResolutionRule
@@ -59,7 +59,7 @@ class Kind:
     """
 
     place: Callable[..., Placed]
-    advance: Callable[[Order], Heard | None]
+    advance: Callable[[Order], Acted | None]
     ask: Callable[[Order], list[Report]]
     apply: Callable[[Order, Report, str, Reason], bool]
     take_notice: Callable[[Order, Notice], None]
@@ -145,8 +145,8 @@ def advance(order: Order) -> bool:
     try:
         if order.status in (COMPLETED, CANCELLED):
             order.set_due(_check_ended(order))
-        elif found := of(order).advance(order):
-            _apply(order, found)
+        elif acted := of(order).advance(order):
+            _apply(order, acted)
     except ChannelUnknown as silence:
         lifecycle.outcome_unknown(order, str(silence), ask_again=clock.now() + pause(order.asks))
         return False
@@ -154,11 +154,11 @@ def advance(order: Order) -> bool:
 
 
 @transaction
-def _apply(order: Order, found: Heard) -> None:
+def _apply(order: Order, acted: Acted) -> None:
     """Apply what the channel reported, and set the time of the next act."""
-    for report in found.reports:
-        of(order).apply(order, report, "channel", found.why)
-    order.set_due(found.again_at)  # has no effect if the order has changed since it was claimed
+    for report in acted.reports:
+        of(order).apply(order, report, "channel", acted.why)
+    order.set_due(acted.again_at)  # has no effect if the order has changed since it was claimed
 
 
 def _check_ended(order: Order) -> int | None:

@@ -9,11 +9,11 @@ from models.tables.order import CONFIRMED, PAID, PENDING, Order
 from runtime import clock
 from services.channels.calls import FIRST_ASK, LATE, LONGEST_PAUSE, driver_for, pause
 from services.deposits import attempts, claims, place, settle
-from services.orders.lifecycle import Heard
+from services.orders.lifecycle import Acted
 from services.orders.reasons import Why, because
 
 
-def advance(order: Order) -> Heard | None:
+def advance(order: Order) -> Acted | None:
     """Do what is due for a claimed deposit that has not ended.
 
     Returns: what the channel reports, and when to act again; None if the deposit was credited or is held.
@@ -27,9 +27,9 @@ def advance(order: Order) -> Heard | None:
     driver = driver_for(order)
     claim_is_over = claims.is_over(order)
     if order.status == PAID and driver.by_hand and not claim_is_over:
-        return Heard(claims.ends_at(order))
+        return Acted(claims.ends_at(order))
     if not driver.checks_status and paused_since() is not None:
-        return Heard(clock.now() + LONGEST_PAUSE)  # it may have been paid after the backup
+        return Acted(clock.now() + LONGEST_PAUSE)  # it may have been paid after the backup
     reports = attempts.reports_of(order) if driver.checks_status else []
     now = clock.now()
     expired = order.status == PENDING and now >= (order.expires_at or 0)
@@ -37,13 +37,13 @@ def advance(order: Order) -> Heard | None:
     next_pause = pause(order.asks, FIRST_ASK)
     if (expired or claim_is_over) and unpaid:
         _expire(order, now)
-        return Heard(now + next_pause)
+        return Acted(now + next_pause)
     if unpaid and place.open_again(order):
         next_pause = FIRST_ASK
     if order.status != PENDING or expired:
-        return Heard(now + next_pause, reports)
+        return Acted(now + next_pause, reports)
     expires_at: int = order.expires_at
-    return Heard(min(now + next_pause, expires_at) if driver.checks_status else expires_at, reports)
+    return Acted(min(now + next_pause, expires_at) if driver.checks_status else expires_at, reports)
 
 
 def _expire(order: Order, now: int) -> None:

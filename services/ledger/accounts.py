@@ -28,7 +28,6 @@ def open_accounts(*accounts: Account) -> None:
         LedgerAccount.insert(kind=kind, owner=owner).on_conflict_ignore().execute()
 
 
-@transaction
 def post(
     purpose: str,
     lines: dict[Account, int],

@@ -25,8 +25,8 @@ MOST_REFUSED = 10  # lines about refused notices in an order's history, because 
 
 
 @dataclass(frozen=True)
-class Heard:
-    """What an act on an order that has not ended heard from its channel: reports, and the reason for its history.
+class Acted:
+    """The result of an act on an order that has not ended: the channel's reports, and the reason for its history.
 
     `again_at` is the Unix time of the next act if they do not change the order; None for never.
     """

@@ -11,7 +11,7 @@ from services.channels import payment_numbers
 from services.channels.calls import LATE, driver_of, lock_account, pause
 from services.errors import N_, OperatorError, refuse
 from services.orders import lifecycle
-from services.orders.lifecycle import Heard, exceptions_of
+from services.orders.lifecycle import Acted, exceptions_of
 from services.orders.reasons import Reason, Why, because, own_words
 from services.orders.verdict import COMPLETE
 from services.security import second_operator
@@ -45,7 +45,7 @@ def approve(order: Order, who: str = "operator", why: Reason = APPROVED, **claim
         raise OperatorError(CHANGED)
 
 
-def advance(order: Order) -> Heard:
+def advance(order: Order) -> Acted:
     """Do what is due for a claimed withdrawal that has not ended: approve it if the channel's limit allows that without
     an operator, and pay it out.
 
@@ -56,12 +56,12 @@ def advance(order: Order) -> Heard:
     """
     if order.status == PENDING:
         if order.amount > order.channel.auto_accept_max or second_operator.is_needed(order):
-            return Heard(None)  # a limit changed since
+            return Acted(None)  # a limit changed since
         approve(order, "service", because(Why.ACCEPTED_BY_RULE), due_at=order.due_at, asks=1)
     report, why = send.hand_over(order)
     left_alone_until: int = order.left_alone_until or 0
     again_at = max(clock.now() + pause(order.asks - 1), left_alone_until)
-    return Heard(None if driver_of(order.channel).by_hand else again_at, [report], why)
+    return Acted(None if driver_of(order.channel).by_hand else again_at, [report], why)
 
 
 def why_not_reject(order: Order) -> str:

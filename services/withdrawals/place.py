@@ -52,7 +52,7 @@ def _hold(placed: list[New]) -> list[Order]:
 
 
 def _account(new: New) -> int:
-    """Return the payout account: the card in the request (gateway_a) or the account on file.
+    """Return the id of the payout account: of the card in the request (gateway_a), or of the account on file.
 
     Raises:
         ApiError: Code.NO_PAYOUT_ACCOUNT, there is no account on file.

@@ -18,6 +18,7 @@ COMMANDS = {
     "channel": "cli.channels:channel",
     "epay": "cli.epay:epay",
     "order": "cli.orders:order",
+    "refund": "cli.refunds:refund",
     "callback": "cli.callbacks:callback",
     "notification": "cli.notifications:notification",
     "ledger": "cli.ledger:ledger",

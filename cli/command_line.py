@@ -24,6 +24,7 @@ COMMON_TASKS = {
         "order not-received ORDER_NO": "Cancel a claimed deposit whose money was not received",
         "order approve ORDER_NO": "Approve a withdrawal",
         "order reject ORDER_NO --reason TEXT": "Reject a withdrawal",
+        "refund create ORDER_NO AMOUNT": "Refund a deposit",
     },
     "Setup": {
         "merchant add KEY": "Add a merchant",

@@ -94,11 +94,11 @@ def mark_restored() -> None:
 def resume() -> None:
     """Resume what a restore paused.
 
-    These are payouts and the expiry of manual deposits.
+    These are payouts, refunds and the expiry of manual deposits.
     """
     schema.check()
     after_restore.resume()
-    click.echo("payouts and the expiry of manual deposits resume within five minutes")
+    click.echo("payouts, refunds and the expiry of manual deposits resume within five minutes")
 
 
 @db.command("copy")

@@ -14,6 +14,7 @@ from models.tables.ledger import AVAILABLE, HELD
 from models.tables.merchant import Merchant
 from runtime.money import hundredths
 from services.channels import channel_setup
+from services.console import timeline
 from services.ledger import accounts as books
 from services.ledger import integrity, scheduled_checks
 from services.merchants import merchant_setup
@@ -95,14 +96,17 @@ def verify(against: IO[str] | None, as_json: bool) -> None:
 @click.option(
     "--channel", "channel_id", type=ROW_ID, help="Channel that the money went through. Default: your own money."
 )
+@click.option("--order", "order_no", metavar="ORDER_NO", help="Order that the adjustment is about.")
 @click.option("--again", is_flag=True, help="Repeat an adjustment of the last 10 minutes.")
-def adjust(key: str, amount: int, reason: str, channel_id: int | None, again: bool) -> None:
+def adjust(key: str, amount: int, reason: str, channel_id: int | None, order_no: str | None, again: bool) -> None:
     """Add AMOUNT yuan to merchant KEY's available balance. A negative AMOUNT is subtracted.
 
     The same amount with the same reason is refused for 10 minutes, so that a repeated command does not count twice.
     """
     through: Any = channel_setup.find_usable(channel_id) if channel_id is not None else None
-    books.adjust(merchant_setup.find_merchant(key), amount, reason, channel=through, once=not again)
+    about = timeline.find(order_no) if order_no is not None else None
+    merchant = merchant_setup.find_merchant(key)
+    books.adjust(merchant, amount, reason, channel=through, order=about, once=not again)
     click.echo(f"available balance of {key}: {hundredths(books.balances()[key]['available'])}")
 
 

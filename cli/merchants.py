@@ -6,9 +6,9 @@ from typing import Any, BinaryIO
 
 import click
 
-from cli.output import Commands, facts, given_of, json_option, options, percent, picked, show, table, wanted_of
+from cli.output import Commands, facts, given_of, json_option, options, percent, picked, show, table, wanted_of, yuan
 from cli.sensitive import SENSITIVE
-from models.tables.merchant import Merchant
+from models.tables.merchant import REFUND_FEES, REFUND_MODES, Merchant
 from runtime.money import hundredths
 from services.merchants import links, merchant_setup, payment_page
 from services.security import masking, vault
@@ -37,8 +37,25 @@ _settable = options(
     click.option(
         "--allow", "allowed_addresses", help='Allowed IP addresses or networks, separated by commas; "" for all.'
     ),
+    click.option(
+        "--refunds",
+        "refund_mode",
+        type=click.Choice(REFUND_MODES),
+        help="Whether the merchant may refund: off, with your approval, or automatic up to --refund-auto-max.",
+    ),
+    click.option("--refund-auto-max", type=yuan(zero=True), help="Maximum of an automatic refund, in yuan."),
+    click.option(
+        "--refund-fees",
+        type=click.Choice([each.replace("_", "-") for each in REFUND_FEES]),
+        help="Fee that the merchant gets back with a refund: none, in proportion, or all with a full refund only.",
+    ),
     click.option("--enabled/--disabled", default=None, help="Accept this merchant's API requests, or refuse them."),
 )
+
+
+def _facts(given: dict[str, Any]) -> dict[str, Any]:
+    """Return the options as columns."""
+    return {name: value.replace("-", "_") if name == "refund_fees" else value for name, value in given.items()}
 
 
 @merchant.command("add")
@@ -47,7 +64,7 @@ _settable = options(
 @json_option
 def add(key: str, as_json: bool, **given: Any) -> None:
     """Add a merchant with the API key KEY. Its secrets are shown once."""
-    made, secret = merchant_setup.add_merchant(key, **{"name": key} | given_of(given))
+    made, secret = merchant_setup.add_merchant(key, **{"name": key} | _facts(given_of(given)))
     callback_secret = vault.decrypt(made.callback_secret)
     show({"key": key, "api_secret": secret, "callback_secret": callback_secret}, as_json, facts)
 
@@ -58,7 +75,7 @@ def add(key: str, as_json: bool, **given: Any) -> None:
 def change(key: str, **given: Any) -> None:
     """Change merchant KEY. Existing orders keep their rates."""
     wanted = wanted_of(given)
-    merchant_setup.set_merchant(merchant_setup.find_merchant(key), **wanted)
+    merchant_setup.set_merchant(merchant_setup.find_merchant(key), **_facts(wanted))
     click.echo(f"merchant {key} changed")
 
 
@@ -69,6 +86,9 @@ def _view(row: Merchant) -> dict[str, Any]:
         "buy_rate": hundredths(row.buy_rate),
         "sell_rate": hundredths(row.sell_rate),
         **picked(row, "callback_url", "events", "allowed_addresses"),
+        "refunds": row.refund_mode,
+        "refund_auto_max": hundredths(row.refund_auto_max),
+        "refund_fees": row.refund_fees.replace("_", "-"),
     }
 
 

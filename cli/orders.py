@@ -112,6 +112,17 @@ def everything(found: Order) -> dict[str, Any]:
             }
             for e in whole.exceptions
         ],
+        "refunds": [
+            {
+                **picked(each, "refund_no", "status"),
+                "cny_amount": hundredths(each.amount),
+                "fee_returned": hundredths(each.service_amount),
+                **picked(each, "paid_from"),
+                "requested_by": each.who,
+                "at": each.createtime,
+            }
+            for each in whole.refunds
+        ],
         "callbacks": [{"id": each.webhook_id, **picked(each, "type", "state", "attempts")} for each in whole.callbacks],
         "audit": [picked(entry, "at", "who", "action", "detail") for entry in whole.audit],
     }
@@ -311,5 +322,8 @@ def resolve(order_no: str, exception_id: int | None, yes: bool, **ways: bool) ->
         click.confirm("Complete the order?", abort=True)
     amount = action.exception.amount if action and action.exception else None
     done = resolution.resolve(found, chosen[0], exception_id=exception_id, amount=amount)
-    click.echo(f"exception {done.id} ({done.kind}) resolved: {chosen[0]}")
+    if done.is_open:
+        click.echo(f"exception {done.id} ({done.kind}): a refund was requested, and resolves it once completed")
+    else:
+        click.echo(f"exception {done.id} ({done.kind}) resolved: {chosen[0]}")
     _say(order_no)

@@ -26,6 +26,9 @@ def _view(found: Statement) -> dict[str, Any]:
         "closing": hundredths(found.closing),
         "available": hundredths(found.closing - found.held),
         "held": hundredths(found.held),
+        "refund_count": found.refunds.count,
+        "refund_fees": hundredths(found.refunds.fees),
+        "refund_deducted": hundredths(found.refunds.deducted),
     }
 
 
@@ -39,8 +42,9 @@ def _view(found: Statement) -> dict[str, Any]:
 def statement(key: str, month: str, file: TextIO | None, as_json: bool) -> None:
     """Show the balances and movements of merchant KEY in a month.
 
-    YYYY-MM is the month, such as 2026-05, in China. Deposits, withdrawals, exceptions and adjustments are before fees;
-    `held` is the reserved part of the closing balance.
+    YYYY-MM is the month, such as 2026-05, in China. Deposits, withdrawals, refunds, exceptions and adjustments are
+    before fees; `held` is the reserved part of the closing balance. `refund_fees` are the fees returned with refunds,
+    which `fees` include, and `refund_deducted` is what refunds took from the balance.
     """
     day_sums.catch_up(longest=float("inf"))
     found = monthly_statement.of(merchant_setup.find_merchant(key), monthly_statement.month_of(month))

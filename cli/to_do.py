@@ -26,6 +26,7 @@ def to_do(as_json: bool) -> None:
     found = queues.waiting_counts()
     paused = paused_since()
     first = next(iter(found.stuck_orders), "ORDER_NO")
+    first_refund = next(iter(found.stuck_refund_numbers), "REFUND_NO")
     every = [
         ("open orders without a next step", found.stuck, f"tillbook order show {first}"),
         ("payouts paused since a restore", Queue(int(paused is not None), paused), "tillbook db resume"),
@@ -34,6 +35,10 @@ def to_do(as_json: bool) -> None:
         ("payouts to send manually", found.send, "tillbook order list --type sell --status confirmed"),
         ("payouts that need a second operator", found.requests, "console: Payouts"),
         ("payouts in bank files without a result", found.in_files, "console: Bank files"),
+        ("open refunds without a next step", found.stuck_refunds, f"tillbook refund show {first_refund}"),
+        ("refunds to approve", found.refund_approve, "tillbook refund list --state review"),
+        ("refunds to send manually", found.refund_send, "tillbook refund list --state send"),
+        ("refunds without a result for an hour", found.refund_late, "tillbook refund list --state under_way"),
         ("claimed deposits to confirm", found.claims, "tillbook order list --type buy --status paid"),
         ("callbacks that failed", found.failed, "tillbook callback list --state dead"),
         ("notices for unknown orders", Queue(unknown_notices.recent()), "tillbook order unknown"),

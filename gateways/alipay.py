@@ -32,6 +32,7 @@ from gateways.base import (
     Payment,
     Payout,
     Problem,
+    RefundRequest,
     Report,
     State,
 )
@@ -113,6 +114,27 @@ UNPAYABLE = frozenset(
         "EXCEED_LIMIT_SM_MIN_AMOUNT",
     }
 )
+REFUNDED = "REFUND_SUCCESS"
+# Codes that refuse a refund permanently. With all others the same request may succeed later: after a recharge
+# (SELLER_BALANCE_NOT_ENOUGH), at another time, or once an operator corrects the keys or the permissions.
+# DISCORDANT_REPEAT_REQUEST is not one of them: Alipay has a refund of another amount under the number.
+UNREFUNDABLE = frozenset(
+    f"ACQ.{name}"
+    for name in (
+        "INVALID_PARAMETER",
+        "NOT_ALLOW_PARTIAL_REFUND",
+        "ONLINE_TRADE_VOUCHER_NOT_ALLOW_REFUND",
+        "REASON_TRADE_REFUND_FEE_ERR",
+        "REASON_TRADE_STATUS_INVALID",
+        "REFUND_AMT_NOT_EQUAL_TOTAL",
+        "REFUND_FEE_ERROR",
+        "TRADE_HAS_CLOSE",
+        "TRADE_HAS_FINISHED",
+        "TRADE_NOT_ALLOW_REFUND",
+        "TRADE_STATUS_ERROR",
+    )
+)
+REASON_LENGTH = 256
 CERTIFICATES = ("app_certificate", "alipay_certificate", "alipay_root_certificates")
 RSA_SIGNED = "1.2.840.113549.1.1."
 _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
@@ -330,10 +352,13 @@ class AlipayDriver(Driver):
     account_fields = ("base_url", "app_id", "seller_id")
     closes_for_good = True
     longest_expiry = 2 * 3_600  # its codes
+    refunds = True
+    refund_days = 365  # the contract may allow less: Alipay then refuses
     statement = Layout(
         number=("商户订单号",),
         reference=("支付宝交易号",),
         amount=("订单金额（元）", "商家实收（元）"),
+        refund_number=("退款批次号/请求号", "退款请求号", "退款批次号"),
         fee=("服务费（元）",),
         status=("业务类型",),
         time=("完成时间",),
@@ -486,9 +511,67 @@ class AlipayDriver(Driver):
             if fields.get(name) != self.config[name]:
                 raise BadNotice(f"it is for another {whose}")
         try:
-            return Notice(fields.get("out_trade_no", ""), _trade(fields))
+            report = _trade(fields)
         except ValueError:
             raise BadNotice("the fields are invalid") from None
+        # After a refund Alipay repeats the notice of the payment with the refund's number, which may be one that was
+        # made in Alipay's console. Its amount is the sum of all refunds, so only a status check proves this one.
+        after_refund = fields.get("gmt_refund") or fields.get("refund_fee")
+        refund_no = printable(fields.get("out_biz_no", "")) if after_refund else ""
+        return Notice(fields.get("out_trade_no", ""), report, refund_no)
+
+    def refund(self, request: RefundRequest) -> Report:
+        content = {  # without undocumented fields: Alipay warns that these make it fail, or refund twice
+            "trade_no": request.reference,
+            "refund_amount": money.hundredths(request.amount),
+            "out_request_no": request.refund_no,  # also for a whole refund: the same number is never refunded twice
+            **({"refund_reason": request.reason[:REASON_LENGTH]} if request.reason else {}),
+        }
+        answer = self._call("alipay.trade.refund", content)
+        if _failure(answer) in UNREFUNDABLE:
+            # It may follow a request whose response was lost: then the refund exists, and this refuses a second one.
+            found = self.query_refund(request)
+            if found.state is State.ABSENT:
+                raise ChannelRefused(_why(answer))
+            return found
+        done = self._done(answer, "trade_no", request.reference)
+        if done.get("fund_change") != "Y":
+            return Report(State.OPEN)  # a repeated number, or not decided yet
+        try:
+            so_far = money.fen(str(done["refund_fee"])) if done.get("refund_fee") else request.amount
+        except ValueError as error:
+            raise ChannelUnknown(printable(error), has_it=True) from None
+        if so_far < request.amount:  # the sum of all refunds of the trade
+            raise ChannelUnknown("the response reports less than the refund's amount", has_it=True)
+        return Report(State.PAID, request.amount)
+
+    def query_refund(self, request: RefundRequest) -> Report:
+        """Check the status of a refund. Raises ChannelUnknown.
+
+        If the payer's bank does not accept the money, Alipay moves it to the payer's balance: the payer has it.
+        """
+        content = {"trade_no": request.reference, "out_request_no": request.refund_no}
+        answer = self._call("alipay.trade.fastpay.refund.query", content)
+        # An unknown trade is an error too, not ABSENT: it was paid, so the response is of another account or wrong.
+        if answer["code"] != DONE:
+            raise ChannelUnknown(_why(answer), problem=Problem.REJECTED, why=_why(answer))
+        status = answer.get("refund_status")
+        for name, ours in content.items():
+            if answer.get(name) != ours and (status or answer.get(name)):  # without a status it may lack the numbers
+                raise ChannelUnknown("the response is about another refund")
+        if not status:
+            # Not received, failed, or in progress: Alipay does not report which. It is safe to take this as ABSENT,
+            # because Alipay's remedy is the same request again, and it refunds a number once.
+            return Report(State.ABSENT)
+        if status != REFUNDED:
+            raise ChannelUnknown(f"the channel reports status {printable(status)}", has_it=True)
+        try:
+            amount = money.fen(str(answer.get("refund_amount")))
+        except ValueError as error:
+            raise ChannelUnknown(printable(error), has_it=True) from None
+        if amount != request.amount:
+            raise ChannelUnknown("the channel has another amount under the refund's number", has_it=True)
+        return Report(State.PAID, amount)
 
     def pay_out(self, payout: Payout) -> Report:
         payee = str(payout.account.get("card_number", ""))

@@ -98,15 +98,20 @@ class State(Enum):
     ABSENT = "absent"  # the channel does not know the order
     RETURNED = "returned"  # it was paid, and some or all of it was refunded: the channel does not report how much
     ENDED = "ended"  # a deposit expired unpaid, or was paid and refunded: the channel does not report which
+    STUCK = "stuck"  # a refund does not reach the payer: an operator must act at the channel
 
 
 @dataclass(frozen=True)
 class Report:
-    """The channel's report on one order.
+    """The channel's report on one order, or on one refund.
 
     `amount` is the channel's present amount in fen, and `returned` what it sent back, if reported; `reference` is the
     channel's own number for the payment; `proven` is False for a mere claim (a payer's click, an unsigned notice).
     `by_operator` is True for what an operator says about the channel.
+
+    On a refund, PAID means that the payer gets the money, OPEN that the channel has accepted it, FAILED that no money
+    moved and none will, ABSENT that the channel does not know it; `amount` is the refund's, and `reference` the
+    channel's own number for it.
     """
 
     state: State
@@ -125,10 +130,18 @@ class Report:
 
 @dataclass(frozen=True)
 class Notice:
-    """A verified notice: the order's number and the report on it."""
+    """A verified notice: the order's number, and the report on its payment, None if the notice is about a refund only.
+
+    `refund_no` is the number of the refund that caused the notice, "" if it names none, and `refund` the report on
+    that refund, None if only a status check can tell. `payment` is the channel's number for the refunded payment, if
+    the notice has it.
+    """
 
     order_no: str
-    report: Report
+    report: Report | None
+    refund_no: str = ""
+    refund: Report | None = None
+    payment: str = ""
 
 
 @dataclass(frozen=True)
@@ -192,6 +205,30 @@ class Payout:
 
 
 @dataclass(frozen=True)
+class RefundRequest:
+    """A refund of a deposit, as drivers need it. Amounts in fen.
+
+    `refund_no` is the same for each request of this refund. `order_no` is the number of the order, and `reference` the
+    channel's own number for the payment that is refunded; `total` is the amount of that payment, as received.
+    `refunded_before` is what the channel had refunded of it before the first request, None if that is unknown.
+    """
+
+    refund_no: str
+    order_no: str
+    reference: str
+    amount: int
+    total: int
+    reason: str
+    notify_url: str
+    refunded_before: int | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """True if it refunds the whole payment at once."""
+        return self.amount == self.total
+
+
+@dataclass(frozen=True)
 class Opened:
     """The content of the payment page: a text for a QR code, an address, an app's link, lines to read.
 
@@ -251,6 +288,10 @@ class Driver:
     account_fields: ClassVar[tuple[str, ...]] = ()
     # A payment that `close` closed or `open_payment` refused can never be paid, so its status is not checked any more.
     closes_for_good: ClassVar[bool] = False
+    # The upstream refunds deposits through `refund` and `query_refund`, or an operator does for a manual channel.
+    refunds: ClassVar[bool] = False
+    # Days after a payment for which the upstream refunds it at most; 0 if it names no limit.
+    refund_days: ClassVar[int] = 0
     # An operator moves the money manually; the channel has no status check.
     by_hand: ClassVar[bool] = False
     simulated: ClassVar[bool] = False  # no real money moves
@@ -380,3 +421,28 @@ class Driver:
     def query_payout(self, payout: Payout) -> Report:
         """Check the status of a withdrawal. Raises ChannelUnknown."""
         raise ChannelUnknown(f"{self.name} does not support status checks of withdrawals")
+
+    def refund(self, request: RefundRequest) -> Report:
+        """Request a refund, under the same number each time. The report is often OPEN, and final only if proven.
+
+        Raises:
+            ChannelRefused: no money moved, and none will under this number.
+            ChannelUnknown: no usable response, or one after which the same request may succeed later (a low balance
+                at the channel, too many requests, a fault of its system).
+        """
+        raise ChannelRefused(f"{self.name} does not support refunds")
+
+    def query_refund(self, request: RefundRequest) -> Report:
+        """Check the status of a refund. Raises ChannelUnknown."""
+        raise ChannelUnknown(f"{self.name} does not support status checks of refunds")
+
+    def repeats_refund(self, request: RefundRequest) -> bool:
+        """Return whether the upstream takes a repeated request for the same refund, and never refunds it twice."""
+        return True
+
+    def refunded_sum(self, request: RefundRequest) -> int | None:
+        """Return what the upstream has refunded of the payment, in fen; None if it does not tell.
+
+        It is called before the first request of a refund that can't be repeated. Raises ChannelUnknown.
+        """
+        return None

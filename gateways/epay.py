@@ -26,6 +26,7 @@ from gateways.base import (
     Payment,
     Payout,
     Problem,
+    RefundRequest,
     Report,
     State,
 )
@@ -43,6 +44,8 @@ from gateways.config import (
 )
 from gateways.epay_protocol import md5_signature, signed_text
 from gateways.epay_responses import (
+    PAID,
+    REFUNDED,
     answer_of,
     knows_no_order,
     knows_no_payout,
@@ -53,6 +56,10 @@ from gateways.epay_responses import (
     opened,
     order_response,
     other_amount,
+    refund_done,
+    refund_refusal,
+    refunded_of,
+    refunded_payment,
     refusal,
 )
 from gateways.signatures import is_signature, sign
@@ -62,11 +69,13 @@ from runtime import money
 from runtime.texts import N_
 
 KEYS = {"1": ("key",), "2": ("private_key", "platform_key")}
+SUCCESS = {"1": "1", "2": "0"}  # the code, by version
 DEPOSITS = {"0": State.OPEN, "1": State.PAID}
-REFUNDED, FROZEN = "2", "3"
+FROZEN = "3"
 PAID_BY = ("endtime", "api_trade_no", "bill_trade_no", "buyer")  # a platform fills one of them once the order is paid
 WAITS_FOR_STAFF = "3"
 PAYOUTS = {"0": State.OPEN, "1": State.PAID, "2": State.FAILED, WAITS_FOR_STAFF: State.OPEN}
+REFUND_FAILED, REFUND_DONE, REFUND_OPEN = "0", "1", "2"  # the last only at some platforms, such as this service
 CLOCKS_DIFFER = 300  # seconds
 RELATIVE = ("/", "./", "../")  # the beginnings of addresses on the platform's own site
 
@@ -175,6 +184,14 @@ class EpayConfig(UpstreamConfig):
             more=True,
         ),
     )
+    no_refunds = fields.Boolean(
+        load_default=False,
+        metadata=texts(
+            N_("No refunds"),
+            N_("For platforms without refunds by API. Refund in the platform's merchant console instead."),
+            more=True,
+        ),
+    )
     query_url = Address(
         load_default="",
         plain=True,
@@ -260,6 +277,12 @@ class EpayDriver(Driver):
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> Driver:
         return {"1": EpayV1, "2": EpayV2}[config["version"]](config)
+
+    @property
+    def refunds(self) -> bool:  # type: ignore[override]
+        """True if the platform refunds by API. False over plain http, where anyone could forge a refusal."""
+        addresses = (self.config["base_url"], self.config["query_url"] or self.config["base_url"])
+        return self.checks_status and not self.config["no_refunds"] and all(map(is_private, addresses))
 
     def _signed(self, fields: Mapping[str, str]) -> dict[str, str]:
         raise NotImplementedError
@@ -378,9 +401,9 @@ class EpayDriver(Driver):
             # Version 1 reports the whole amount and no refund. On some platforms status 2 is an expired order.
             was_paid = any(str(answer.get(name) or "").strip("0-: ") for name in PAID_BY)
             return Report(State.RETURNED if was_paid else State.ENDED, amount, reference)
-        if status == REFUNDED and returned < amount:
-            return Report(State.PAID, amount - returned, reference, returned=returned)
-        if status == REFUNDED:
+        if returned and status in (PAID, REFUNDED):  # after a part, some platforms keep the status of a paid order
+            if returned < amount:
+                return Report(State.PAID, amount - returned, reference, returned=returned)
             detail = "it was paid and refunded at the channel"
             return Report(State.FAILED, reference=reference, detail=detail, returned=returned)
         if status == FROZEN:
@@ -388,6 +411,45 @@ class EpayDriver(Driver):
         if status not in DEPOSITS:
             raise ChannelUnknown(f"the channel reports status {printable(status)}")
         return Report(DEPOSITS[status], amount, reference)
+
+    # --- refunds
+
+    def repeats_refund(self, request: RefundRequest) -> bool:
+        """Return whether a repeated request can't refund twice: only if it is the whole payment's first refund.
+
+        The platform stores a refund after its own upstream made it. If that response is lost, the platform would pass
+        on the same number again, as another refund. Only the payment's amount stops the upstream then.
+        """
+        return request.is_whole and request.refunded_before == 0
+
+    def _refunded_order(self, numbers: Mapping[str, str]) -> dict[str, Any]:
+        """Return the platform's response about the order with these numbers. Raises ChannelUnknown."""
+        raise NotImplementedError
+
+    def refunded_sum(self, request: RefundRequest) -> int | None:
+        """Return what the platform has refunded of the payment; None if it shows a refund without its amount."""
+        numbers = {"trade_no": request.reference, "out_trade_no": request.order_no}
+        answer = self._refunded_order({name: number for name, number in numbers.items() if number})
+        version = self.config["version"]
+        if knows_no_order(answer, version):
+            return None
+        if str(answer["code"]) != SUCCESS[version]:
+            raise ChannelUnknown(refusal(answer), problem=Problem.REJECTED, why=refusal(answer))
+        return refunded_of(answer, request)
+
+    def query_refund(self, request: RefundRequest) -> Report:
+        """Compare what the platform has refunded of the payment with the sum before the first request."""
+        now, before = self.refunded_sum(request), request.refunded_before
+        if now is None:
+            raise ChannelUnknown("the platform does not report how much of this payment it has refunded")
+        if now == (before or 0):
+            return Report(State.ABSENT, detail=f"the platform has refunded {money.hundredths(now)} of this payment")
+        if before is not None and now == before + request.amount:
+            detail = f"the platform has refunded {money.hundredths(now)} of this payment"
+            return Report(State.PAID, request.amount, detail=detail)
+        known = "an unknown sum" if before is None else money.hundredths(before)
+        text = f"the platform has refunded {money.hundredths(now)} of this payment, and {known} before this refund"
+        raise ChannelUnknown(text)
 
 
 class EpayV1(EpayDriver):
@@ -437,6 +499,20 @@ class EpayV1(EpayDriver):
         if str(answer.get("code")) != "1":
             raise ChannelUnknown(refusal(answer), problem=Problem.REJECTED, why=refusal(answer))
         return self._deposit(answer, payment)
+
+    def refund(self, request: RefundRequest) -> Report:
+        form = {"pid": self.config["pid"], "key": self.config["key"], **refunded_payment(request)}
+        form["money"] = money.hundredths(request.amount)
+        answer = answer_of(self._api.call("POST", self._api_path, query={"act": "refund"}, form=form))
+        # Most platforms succeed with code 1. monlor/Epay does with 0, which others use for errors.
+        is_done = answer.get("refund_no") and answer.get("money")
+        if str(answer["code"]) != "1" and not (str(answer["code"]) == "0" and is_done):
+            raise refund_refusal(answer)
+        return refund_done(answer, request)
+
+    def _refunded_order(self, numbers: Mapping[str, str]) -> dict[str, Any]:
+        who = {"pid": self.config["pid"], "key": self.config["key"]}
+        return order_response(self._api.get(self._api_path, {"act": "order", **who, **numbers}))
 
     def clock(self) -> list[Finding]:
         return [self._api.clock()]
@@ -507,6 +583,39 @@ class EpayV2(EpayDriver):
         if str(answer["code"]) != "0":
             raise ChannelUnknown(refusal(answer), problem=Problem.REJECTED, why=refusal(answer))
         return self._deposit(answer, payment)
+
+    def refund(self, request: RefundRequest) -> Report:
+        fields = {**refunded_payment(request), "money": money.hundredths(request.amount)}
+        answer = self._call("pay/refund", {**fields, "out_refund_no": request.refund_no})
+        if str(answer["code"]) != "0":
+            raise refund_refusal(answer)
+        return self._refund_report(answer, request)
+
+    def _refund_report(self, answer: Mapping[str, Any], request: RefundRequest) -> Report:
+        """Return the report on a refund by a signed response. Raises ChannelUnknown if it does not fit the request."""
+        if str(answer.get("out_refund_no") or request.refund_no) != request.refund_no:
+            raise ChannelUnknown(f"the response is about another refund than {request.refund_no}")
+        if not answer.get("refund_no") or not answer.get("money"):
+            raise ChannelUnknown("the response has no refund number or no amount")
+        return refund_done(answer, request)
+
+    def _refunded_order(self, numbers: Mapping[str, str]) -> dict[str, Any]:
+        return self._call("pay/query", numbers, order_response)
+
+    def query_refund(self, request: RefundRequest) -> Report:
+        """Check the refund by its number. If the platform has none, compare the refunded sums."""
+        answer = self._call("pay/refundquery", {"out_refund_no": request.refund_no})
+        if str(answer["code"]) != "0":
+            return super().query_refund(request)
+        report, status = self._refund_report(answer, request), str(answer.get("status"))
+        if status in (REFUND_DONE, REFUND_OPEN):
+            return report
+        if status != REFUND_FAILED:
+            raise ChannelUnknown(f"unknown status {printable(status)}")
+        if super().query_refund(request).state is not State.ABSENT:
+            raise ChannelUnknown("the platform reports that the refund failed, but its refunded sum has grown")
+        detail = "the platform reports that the refund failed"
+        return Report(State.FAILED, reference=report.reference, detail=detail)
 
     def close(self, payment: Payment) -> bool:
         # Only newer platforms support it, and not for all payment methods. The order was unpaid just now; its status is

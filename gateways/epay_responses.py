@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from html.parser import HTMLParser
 from typing import Any
 
-from gateways.base import ChannelRefused, ChannelUnknown, Finding, Problem
+from gateways.base import ChannelError, ChannelRefused, ChannelUnknown, Finding, Problem, RefundRequest, Report, State
 from gateways.upstream import Reply, printable
 from runtime import money
 from runtime.texts import N_
@@ -28,6 +28,22 @@ NO_ORDER_AT_404 = re.compile(f"{NO_ORDER.pattern}|(订单|服务)不存在或已
 NO_ORDER_CODES = {"1": ("-1", "0"), "2": ("-1",)}  # by version; in version 2, 0 is success
 # Stricter, because an absent payout is sent again: the text must name the payout itself.
 NO_PAYOUT = re.compile("(当前|该|此)?(转账|付款|代付|打款|出款)(订单|订单号|交易号|单号|记录|交易)(不存在|未找到)")
+# Refusals of a refund that the platform decides alone, for a reason that stays: no money moved, and none will. All
+# other errors are unknown outcomes. The cause may be an earlier request (已全额退款), or the same request may succeed
+# later (余额不足, a wrong key), or the platform's own upstream may have timed out (退款失败：...).
+NO_REFUND = re.compile(
+    f"{NO_ORDER.pattern}"
+    "|(管理员|平台|系统)?未开启商户后台自助退款"
+    "|((该|此)?商户)?(未开启|未开通|没有开启|没有开通)(订单)?退款(API)?(接口|功能|权限)"
+    "|((该|此)?商户)?(没有|无)(订单)?退款(API)?(接口)?权限"
+    "|退款金额不能(大于|超过)(订单|支付)金额|接口订单号不存在"
+    "|(退款失败[：:])?(当前|该)?支付(通道|插件)不支持(API)?退款|(退款失败[：:])?支付插件不存在"
+    "|该商户未开通退款|refunds are not enabled for this merchant"
+    "|该订单的支付渠道不支持退款|the payment channel of this order does not support refunds"
+    "|no act|接口方法不存在",
+    re.IGNORECASE,
+)
+PAID, REFUNDED = "1", "2"  # statuses of orders
 # In a new payment: the order's amount, the payer's, the payer's at AliMPay.
 SUMS = ("money", "realmoney", "payment_amount")
 END_OF_TEXT = "!！。. "
@@ -84,6 +100,46 @@ def knows_no_payout(answer: Mapping[str, Any]) -> bool:
 def knows_no_order(answer: Mapping[str, Any], version: str) -> bool:
     """Return whether the response reports that the deposit was never opened."""
     return str(answer.get("code")) in NO_ORDER_CODES[version] and _is_message(answer, NO_ORDER)
+
+
+def refund_refusal(answer: Mapping[str, Any]) -> ChannelError:
+    """Return the error for a refund that the platform did not accept: ChannelRefused only for a final refusal."""
+    is_final = _is_message(answer, NO_REFUND)
+    return ChannelRefused(message_of(answer)) if is_final else ChannelUnknown(refusal(answer))
+
+
+def refunded_payment(request: RefundRequest) -> dict[str, str]:
+    """Return the number of the payment that is refunded, as a field: the platform's own, if known."""
+    return {"trade_no": request.reference} if request.reference else {"out_trade_no": request.order_no}
+
+
+def refund_done(answer: Mapping[str, Any], request: RefundRequest) -> Report:
+    """Return the report on a refund that was accepted. Raises ChannelUnknown if its number or amount contradicts it."""
+    [(name, number)] = refunded_payment(request).items()
+    if str(answer.get(name) or number) != number:
+        raise ChannelUnknown("the response is about another order")
+    try:
+        amount = money.fen(str(answer.get("money") or money.hundredths(request.amount)))
+    except ValueError as error:
+        raise ChannelUnknown(printable(error)) from None
+    if amount != request.amount:
+        raise ChannelUnknown(f"the platform reports a refund of {money.hundredths(amount)}")
+    # Only some platforms have a status here. Another one than 1: accepted, in progress or awaiting approval.
+    state = State.PAID if str(answer.get("status", "1")) == "1" else State.OPEN
+    return Report(state, amount if state is State.PAID else 0, printable(answer.get("refund_no") or ""))
+
+
+def refunded_of(answer: Mapping[str, Any], request: RefundRequest) -> int | None:
+    """Return what was refunded of an order, in fen; None if the response does not tell. Raises ChannelUnknown."""
+    [(name, number)] = refunded_payment(request).items()
+    status = str(answer.get("status"))
+    if str(answer.get(name)) != number or status not in (PAID, REFUNDED):
+        return None
+    try:
+        returned = money.fen(str(answer.get("refundmoney") or "0"))
+    except ValueError as error:
+        raise ChannelUnknown(printable(error)) from None
+    return None if status == REFUNDED and not returned else returned
 
 
 def order_response(reply: Reply) -> dict[str, Any]:

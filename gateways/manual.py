@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from marshmallow import Schema, fields, validate
 
-from gateways.base import METHODS, Driver, Opened, Payment, Payout, Report, State
+from gateways.base import METHODS, Driver, Opened, Payment, Payout, RefundRequest, Report, State
 from gateways.config import texts
 from runtime.texts import N_
 
@@ -50,6 +50,7 @@ class ManualDriver(Driver):
     about = N_("Payers transfer to your own account. You confirm each payment and send payouts yourself.")
     config_schema = ManualConfig
     payout_methods = METHODS
+    refunds = True
     by_hand = True
     opens_locally = True
 
@@ -65,4 +66,10 @@ class ManualDriver(Driver):
         return Report(State.OPEN)
 
     def query_payout(self, payout: Payout) -> Report:
+        return Report(State.OPEN)
+
+    def refund(self, request: RefundRequest) -> Report:
+        return Report(State.OPEN)
+
+    def query_refund(self, request: RefundRequest) -> Report:
         return Report(State.OPEN)

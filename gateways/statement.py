@@ -14,7 +14,8 @@ class Layout:
     A status in `paid` means that the money moved, in `failed` that it did not, in `refunded` that it was returned, in
     `frozen` that the upstream withholds it. Without a status column, each line is a payment. Times are China's, money
     is in yuan; lines in another `currency` are refused. `refund` is for upstreams whose refunds have lines of their
-    own, with the amount in a column of its own. `refunded_of` is for those that write the refund on the line of the
+    own, with the amount in a column of its own, and `refund_number` is this service's number on such a line.
+    `refunded_of` is for those that write the refund on the line of the
     payment: the line is then both, and the refund is complete if it is as much as `payer_paid`. With `created`, the
     statement lists the orders placed in its days. `text` is a column whose commas are not quoted. `types` are the order
     types that it lists.
@@ -24,6 +25,7 @@ class Layout:
     reference: tuple[str, ...] = ("reference", "trade_no")
     amount: tuple[str, ...] = ("amount", "money")
     refund: tuple[str, ...] = ()
+    refund_number: tuple[str, ...] = ("refund_no",)
     refunded_of: tuple[str, ...] = ()
     payer_paid: tuple[str, ...] = ()
     fee: tuple[str, ...] = ("fee",)

@@ -34,6 +34,7 @@ from gateways.base import (
     Payer,
     Payment,
     Problem,
+    RefundRequest,
     Report,
     State,
 )
@@ -82,6 +83,25 @@ BUSY, BAD_CODE = "-1", "40029"  # error codes of the sign-in
 UNKNOWN_ORDER = ("ORDER_NOT_EXIST", "ORDERNOTEXIST")
 PAID_ALREADY = ("ORDERPAID", "ORDER_PAID")
 CLOSED_ALREADY = ("ORDER_CLOSED", "ORDERCLOSED")
+REFUNDS = "v3/refund/domestic/refunds"
+REFUND_STATES = {
+    "SUCCESS": State.PAID,
+    "PROCESSING": State.OPEN,
+    "CLOSED": State.FAILED,
+    "ABNORMAL": State.STUCK,
+}
+REFUND_DETAILS = {
+    State.FAILED: "the refund is closed at WeChat Pay",
+    State.STUCK: "the payer's card or account does not accept the refund: complete it in WeChat Pay's console",
+}
+UNKNOWN_REFUND = "RESOURCE_NOT_EXISTS"
+REASON_BYTES = 80
+# Error codes that refuse a refund permanently. With all others the same request may succeed later: after a recharge
+# (NOT_ENOUGH), at another time (SYSTEM_ERROR, FREQUENCY_LIMITED, and RESOURCE_NOT_EXISTS, which paid orders get
+# occasionally), or once an operator corrects the keys or the permissions (SIGN_ERROR, NO_AUTH, MCH_NOT_EXISTS).
+REFUND_REFUSALS = frozenset({"USER_ACCOUNT_ABNORMAL", "INVALID_REQUEST", "PARAM_ERROR"})
+# The same is true if their text asks to try again later, or names the balance or the configured key.
+NO_REFUND_REFUSAL = re.compile("稍后|再试|重试|重新发起|频率|频繁|处理中|余额不足|Wechatpay-Serial")
 
 
 def _rsa_only(text: str) -> None:
@@ -241,6 +261,32 @@ class _Paid(_Message):
     amount = fields.Nested(_Amount, required=True)
 
 
+class _RefundedAmount(_Amount):
+    refund = fields.String(required=True, validate=validate.Regexp(r"[0-9]{1,12}\Z"))
+
+
+class _NotifiedAmount(_Message):
+    refund = fields.String(required=True, validate=validate.Regexp(r"[0-9]{1,12}\Z"))
+
+
+class _Refund(_Message):
+    out_refund_no = fields.String(required=True, validate=validate.Regexp(r"[!-~]{1,64}\Z"))
+    refund_id = fields.String(required=True, validate=number(1, 64))
+    transaction_id = fields.String(required=True)
+    status = fields.String(required=True)
+    amount = fields.Nested(_RefundedAmount, required=True)
+
+
+class _NotifiedRefund(_Message):
+    mchid = fields.String(required=True)
+    out_trade_no = fields.String(required=True)
+    transaction_id = fields.String(load_default="", validate=validate.Length(max=64))
+    out_refund_no = fields.String(required=True, validate=validate.Regexp(r"[!-~]{1,64}\Z"))
+    refund_id = fields.String(required=True, validate=number(1, 64))
+    refund_status = fields.String(required=True)
+    amount = fields.Nested(_NotifiedAmount, required=True)
+
+
 class _Resource(_Message):
     algorithm = fields.String(required=True, validate=validate.Equal("AEAD_AES_256_GCM"))
     nonce = fields.String(required=True)
@@ -254,6 +300,7 @@ class _Event(_Message):
 
 
 _transaction, _paid, _event = _Transaction(), _Paid(), _Event()
+_refund, _notified_refund = _Refund(), _NotifiedRefund()
 
 
 def _read(schema: Schema, text: bytes) -> dict[str, Any]:
@@ -263,6 +310,15 @@ def _read(schema: Schema, text: bytes) -> dict[str, Any]:
     except (ValidationError, ValueError, RecursionError):
         raise ValueError("the fields are invalid") from None
     return found
+
+
+def _refund_report(status: str, refund: Mapping[str, Any]) -> Report | None:
+    """Return the report on a refund with this status, None if the status is unknown."""
+    state = REFUND_STATES.get(status)
+    if state is None:
+        return None
+    detail = REFUND_DETAILS.get(state, "")
+    return Report(state, int(refund["amount"]["refund"]), refund["refund_id"], detail=detail)
 
 
 def _serial(text: str) -> str:
@@ -291,11 +347,14 @@ class WechatpayDriver(Driver):
     account_fields = ("mchid", "appid")
     longest_expiry = 2 * 3_600  # its codes
     closes_for_good = True
+    refunds = True
+    refund_days = 365
     statement = Layout(
         number=("商户订单号",),
         reference=("微信订单号",),
         amount=("订单金额", "总金额", "应结订单金额"),
         refund=("申请退款金额", "退款金额"),
+        refund_number=("商户退款单号",),
         fee=("手续费",),
         status=("交易状态",),
         time=("交易时间",),
@@ -497,6 +556,46 @@ class WechatpayDriver(Driver):
             raise ChannelRefused(answer.text)
         raise ChannelUnknown(answer.text or f"status {answer.reply.status}")
 
+    def refund(self, request: RefundRequest) -> Report:
+        fields = {
+            "transaction_id": request.reference,
+            "out_refund_no": request.refund_no,
+            "notify_url": request.notify_url,
+            "amount": {"refund": request.amount, "total": request.total, "currency": "CNY"},
+        }
+        reason = request.reason.encode()[:REASON_BYTES].decode(errors="ignore")  # without half a character at its end
+        answer = self._call("POST", REFUNDS, fields=fields | ({"reason": reason} if reason else {}))
+        if answer.code in REFUND_REFUSALS and not NO_REFUND_REFUSAL.search(answer.text):
+            # It may follow a request whose response was lost: then the refund exists, and this refuses a second one.
+            found = self.query_refund(request)
+            if found.state is State.ABSENT:
+                raise ChannelRefused(answer.text)
+            return found
+        return self._read_refund(answer, request)
+
+    def query_refund(self, request: RefundRequest) -> Report:
+        answer = self._call("GET", f"{REFUNDS}/{request.refund_no}")
+        if answer.code == UNKNOWN_REFUND:
+            return Report(State.ABSENT)
+        return self._read_refund(answer, request)
+
+    def _read_refund(self, answer: _Answer, request: RefundRequest) -> Report:
+        """Return the report in a response to a refund or its status check. Raises ChannelUnknown."""
+        if answer.code:
+            raise ChannelUnknown(answer.text, problem=Problem.REJECTED, why=answer.text)
+        try:
+            found = _read(_refund, answer.reply.body)
+        except ValueError as error:
+            raise ChannelUnknown(f"the response is invalid: {error}") from None
+        if (found["out_refund_no"], found["transaction_id"]) != (request.refund_no, request.reference):
+            raise ChannelUnknown("the response is about another refund")
+        if int(found["amount"]["refund"]) != request.amount:
+            raise ChannelUnknown("the channel has another amount under the refund's number", has_it=True)
+        report = _refund_report(found["status"], found)
+        if report is None:
+            raise ChannelUnknown(f"the channel reports status {printable(found['status'])}", has_it=True)
+        return report
+
     def _read_report(self, text: bytes) -> tuple[str, Report]:
         """Return the order's number and its report. Raises ValueError, whose text repeats none of the input."""
         found = _read(_transaction, text)
@@ -514,20 +613,36 @@ class WechatpayDriver(Driver):
         try:
             self._verify(incoming.headers, incoming.body)
             event = _read(_event, incoming.body)
-            if event["event_type"] != "TRANSACTION.SUCCESS":
-                raise ValueError("it does not report a payment")
+            about_refund = event["event_type"].startswith("REFUND.")
+            if event["event_type"] != "TRANSACTION.SUCCESS" and not about_refund:
+                raise ValueError("it does not report a payment or a refund")
             resource, key = event["resource"], AESGCM(self.config["apiv3_key"].encode())
             try:
                 nonce, ciphertext = resource["nonce"].encode(), b64decode(resource["ciphertext"], validate=True)
                 told = key.decrypt(nonce, ciphertext, (resource["associated_data"] or "").encode())
             except (InvalidTag, ValueError):
                 raise ValueError("decryption failed: check apiv3_key") from None
+            if about_refund:
+                return self._read_refund_notice(event["event_type"], told)
             order_no, report = self._read_report(told)
             if report.state not in (State.PAID, State.RETURNED):  # open or closed
                 raise ValueError("it does not report a payment")
         except ValueError as error:
             raise BadNotice(str(error)) from None
         return Notice(order_no, report)
+
+    def _read_refund_notice(self, event_type: str, text: bytes) -> Notice:
+        """Read the fact of a refund notice, also of a refund made in WeChat Pay's console, which has another number.
+
+        Raises ValueError, whose text repeats none of the input.
+        """
+        found = _read(_notified_refund, text)
+        if found["mchid"] != self.config["mchid"]:
+            raise ValueError("it is for another merchant")
+        status = found["refund_status"]
+        # If it is unclear, the notice is accepted, as it would be sent again; a status check then finds the result.
+        report = _refund_report(status, found) if event_type == f"REFUND.{status}" else None
+        return Notice(found["out_trade_no"], None, found["out_refund_no"], report, found["transaction_id"])
 
     def acknowledge(self, accepted: bool) -> Acknowledgement:
         if accepted:

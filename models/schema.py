@@ -37,6 +37,7 @@ from models.tables.outbox import Callback, CallbackAttempt, WebhookKey
 from models.tables.payout_account import PayoutAccount
 from models.tables.payout_batch import PayoutBatch, PayoutBatchLine
 from models.tables.reconciliation import Reconciliation
+from models.tables.refund import Refund, RefundHistory
 from models.tables.replay import IdempotencyKey, Nonce
 from models.tables.setup_version import OF_TABLES, REVISED, SetupVersion
 from models.tables.statement_layout import StatementLayout
@@ -91,6 +92,8 @@ TABLES = [
     StatementLayout,
     PendingSignIn,
     SignInTry,
+    Refund,
+    RefundHistory,
 ]
 # Conditions that find a row that must not change or be deleted, not even by REPLACE, which fires no DELETE trigger.
 APPEND_ONLY = {
@@ -98,6 +101,7 @@ APPEND_ONLY = {
     Entry: "id = NEW.id OR (account_id = NEW.account_id AND number = NEW.number)",
     History: "id = NEW.id",
     AuditEntry: "id = NEW.id",
+    RefundHistory: "id = NEW.id",
 }
 # SQLite keeps their rows in the order of their keys; Postgres has no such tables.
 BY_KEY = (Nonce, IdempotencyKey, OrderCount)

@@ -9,7 +9,7 @@ from marshmallow import EXCLUDE, Schema, ValidationError, fields, pre_load, vali
 
 from net.urls import http_parts
 from runtime import money
-from schemas.fields import MOST_FEN, MaxBytes, Whole
+from schemas.fields import MOST_FEN, MaxBytes, MaxLength, Whole
 from schemas.messages import N_
 
 MOST_BYTES = 127  # of a name, which is cut there as on other platforms
@@ -83,6 +83,16 @@ class EpayPayment(EpayRequest):
     notify_url = WebAddress(required=True, validate=MaxBytes(MOST_IN_ADDRESS))
     return_url = WebAddress(fragment=True, load_default="", validate=MaxBytes(MOST_IN_ADDRESS))
     param = fields.String(load_default="", validate=MaxBytes(MOST_IN_ADDRESS))
+
+
+class EpayRefund(EpayRequest):
+    """The amount of a refund in fen and the shop's number for it, as in the merchant API; empty without one.
+
+    `money` is required: a signature of version 2 does not cover the address, so a query must not also be a refund.
+    """
+
+    amount = Yuan(required=True, data_key="money")
+    out_refund_no = fields.String(load_default="", validate=MaxLength(64))
 
 
 class EpayList(EpayRequest):

@@ -69,6 +69,11 @@ _UNSETTLED = N_(
     "whose payment is under review are not included."
 )
 _PAYER_NO = N_("Order number from `pay_url`.")
+_REFUND_NO = "202601024410932758106347"
+_OWN_REFUND_NO = N_(
+    "Your own number of the refund. Each refund has its own: the same number with the same data is the same refund, "
+    "other data is refused with 42201."
+)
 
 # By `Class.field`, where a class also applies to its subclasses, or by the name alone.
 MEANINGS: dict[str, Meaning] = {
@@ -167,6 +172,36 @@ MEANINGS: dict[str, Meaning] = {
         "202601018899480685472049",
         40401,
     ),
+    # --- refunds
+    "NewRefund.order_no": _in(
+        "The deposit to refund. Its status must be `confirmed` or `completed`.",
+        "202601018899480685472049",
+        40401,
+        40904,
+    ),
+    "NewRefund.cny_amount": _in(
+        'The amount to refund with at most two decimals, as a text such as "30.00": the whole payment, or a part of '
+        "what is left of it (40904). Your available balance must cover it (40901).",
+        "30.00",
+        40901,
+        40904,
+        unit=YUAN,
+    ),
+    "NewRefund.merchant_refund_no": _in(_OWN_REFUND_NO, "R-1001", 42201),
+    "NewRefund.reason": _in(
+        "The reason, at most 80 bytes in UTF-8. The channel can show it to the payer.", "Returned goods"
+    ),
+    "RefundDetailQuery.refund_no": _in("Refund number: 24 digits. Used first if both are sent.", _REFUND_NO, 40405),
+    "RefundDetailQuery.merchant_refund_no": _in("Your own number of the refund.", "R-1001", 40405),
+    "RefundListQuery.page": _in("The page number, from 1. The default is 1.", 1, unit=PIECES),
+    "RefundListQuery.limit": _in("The number of refunds on a page. The default is 20.", 20, unit=PIECES),
+    "RefundListQuery.status": _in("Only refunds with this status.", "completed"),
+    "RefundListQuery.order_no": _in("Only refunds of this order.", "202601018899480685472049"),
+    "RefundListQuery.start_time": _in("Only refunds created at this time or later.", 1767225600, unit=UNIX),
+    "RefundListQuery.end_time": _in("Only refunds created at this time or earlier.", 1798761599, unit=UNIX),
+    "RefundListQuery.before": _in(
+        "The next page: only refunds that follow this refund_no in the list. Leave `page` out.", _REFUND_NO, 40405
+    ),
     "ChannelListQuery.category": _in("Only channels of this category.", "gateway_b"),
     "CityQuery.province": _in("Province name, exactly as in provinceList.", "广东省", 40402),
     "DistrictQuery.city": _in("City name, exactly as in cityList.", "广州市", 40402),
@@ -257,6 +292,35 @@ MEANINGS: dict[str, Meaning] = {
     "View.card_number": _out("Card or account number.", "6222020000000000017"),
     "View.real_name": _out("Name of the account holder.", "张三"),
     "View.full_info": _out("All details in one text.", "中国工商银行 北京东城支行 6222020000000000017 张三"),
+    # --- a refund in responses
+    "View.refund_no": _out("Refund number: 24 digits.", _REFUND_NO, **_NUMBER),
+    "RefundView.order_no": _out("The order number of the refunded deposit.", "202601018899480685472049", **_NUMBER),
+    "RefundView.merchant_refund_no": _out(
+        "Your own number of the refund. Empty if the operator made it.", "R-1001", maxLength=64
+    ),
+    "RefundView.cny_amount": _out("The amount of the refund, which the payer receives.", "30.00", YUAN),
+    "RefundView.service_amount": _out("The service fee that you get back with this refund.", 18, FEN),
+    "RefundView.merchant_actual_amount": _out(
+        "The amount deducted from your balance: the refund, less the fee that you get back. 0 if it costs you nothing.",
+        2982,
+        FEN,
+    ),
+    "RefundView.status": _out(
+        "`pending`: needs approval, or waits for its turn. `confirmed`: handed to the channel. `completed`: the payer "
+        "received it. `cancelled`: rejected or failed.",
+        "completed",
+    ),
+    "RefundView.reason": _out("The reason as sent, otherwise empty.", "Returned goods", maxLength=80),
+    "RefundPage.list": _out("The refunds of this page, newest first."),
+    "NotRefundable.reason": _out(
+        "`disabled`: you may not refund. `state`: the order is not a `confirmed` or `completed` deposit. `window`: the "
+        "payment is too old. `driver`: the channel has no refunds. `exception`: the operator is reviewing the payment. "
+        "`amount`: more than what is left.",
+        "amount",
+    ),
+    "NotRefundable.left": _out(
+        "What can still be refunded.", "30.00", YUAN, **{"x-range": ["0.00", hundredths(MOST_FEN)]}
+    ),
     # --- lists and channels
     "OrderPage.list": _out("The orders of this page, newest first."),
     "ChannelList.list": _out("The enabled channels linked to you."),
@@ -274,13 +338,20 @@ MEANINGS: dict[str, Meaning] = {
     "View.category_text": _out("Display text of the category.", "Gateway B"),
     "View.pay_method_text": _out("Display text of the payment methods.", "WeChat Pay, Alipay"),
     # --- the balance
-    "View.available_cny_amount": _out("The amount available for withdrawals.", "10000.00", YUAN, **_A_BALANCE),
-    "View.available_amount": _out("The amount available for withdrawals.", 1000000, FEN, maximum=LARGEST_ID),
+    "View.available_cny_amount": _out(
+        "The amount available for withdrawals and refunds.", "10000.00", YUAN, **_A_BALANCE
+    ),
+    "View.available_amount": _out(
+        "The amount available for withdrawals and refunds.", 1000000, FEN, maximum=LARGEST_ID
+    ),
     "View.held_cny_amount": _out(
-        "The amount reserved for open withdrawals, including fees and security deposits.", "101.20", YUAN, **_A_BALANCE
+        "The amount reserved for open withdrawals, including fees and security deposits, and for open refunds.",
+        "101.20",
+        YUAN,
+        **_A_BALANCE,
     ),
     "View.held_amount": _out(
-        "The amount reserved for open withdrawals, including fees and security deposits.",
+        "The amount reserved for open withdrawals, including fees and security deposits, and for open refunds.",
         10120,
         FEN,
         maximum=LARGEST_ID,
@@ -318,6 +389,9 @@ MEANINGS: dict[str, Meaning] = {
     "Event.type": _out("The event. Respond with 2xx to unknown types too.", "order.completed"),
     "Event.timestamp": _out("Time of the event, RFC 3339 in UTC.", "2026-01-01T00:01:00Z", format="date-time"),
     "Event.data": _out("The order at that time, as the queries return it."),
+    "RefundEvent.type": _out("The event. Respond with 2xx to unknown types too.", "refund.completed"),
+    "RefundEvent.timestamp": _out("Time of the event, RFC 3339 in UTC.", "2026-01-02T00:01:00Z", format="date-time"),
+    "RefundEvent.data": _out("The refund at that time, as the queries return it."),
     "webhook-id": _out(
         "Id of the event, the same in every retry and redelivery. Process each id once.",
         "msg_0f8e4c1d8a3b4f6f9b1f2c7d5e6a7b80",
@@ -363,7 +437,13 @@ SCHEMAS = {
     "Health": N_("The version of the running service"),
     "Readiness": N_("The result of each check"),
     "NoticeRefused": N_("The response to a rejected notice, if the channel expects JSON"),
-    "Event": N_("A callback"),
+    "SignedNewRefund": N_("A refund of a deposit"),
+    "SignedRefundDetailQuery": N_("One of two parameters, by their priority"),
+    "SignedRefundListQuery": N_("A page of the list of refunds, and its filters"),
+    "RefundView": N_("A refund, in responses and callbacks"),
+    "RefundPage": N_("One page of refunds"),
+    "Event": N_("A callback about an order"),
+    "RefundEvent": N_("A callback about a refund"),
 }
 
 

@@ -13,7 +13,7 @@ from schemas.field_descriptions import SCHEMAS, meaning_of
 from schemas.fields import MOST_FEN, NOT_BLANK, Text, Whole, Yuan
 from schemas.gateway_a import DATED, PersonalData, date
 from schemas.messages import N_
-from schemas.queries import OrderDetailQuery, OrderListQuery
+from schemas.queries import OrderDetailQuery, OrderListQuery, RefundDetailQuery, RefundListQuery
 from schemas.signature_fields import AUTH
 from schemas.views import DecimalText, View
 
@@ -35,6 +35,7 @@ ALSO = {
 }
 ABSENT = N_("null or an empty text counts as absent.")
 
+ONE_PAGE: dict[str, Any] = {"dependentSchemas": {"before": {"properties": {"page": {"maximum": 1}}}}}
 # Rules between the fields of a schema, in keywords that code generators ignore: with `not` they fail, and from `oneOf`
 # or `anyOf` they make a union of types, and lose the object's own fields.
 RULES: dict[type[Schema], dict[str, Any]] = {
@@ -43,7 +44,9 @@ RULES: dict[type[Schema], dict[str, Any]] = {
         "then": {"dependentRequired": {"cert_validity_type": ["cert_end_date"]}},  # `required` alone fails a linter
     },
     OrderDetailQuery: {"minProperties": len(AUTH) + 1},  # at least one of the three
-    OrderListQuery: {"dependentSchemas": {"before": {"properties": {"page": {"maximum": 1}}}}},
+    OrderListQuery: ONE_PAGE,
+    RefundDetailQuery: {"minProperties": len(AUTH) + 1},  # at least one of the two
+    RefundListQuery: ONE_PAGE,
 }
 INT32 = 2**31 - 1
 LEFT_OUT = ("readOnly", "default")

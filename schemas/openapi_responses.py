@@ -5,7 +5,7 @@ from __future__ import annotations
 from marshmallow import fields, validate
 
 from models.tables.order import BUY, SELL, STATUSES
-from schemas.views import BuyOrderView, ChannelView, OrderView, SellOrderView, View
+from schemas.views import BuyOrderView, ChannelView, OrderView, RefundView, SellOrderView, View
 
 
 class CreatedBuyOrder(BuyOrderView):
@@ -43,6 +43,15 @@ class OrderPage(View):
     """One page of orders."""
 
     list = fields.List(fields.Nested(OrderView))
+    total = fields.Integer()
+    page = fields.Integer()
+    limit = fields.Integer()
+
+
+class RefundPage(View):
+    """One page of refunds."""
+
+    list = fields.List(fields.Nested(RefundView))
     total = fields.Integer()
     page = fields.Integer()
     limit = fields.Integer()
@@ -124,8 +133,16 @@ class NoticeRefused(View):
 
 
 class Event(View):
-    """The body of a callback."""
+    """The body of a callback about an order."""
 
     type = fields.String()
     timestamp = fields.String()
     data = fields.Nested(OrderView)
+
+
+class RefundEvent(View):
+    """The body of a callback about a refund."""
+
+    type = fields.String()
+    timestamp = fields.String()
+    data = fields.Nested(RefundView)

@@ -10,6 +10,7 @@ from marshmallow import Schema, fields, validate
 
 from models.tables.channel import CATEGORIES
 from models.tables.order import BUY, CANCELLED, COMPLETED, CONFIRMED, PAID, PENDING, SELL, STATUSES
+from models.tables.refund import REFUND_STATUSES
 from runtime.money import hundredths
 from schemas.messages import N_
 
@@ -74,6 +75,21 @@ class OrderView(View):
     updatetime = fields.Integer()
 
 
+class RefundView(View):
+    """A refund in all responses, and the `data` of its callbacks."""
+
+    refund_no = fields.String()
+    order_no = fields.String(attribute="order.order_no")
+    merchant_refund_no = fields.Function(lambda refund: refund.merchant_refund_no or "")
+    cny_amount = DecimalText(attribute="amount")
+    service_amount = fields.Integer()
+    merchant_actual_amount = fields.Integer()
+    status = fields.String(validate=validate.OneOf(REFUND_STATUSES))
+    reason = fields.String()
+    createtime = fields.Integer()
+    updatetime = fields.Integer()
+
+
 class CreatedOrder(View):
     """The common fields of both responses to createOrder. The status is that at creation, the same in a safe retry."""
 
@@ -129,7 +145,7 @@ class BalanceView(View):
     unsettled_amount = fields.Integer()
 
 
-order_view, balance_view = OrderView(), BalanceView()
+order_view, refund_view, balance_view = OrderView(), RefundView(), BalanceView()
 _buy_view, _sell_view, _channel_view = BuyOrderView(), SellOrderView(), ChannelView()
 
 

@@ -21,11 +21,13 @@ class Code(IntEnum):
     REGION_NOT_FOUND = 40402
     CHANNEL_NOT_FOUND = 40403
     PATH_NOT_FOUND = 40404
+    REFUND_NOT_FOUND = 40405
     METHOD_NOT_ALLOWED = 40500
     BODY_TIMEOUT = 40800
     INSUFFICIENT_BALANCE = 40901
     REQUEST_IN_PROGRESS = 40902
     NO_PAYOUT_ACCOUNT = 40903
+    NOT_REFUNDABLE = 40904
     BODY_TOO_LARGE = 41300
     UNSUPPORTED_MEDIA_TYPE = 41500
     INVALID_FIELDS = 42200
@@ -48,24 +50,29 @@ ERRORS = {
     Code.REGION_NOT_FOUND: N_("region not found"),
     Code.CHANNEL_NOT_FOUND: N_("channel not found"),
     Code.PATH_NOT_FOUND: N_("path not found"),
+    Code.REFUND_NOT_FOUND: N_("refund not found"),
     Code.METHOD_NOT_ALLOWED: N_("method not allowed"),
     Code.BODY_TIMEOUT: N_("the request body was not received in time"),
     Code.INSUFFICIENT_BALANCE: N_("insufficient balance"),
     Code.REQUEST_IN_PROGRESS: N_("a request with this Idempotency-Key is still in progress"),
     Code.NO_PAYOUT_ACCOUNT: N_("no payout account on file"),
+    Code.NOT_REFUNDABLE: N_("the order is not refundable, or not by this amount"),
     Code.BODY_TOO_LARGE: N_("the request body is too large"),
     Code.UNSUPPORTED_MEDIA_TYPE: N_("the content type must be application/json"),
     Code.INVALID_FIELDS: N_("invalid fields"),
-    Code.IDEMPOTENCY_KEY_REUSED: N_("this Idempotency-Key was used with a different payload; look up the first order"),
+    Code.IDEMPOTENCY_KEY_REUSED: N_(
+        "this Idempotency-Key or merchant_refund_no was used with different data; look up the first order or refund"
+    ),
     Code.TOO_MANY_REQUESTS: N_("too many requests"),
     Code.INTERNAL_ERROR: N_("internal error"),
-    Code.CHANNEL_FAILED: N_("the channel refused the order, which is cancelled"),
+    Code.CHANNEL_FAILED: N_("the channel refused the order or refund, which is cancelled"),
     Code.SERVICE_UNAVAILABLE: N_("the service is temporarily unavailable"),
 }
 
 
 class Action(StrEnum):
-    """The action of a createOrder caller after an error: `x-action` in the OpenAPI document."""
+    """The action of a caller after an error, `x-action` in the OpenAPI document. The key is the Idempotency-Key of
+    createOrder, or the merchant_refund_no of createRefund."""
 
     SAME_KEY = "same-key"
     NEW_KEY = "new-key"

@@ -12,7 +12,7 @@ from typing import Any
 
 from gateways.base import BadNotice, ChannelUnknown, Incoming, Notice, Report
 from models.db.writer import transaction
-from models.tables.order import BUY, CANCELLED, COMPLETED, SELL, Order, PaymentException
+from models.tables.order import BUY, CANCELLED, COMPLETED, OF_REFUNDS, SELL, Order, PaymentException
 from runtime import clock
 from services.channels.bulkhead import channel_slot
 from services.channels.calls import LATE, driver_for, pause
@@ -28,6 +28,8 @@ from services.orders.lifecycle import Acted
 from services.orders.new import Placed
 from services.orders.reasons import ASKED, Reason, Why, because
 from services.orders.resolution import ResolutionRule
+from services.refunds import resolve as resolve_refund
+from services.refunds.notices import take_refund_notice
 from services.withdrawals import approve, send
 from services.withdrawals import money as withdrawal_money
 from services.withdrawals import place as place_withdrawal
@@ -90,11 +92,11 @@ DEPOSIT = Kind(
     take_notice=settle_deposit.take_notice,
     why_not_mark_paid=claims.why_not_confirm,
     mark_paid=_confirm,
-    rules=resolve_deposit.RULES,
+    rules=(*resolve_refund.RULES, *resolve_deposit.RULES),
     unfit=resolve_deposit.UNFIT,
     state_of=lambda order: order.status,
-    asks_first=lambda order, exception: False,
-    check=lambda order, resolution, exception: None,
+    asks_first=lambda order, exception: exception.kind in OF_REFUNDS,
+    check=resolve_refund.check,
     is_as_checked=lambda now, order: True,
     is_held=settle_deposit.is_held,
     resume=settle_deposit.hold_or_resume,
@@ -137,7 +139,10 @@ def take_notice(order: Order, incoming: Incoming) -> None:
     notice = driver_for(order).read_notice(incoming)
     if order_no_of(notice.order_no) != order.order_no:
         raise BadNotice("it is about another order")
-    of(order).take_notice(order, notice)
+    if notice.refund_no:
+        take_refund_notice(order, notice)
+    if notice.report is not None:
+        of(order).take_notice(order, notice)
 
 
 def advance(order: Order) -> bool:

@@ -63,7 +63,12 @@ def _of_database() -> Iterator[Family]:
     yield _one("orders_callbacks_failed", "callbacks of the last seven days that failed after all retries", failed)
 
     waits, now = to_do.waiting_counts(), clock.exactly()
-    queues = {**waits.queues, "stuck": waits.stuck}
+    queues = {
+        **waits.queues,
+        "stuck": waits.stuck,
+        "refund_late": waits.refund_late,
+        "stuck_refunds": waits.stuck_refunds,
+    }
     lengths: Rows = [((name,), queue.count) for name, queue in queues.items()]
     yield "orders_to_do", "items that await an operator", ("queue",), lengths
     ages: Rows = [((name,), max(0, now - (queue.oldest or now))) for name, queue in queues.items()]

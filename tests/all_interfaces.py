@@ -3,6 +3,7 @@
 import itertools
 import json
 import re
+import time
 from urllib.parse import urlencode
 
 import pyotp
@@ -77,6 +78,22 @@ def open_all_pages(api, http):
     assert http("GET", "/readyz").status == 503  # this test runs no jobs
 
 
+def refund(api):
+    """Refund a deposit in parts, find the refunds by every number and filter, and be refused."""
+    order_no = completed(api)
+    sent = {"order_no": order_no, "cny_amount": "40.00", "merchant_refund_no": "R-1"}
+    assert [api.call("createRefund", sent).code for _ in range(2)] == [1, 1]
+    assert api.call("createRefund", sent | {"cny_amount": "99.00", "merchant_refund_no": "R-2"}).code == 40904
+    refund_no = api.call("refundQueryDetail", {"merchant_refund_no": "R-1"}).data["refund_no"]
+    assert api.call("refundQueryDetail", {"refund_no": refund_no}).code == 1
+    now = int(time.time())
+    narrow = itertools.product((None, "completed"), (None, order_no), (None, now - 9), (None, now + 9))
+    for status, order, start, end in narrow:
+        filters = {"status": status, "order_no": order, "start_time": start, "end_time": end}
+        assert api.call("refundQueryList", filters).code == 1
+        assert api.call("refundQueryList", filters | {"before": refund_no}).code == 1
+
+
 def be_an_epay_shop(api, http, web_server, flask_json):
     """Use every address of the epay gateway, by both versions, and the pages of its payers."""
     keys = flask_json("epay", "enable", "demo", "--host", "localhost", "--host", "127.0.0.1")
@@ -111,6 +128,7 @@ def use_the_simulator(api, http):
         assert http("GET", f"/sandbox{path}").status == 200
     forms = {"accept": f"order_no={order_no}", "channel": "channel=2&payout=success", "merchant": "key=demo"}
     forms |= {"clock": "seconds=0", "inbox/answers": "answer=200", "inbox/clear": ""}
+    forms["refund"] = f"order_no={completed(api)}&outcome=success"
     for path, form in forms.items():
         assert http("POST", f"/sandbox/{path}", form.encode(), FORM).code == 1, path
     assert http("POST", "/sandbox/inbox/again", b"webhook_id=none", FORM).code == 42200

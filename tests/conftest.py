@@ -21,7 +21,7 @@ from gateways.sandbox.driver import SandboxDriver
 from models import schema
 from models.db.base import database
 from models.tables.channel import Channel
-from models.tables.merchant import Merchant, PaymentPage
+from models.tables.merchant import OFF, Merchant, PaymentPage
 from runtime import clock as service_clock
 from runtime.state import current
 from services.callbacks import delivery
@@ -111,7 +111,7 @@ def seeded(seeded_demo: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An instance folder for production mode, to be copied: the demo's merchants and channels, with our driver."""
     folder = databases.copied(seeded_demo, tmp_path_factory.mktemp("seeded") / "instance")
     begin(databases.settings_of(folder))
-    Merchant.update(demo=False).execute()
+    Merchant.update(demo=False, refund_mode=OFF, refund_auto_max=0).execute()
     PaymentPage.delete().execute()
     Channel.update(driver=Trial.name).where(Channel.driver == SandboxDriver.name).execute()
     databases.close()

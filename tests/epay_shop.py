@@ -112,6 +112,12 @@ class Shop:
         """The shop's server at api.php."""
         return json.loads(self.get("/api.php", {"act": act, "pid": self.pid, "key": self.key} | fields).text)
 
+    def refund(self, money: str, **fields: str) -> dict[str, Any]:
+        """The shop's server at api.php, as most plug-ins refund: `act` in the query, the rest in the form."""
+        form = {"pid": self.pid, "key": self.key, "money": money} | fields
+        answer: dict[str, Any] = json.loads(self.post("/api.php?act=refund", form).text)
+        return answer
+
     def v2(self, path: str, **fields: str) -> dict[str, Any]:
         """The shop's server at an address of version 2; a success must have the platform's signature."""
         answer: dict[str, Any] = json.loads(self.post(f"/api/{path}", self.with_rsa({"pid": self.pid} | fields)).text)

@@ -8,8 +8,9 @@ from urllib.parse import urlencode
 
 from hypothesis import strategies as st
 
+from tests.support import ENDPOINTS
+
 AUTH = ("api_key", "timestamp", "nonce", "signature")
-ENDPOINTS = ("createOrder", "orderQueryDetail", "orderQueryList", "getPayChannels", "balanceQuery")
 
 
 class Number(str):

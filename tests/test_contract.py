@@ -14,6 +14,8 @@ REGION = {"name": "广东省", "code": "440000"}
 ORDER = {"order_no": "0" * 24, "merchant_order_no": "", "order_type": 1, "status": "completed"}
 ORDER |= {"cny_amount": "1.00", "merchant_actual_amount": 100, "service_rate": "0.00", "service_amount": 0}
 ORDER |= {"createtime": 1, "updatetime": 1}
+REFUND = {"refund_no": "0" * 24, "order_no": "0" * 24, "merchant_refund_no": "", "status": "completed", "reason": ""}
+REFUND |= {"cny_amount": "1.00", "service_amount": 0, "merchant_actual_amount": 100, "createtime": 1, "updatetime": 1}
 CALLBACK = {"webhook-id": f"msg_{'0' * 32}", "webhook-timestamp": "1", "webhook-signature": f"v1,{'A' * 43}="}
 
 
@@ -67,6 +69,10 @@ def test_any_other_response_is_a_named_fault(answer, named):
     [
         ({}, {}, None),
         ({}, {"type": "test"}, None),
+        ({}, {"type": "refund.completed", "data": REFUND}, None),
+        ({}, {"type": "refund.confirmed", "data": REFUND | {"status": "confirmed"}}, None),
+        ({}, {"type": "refund.cancelled", "data": REFUND}, "cancelled"),
+        ({}, {"type": "refund.completed", "data": REFUND | {"service_amount": -1}}, "data.service_amount"),
         ({}, {"type": "order.pending"}, "order.pending"),
         ({}, {"type": "order.cancelled"}, "cancelled"),
         ({}, {"timestamp": "today"}, "timestamp"),

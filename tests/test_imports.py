@@ -32,7 +32,7 @@ LAYERS = {
     "models": ("db", "tables", "queries"),
     "services": (
         *("platform", "security", "ledger", "merchants", "callbacks", "channels"),
-        *("orders", "deposits", "withdrawals", "kinds", "epay", "statements", "backups", "console"),
+        *("orders", "deposits", "refunds", "withdrawals", "kinds", "epay", "statements", "backups", "console"),
         *("operations", "notifications", "sandbox", "jobs"),
     ),
 }
@@ -90,8 +90,9 @@ def of_services(*folders):
 
 
 def test_the_kinds_of_orders_do_not_know_each_other_and_orders_know_none():
-    assert "withdrawals" not in of_services("deposits")
-    assert "deposits" not in of_services("withdrawals")
+    assert not {"refunds", "withdrawals"} & of_services("deposits")
+    assert not {"refunds", "deposits"} & of_services("withdrawals")
+    assert "withdrawals" not in of_services("refunds")
     ground = {"ledger", "callbacks", "channels", "merchants", "security", "platform"}
     assert of_services("orders") - {"orders", "errors"} <= ground
 

@@ -12,11 +12,12 @@ from pytest_httpserver import HTTPServer
 
 from tests.random_walk.bank import ClaimsWalk, PayoutsWalk
 from tests.random_walk.life import Life
+from tests.random_walk.refunds import Refunds
 from tests.random_walk.reports import Reports
 from tests.upstreams.money_moves import DRIVERS
 
 OF_CHANNELS = {each.__name__: type(each.__name__, (Reports,), {"moves_class": each}) for each in DRIVERS}
-WALKS: dict[str, type[Life]] = {"claims": ClaimsWalk, "payouts": PayoutsWalk} | OF_CHANNELS
+WALKS: dict[str, type[Life]] = {"claims": ClaimsWalk, "payouts": PayoutsWalk, "refunds": Refunds} | OF_CHANNELS
 STEPS = 30  # of a life
 
 
@@ -43,7 +44,7 @@ def walk(seeded: Path, web_server: HTTPServer):
     return live
 
 
-@pytest.mark.parametrize(("name", "lives"), [("claims", 2), ("payouts", 3), ("SandboxMoves", 5)])
+@pytest.mark.parametrize(("name", "lives"), [("claims", 2), ("payouts", 3), ("refunds", 4), ("SandboxMoves", 5)])
 def test_whatever_happens_the_money_adds_up(walk, name, lives):
     walk(name, lives)
 

@@ -23,8 +23,8 @@ SERVICE = {
     """,
     "POST": """
         /addons/paychannel/pay/choose /addons/paychannel/pay/open /addons/paychannel/pay/paid
-        /merchant/balanceQuery /merchant/createOrder /merchant/getPayChannels /merchant/orderQueryDetail
-        /merchant/orderQueryList
+        /merchant/balanceQuery /merchant/createOrder /merchant/createRefund /merchant/getPayChannels
+        /merchant/orderQueryDetail /merchant/orderQueryList /merchant/refundQueryDetail /merchant/refundQueryList
     """,
 }
 SANDBOX = {
@@ -35,7 +35,7 @@ SANDBOX = {
     "GET POST": "/sandbox/clock /sandbox/sign",
     "POST": """
         /sandbox/accept /sandbox/channel /sandbox/inbox/again /sandbox/inbox/answers /sandbox/inbox/clear
-        /sandbox/merchant /sandbox/pay
+        /sandbox/merchant /sandbox/pay /sandbox/refund
     """,
     "DELETE GET POST": "/sandbox/inbox",
 }
@@ -52,6 +52,7 @@ CONSOLE = {
         /notifications/
         /payouts/next
         /reconciliation/ /reconciliation/<int:row_id>
+        /refund/ /refund/<refund_no>
     """,
     "GET OPTIONS": "/static/<path:filename>",
     "GET POST": """
@@ -60,11 +61,12 @@ CONSOLE = {
         /factor /login /login/code /password
         /merchant/new /merchant/<key> /merchant/<key>/account /merchant/<key>/adjust /merchant/<key>/epay
         /merchant/<key>/page
-        /new-order/ /order/<order_no>/reveal /order/<order_no>/send
+        /new-order/ /order/<order_no>/refund /order/<order_no>/reveal /order/<order_no>/send
         /notifications/new /notifications/<int:destination_id>
         /operators/ /operators/<int:operator_id>/password
         /payouts/approve /payouts/batch /payouts/reject /payouts/reveal /payouts/sent
         /reconciliation/upload
+        /refunds/approve /refunds/reject
     """,
     "POST": """
         /batch/<int:number>/discard /batch/<int:number>/file /batch/<int:number>/upload
@@ -86,7 +88,7 @@ CONSOLE = {
 }
 LISTS = """
     accounts audit batches callbacks channels claims entries exceptions failed_sign_ins merchants orders payouts
-    reconciliations
+    reconciliations refunds
 """
 
 

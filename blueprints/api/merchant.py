@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from flask import Blueprint, Response
@@ -12,9 +13,19 @@ from blueprints.api.auth import signed, signed_order
 from blueprints.api.envelope import ok
 from models.queries import order_page
 from models.tables.merchant import Merchant
+from models.tables.order import CANCELLED
 from schemas.new_order import channel_id, load_new_order
-from schemas.queries import BY, BalanceQuery, ChannelListQuery, OrderDetailQuery, OrderListQuery
-from schemas.views import balance_view, buy_view, channel_view, order_view, sell_view
+from schemas.queries import (
+    BY,
+    BalanceQuery,
+    ChannelListQuery,
+    NewRefund,
+    OrderDetailQuery,
+    OrderListQuery,
+    RefundDetailQuery,
+    RefundListQuery,
+)
+from schemas.views import balance_view, buy_view, channel_view, order_view, refund_view, sell_view
 from services import kinds
 from services.channels.calls import account_of, driver_of, pay_url
 from services.errors import N_, ApiError, Code
@@ -22,6 +33,8 @@ from services.ledger import balance
 from services.merchants import cache, order_search
 from services.orders import new
 from services.orders.new import Placed
+from services.refunds import place, search, send
+from services.security import replay
 from services.security.replay import Call
 
 merchant_api = Blueprint("merchant", __name__, url_prefix="/merchant")
@@ -70,6 +83,40 @@ def order_query_list(merchant: Merchant, query: dict[str, Any]) -> Response:
     page = order_search.page(merchant, query)
     orders = [order_view.of(order) for order in page.orders]
     return ok({"list": orders, "total": page.total, "page": query["page"], "limit": query["limit"]})
+
+
+@merchant_api.post("/createRefund")
+@signed_order
+def create_refund(call: Call) -> Response:
+    """Refund a deposit, whole or in part; the same merchant_refund_no is the same refund."""
+    call = replace(call, idempotency_key="")  # merchant_refund_no is the key
+    refund, replayed = place.for_merchant(call, NewRefund().load(call.payload))
+    if replayed:
+        replay.keep(call)
+    elif refund.approved_by:
+        refund = send.send_now(refund)
+        if refund.status == CANCELLED:
+            raise ApiError(Code.CHANNEL_FAILED, {"refund_no": refund.refund_no})
+    response = ok(refund_view.of(refund))
+    if replayed:
+        response.headers["Idempotency-Replayed"] = "true"
+    return response
+
+
+@merchant_api.post("/refundQueryDetail")
+@signed(RefundDetailQuery())
+def refund_query_detail(merchant: Merchant, query: dict[str, Any]) -> Response:
+    """Return one refund by its number, or by the merchant's number, in this precedence."""
+    return ok(refund_view.of(search.find(merchant, query)))
+
+
+@merchant_api.post("/refundQueryList")
+@signed(RefundListQuery())
+def refund_query_list(merchant: Merchant, query: dict[str, Any]) -> Response:
+    """Return a page of the merchant's refunds, newest first."""
+    page = search.page(merchant, query)
+    refunds = [refund_view.of(refund) for refund in page.refunds]
+    return ok({"list": refunds, "total": page.total, "page": query["page"], "limit": query["limit"]})
 
 
 @merchant_api.post("/getPayChannels")

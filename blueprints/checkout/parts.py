@@ -17,9 +17,12 @@ from flask_babel import gettext
 
 from blueprints.api import envelope
 from models.tables.order import Order
+from models.tables.refund import Refund
 from runtime import clock
+from runtime.clock import in_china
+from runtime.money import hundredths
 from services.callbacks import returns
-from services.deposits.progress import of_deposit
+from services.deposits.progress import Progress, of_deposit
 from services.errors import N_
 from services.merchants import cache, payment_page
 
@@ -109,14 +112,20 @@ def transfer_lines(lines: Iterable[tuple[str, str]]) -> list[TransferLine]:
     return found
 
 
-def live(order: Order) -> dict[str, Any]:
+def shown_refunds(refunds: Iterable[Refund]) -> list[tuple[str, str]]:
+    """Return each refund's amount in yuan, and the time of its completion; "" while it is in progress."""
+    ends = [f"{in_china(each.completedtime):%Y-%m-%d %H:%M:%S}" if each.completedtime else "" for each in refunds]
+    return [(hundredths(each.amount), end) for each, end in zip(refunds, ends, strict=True)]
+
+
+def live(order: Order, progress: Progress | None = None) -> dict[str, Any]:
     """Return the values that change while the page is open: those of `PaymentState`, without `ready` and `moved`."""
-    progress = of_deposit(order)
+    progress = progress or of_deposit(order)
     return {
         "status": order.status,
         "state": progress.state,
         "checking": progress.is_checked,
         "seconds_left": max(0, (order.expires_at or 0) - clock.now()),
         "received_at": progress.received_at,
-        "can_return": bool(returns.address(order)),
+        "can_return": progress.state != "refunded" and bool(returns.address(order)),
     }

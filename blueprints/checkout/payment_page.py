@@ -34,6 +34,7 @@ from services.channels import calls, pictures
 from services.channels.calls import driver_for, pay_url
 from services.deposits import attempts, settle
 from services.deposits.attempts import Shown
+from services.deposits.progress import of_deposit
 from services.errors import N_, ApiError, Code
 from services.merchants import cache, payment_page
 from services.orders.new import note_of
@@ -151,7 +152,8 @@ def index() -> Any:
         return redirect(later, 303)
     if leaving := sign_in(order):
         return leaving
-    shown, live, driver = _shown(order), parts.live(order), driver_for(order)
+    shown, progress, driver = _shown(order), of_deposit(order), driver_for(order)
+    live = parts.live(order, progress)
     facts = live | {
         "order_no": number,
         "amount": hundredths(order.amount),
@@ -160,6 +162,7 @@ def index() -> Any:
         "note": note_of(order),
         "method": order.payment_method,
         "method_text": gettext(PAY_METHOD_TEXTS[order.payment_method]),
+        "refunds": parts.shown_refunds(progress.refunds),
         "received": f"{in_china(live['received_at']):%Y-%m-%d %H:%M:%S}" if live["received_at"] else "",
     }
     links = {

@@ -12,6 +12,7 @@ from blueprints.console.locale import sentences
 from models.tables.ledger import FEES, HELD
 from models.tables.order import BUY, SELL, Order
 from models.tables.outbox import DEAD, DELIVERED, WAITING
+from models.tables.refund import Refund, refunds_of
 from runtime.money import grouped
 from services.operations.actions import Act, Action, Effect
 from services.orders import lifecycle
@@ -54,6 +55,8 @@ _NOT_RECEIVED = Button(lazy_gettext("Payment not received"), lazy_gettext("Cance
 _ASK = Button(lazy_gettext("Check status"), lazy_gettext("Check status"), "")
 _CREDIT = Button(lazy_gettext("Credit balance"), lazy_gettext("Credit %(available)s"))
 _SEND = Button(lazy_gettext("Send back"), lazy_gettext("Mark %(came)s as sent back"), "danger")
+_REJECT_REFUND = Button(lazy_gettext("Reject"), lazy_gettext("Reject refund"), "danger")
+_APPROVE_REFUND = Button(lazy_gettext("Approve"), lazy_gettext("Approve refund"))
 _NOT_OUT = Button(lazy_gettext("Mark as not paid out"), lazy_gettext("Mark as not paid out"), "danger")
 _DELIVER = Button(lazy_gettext("Redeliver"), lazy_gettext("Redeliver callback"), "")
 
@@ -214,6 +217,56 @@ _TEXTS: dict[tuple[Act, Effect | Case | Act | int | str], tuple[Any, ...]] = {
         lazy_gettext("%(available)s returns to the merchant. This is all that the withdrawal cost, fees included."),
         _STAYS,
     ),
+    (Act.RESOLVE, Case.SEND_BACK_BY_CHANNEL): (
+        Button(
+            lazy_gettext("Refund %(came)s through the channel"),
+            lazy_gettext("Refund %(came)s through the channel"),
+            "danger",
+        ),
+        lazy_gettext("The service refunds %(came)s through %(channel)s. The merchant's balance does not change."),
+        lazy_gettext("The exception is resolved once the refund is completed."),
+    ),
+    (Act.RESOLVE, Case.REFUND_RECEIVED): (
+        Button(lazy_gettext("Payer received it"), lazy_gettext("Mark as received by the payer")),
+        lazy_gettext("You have checked that the payer received %(came)s. The refund is completed."),
+        _STAYS,
+    ),
+    (Act.RESOLVE, Case.REFUND_CAME_BACK): (
+        Button(lazy_gettext("Money came back"), lazy_gettext("Mark as returned"), "danger"),
+        lazy_gettext("You have checked that %(came)s is in your account at the channel. The refund is cancelled."),
+        _STAYS,
+    ),
+    (Act.REFUND, Effect.AT_ONCE): (Button(lazy_gettext("Refund"), lazy_gettext("Refund")),),
+    (Act.APPROVE_REFUND, Effect.PAID_BY_HAND): (
+        _APPROVE_REFUND,
+        lazy_gettext("Send %(amount)s to the payer yourself, then mark the refund as refunded."),
+    ),
+    (Act.APPROVE_REFUND, Effect.PAID_BY_CHANNEL): (
+        _APPROVE_REFUND,
+        lazy_gettext("The service sends the refund of %(amount)s to %(channel)s."),
+    ),
+    (Act.MARK_REFUNDED, Effect.AT_ONCE): (
+        Button(lazy_gettext("Mark as refunded"), lazy_gettext("Mark as refunded")),
+        lazy_gettext("You have sent %(amount)s to the payer."),
+    ),
+    (Act.CHECK_REFUND, Effect.AT_ONCE): (
+        _ASK,
+        lazy_gettext(
+            "The service checks the refund at %(channel)s and applies the result. This can take a few seconds."
+        ),
+    ),
+    (Act.REJECT_REFUND, Effect.AT_ONCE): (
+        _REJECT_REFUND,
+        lazy_gettext("Nothing is refunded. What was reserved for it returns to the merchant's available balance."),
+    ),
+    (Act.REJECT_REFUND, Effect.AFTER_CHECK): (
+        _REJECT_REFUND,
+        lazy_gettext(
+            "The service first checks the status at %(channel)s. If the channel has the refund or gives "
+            "no clear response, nothing changes."
+        ),
+        lazy_gettext("Otherwise nothing is refunded, and what was reserved returns to the merchant."),
+    ),
     (Act.REDELIVER, WAITING): (replace(_DELIVER, label=lazy_gettext("Deliver now")), _AGAIN),
     (Act.REDELIVER, DELIVERED): (_DELIVER, _AGAIN),
     (Act.REDELIVER, DEAD): (_DELIVER, _AGAIN),
@@ -239,7 +292,7 @@ def describe(action: Action, order: Order) -> ActionText:
     about = action.callback.state if action.callback else order.order_type if action.act is Act.CHECK else action.effect
     button, *texts = _TEXTS[action.act, action.requested or about]
     values = {
-        "amount": money(order.amount),
+        "amount": money(action.refund.amount if action.refund else order.amount),
         "available": money(action.available),
         "spent": money(-action.moves(HELD) - action.available),
         "fee": money(action.moves(FEES)),
@@ -258,10 +311,39 @@ STATES_OF_CHANNEL = {
     "failed": lazy_gettext("failed"),
     "absent": lazy_gettext("not found"),
 }
+REFUNDS_AT_CHANNEL = {
+    "open": lazy_gettext("in progress"),
+    "paid": lazy_gettext("refunded"),
+    "failed": lazy_gettext("failed"),
+    "absent": lazy_gettext("not found"),
+    "stuck": lazy_gettext("not received by the payer"),
+}
+
+
+def refund_outcome(action: Action, result: Any) -> str:
+    """Return a message about the outcome of an action on a refund."""
+    refund = Refund.get_by_id(result.id if action.refund is None else action.refund.id)
+    values = {"amount": money(refund.amount), "status": str(labels.refund_status(refund)[1])}
+    if action.act is Act.CHECK_REFUND:
+        heard = labels.name_of(REFUNDS_AT_CHANNEL, result.state.value)
+        return gettext("Channel result: %(heard)s. Refund status: %(status)s.", heard=heard, **values)
+    if action.act is Act.REFUND and not refund.approved_by:
+        return gettext("Refund of %(amount)s requested. Another operator must approve it.", **values)
+    return gettext("Refund of %(amount)s. Status: %(status)s.", **values)
 
 
 def outcome(action: Action, result: Any, order: Order) -> str:
     """Return a message about the outcome of an action. `order` is the order after it."""
+    if action.refund is not None or action.act is Act.REFUND:
+        return refund_outcome(action, result)
+    if action.effect is Case.SEND_BACK_BY_CHANNEL:
+        if any(each.exception_id == result.id and each.is_open and not each.approved_by for each in refunds_of(order)):
+            return gettext(
+                "Refund of %(amount)s requested. Another operator must approve it.", amount=money(result.amount)
+            )
+        return gettext(
+            "Refund of %(amount)s begun. The exception is resolved once it is completed.", amount=money(result.amount)
+        )
     if action.effect is Effect.REQUESTED:
         return gettext("Approval requested. Another operator must approve it.")
     if action.act is Act.WITHDRAW_REQUEST:

@@ -12,6 +12,7 @@ from flask_babel import format_timedelta
 from blueprints.console.locale import language, local_time
 from models.tables.order import BUY, SELL
 from runtime import clock
+from services.console.refund_list import UNDER_WAY
 from services.operations import alert_texts
 from services.operations.alerts import Finding
 from services.platform.language import language_of
@@ -46,6 +47,9 @@ def dead_link(merchants: list[str], since: int) -> str:
 LINKS: dict[str, Callable[[Facts], str]] = {
     "restored": lambda facts: url_for("audit.index"),
     "stuck": lambda facts: url_for("order.show", order_no=facts["orders"][0]),
+    "stuck_refunds": lambda facts: url_for("refund.show", refund_no=facts["refunds"][0]),
+    "refunds": lambda facts: url_for("refunds.index"),
+    "refund_late": lambda facts: url_for("refunds.index", flt_state=UNDER_WAY),
     "ledger_off": lambda facts: url_for("ledger.index"),
     "ledger_overdue": lambda facts: url_for("ledger.index"),
     "ledger_failed": lambda facts: url_for("ledger.index"),

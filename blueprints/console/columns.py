@@ -110,6 +110,11 @@ def order_link(order: Any) -> str:
     return url_for("order.show", order_no=order.order_no)
 
 
+def refund_link(refund: Any) -> str:
+    """Return the address of a refund: its part of its order's page."""
+    return url_for("order.show", order_no=refund.order.order_no, _anchor=f"refund-{refund.refund_no}")
+
+
 def merchant_link(merchant: Any) -> str:
     """Return the address of a merchant's page."""
     return url_for("merchant.show", key=merchant.key)

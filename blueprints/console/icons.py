@@ -9,6 +9,7 @@ ICONS = {
     "overview": '<path d="M3.5 3.5h7v9h-7zM13.5 3.5h7v5h-7zM13.5 11.5h7v9h-7zM3.5 15.5h7v5h-7z"/>',
     "orders": '<path d="M5 3.5h14v17l-2.3-1.6-2.4 1.6-2.3-1.6-2.3 1.6-2.4-1.6L5 20.5zM8.5 8h7M8.5 12h7"/>',
     "payouts": '<path d="M12 14V3.5M8 7.5l4-4 4 4M4 13v7.5h16V13"/>',
+    "refunds": '<path d="M4 9.5h11a5 5 0 0 1 0 10H8M8 5.5l-4 4 4 4"/>',
     "claims": '<path d="M2.5 6h19v12h-19zM8 12.2l2.7 2.7L16 9.5"/>',
     "exceptions": '<path d="M12 3.5 21.5 20h-19zM12 10v4.5M12 17v.3"/>',
     "callbacks": '<path d="M3.5 5h17v11h-9L7 20v-4H3.5zM8 10.5h8M13 7.5l3 3-3 3"/>',

@@ -10,7 +10,7 @@ from markupsafe import Markup, escape
 
 from gateways import registry
 from models.tables.ledger import AVAILABLE, CLEARING, COMMISSION, FEES, HELD
-from models.tables.order import BUY, CANCELLED, COMPLETED, CONFIRMED, PAID, PENDING, SELL
+from models.tables.order import BUY, CANCELLED, COMPLETED, CONFIRMED, OF_REFUNDS, PAID, PENDING, SELL
 from schemas.views import CATEGORY_TEXTS, PAY_METHOD_TEXTS, STATUS_TEXTS
 from services.callbacks import epay_notices
 from services.console.timeline import NextStep
@@ -65,6 +65,8 @@ EXCEPTIONS = {
     "payout_missing": lazy_gettext("Payout missing at the channel"),
     "reversed": lazy_gettext("Reversed by the channel"),
     "unknown_outcome": lazy_gettext("No response from the channel"),
+    "refund_abnormal": lazy_gettext("Refund not received"),
+    "refund_conflict": lazy_gettext("Refund result contradicted"),
 }
 RESOLUTIONS = {
     "credit": lazy_gettext("Credited"),
@@ -77,6 +79,33 @@ RESOLUTIONS = {
     "paid_out": lazy_gettext("Paid out by the channel"),
     "failed": lazy_gettext("Failed at the channel"),
     "sandbox_removed": lazy_gettext("Sandbox money removed"),
+}
+# Of exceptions about refunds.
+REFUND_RESOLUTIONS = {
+    "complete": lazy_gettext("Payer received it"),
+    "cancel": lazy_gettext("Money came back"),
+}
+REFUND_STATUSES = {
+    PENDING: lazy_gettext("Queued"),
+    CONFIRMED: lazy_gettext("In progress"),
+    COMPLETED: lazy_gettext("Refunded"),
+    CANCELLED: lazy_gettext("Cancelled"),
+}
+REFUNDS_PAID_FROM = {
+    "balance": lazy_gettext("Merchant's balance"),
+    "uncredited": lazy_gettext("Deposit, before it is credited"),
+    "platform": lazy_gettext("Platform's fees"),
+    "exception": lazy_gettext("Money of an exception, never credited"),
+}
+REFUND_MODES = {
+    "off": lazy_gettext("Off"),
+    "approval": lazy_gettext("With approval"),
+    "automatic": lazy_gettext("Automatic up to an amount"),
+}
+REFUND_FEES = {
+    "keep": lazy_gettext("Keep the fee"),
+    "proportional": lazy_gettext("Return the fee in proportion"),
+    "full_only": lazy_gettext("Return the fee if the whole deposit is refunded"),
 }
 ACCOUNTS = {
     AVAILABLE: lazy_gettext("Available"),
@@ -94,6 +123,10 @@ PURPOSES = {
     "hold_again": lazy_gettext("Withdrawal reserved again"),
     "release_again": lazy_gettext("Second reserve released"),
     "spend_again": lazy_gettext("Withdrawal paid out after cancellation"),
+    "refund_hold": lazy_gettext("Refund reserved"),
+    "refund": lazy_gettext("Deposit refunded"),
+    "refund_release": lazy_gettext("Refund reserve released"),
+    "refund_return": lazy_gettext("Refund returned"),
     "adjustment": lazy_gettext("Adjustment"),
     "sandbox_removal": lazy_gettext("Sandbox money removed"),
 }
@@ -104,6 +137,8 @@ def reason(why: Reason) -> str:
     kind = BUY if why.code is Why.NOT_PAID_THERE else SELL  # the other reasons with a status are about withdrawals
 
     def called(name: str, value: str) -> str:
+        if name == "status" and why.code is Why.REFUND_CONTRADICTED:
+            return name_of(REFUND_STATUSES, value)
         return status(kind, value) if name == "status" else name_inside(name, value)
 
     return why.text(gettext(why.code.template), called)
@@ -112,6 +147,22 @@ def reason(why: Reason) -> str:
 def status(order_type: int, value: str) -> str:
     """Return the label of an order's status."""
     return name_of(STATUSES, (order_type, value))
+
+
+def refund_status(refund: Any) -> tuple[str, str]:
+    """Return the state of a refund, which selects its colour, and its label."""
+    if refund.status == PENDING and not refund.approved_by:
+        return "pending", gettext("Needs review")
+    if refund.status == CONFIRMED and registry.DRIVERS[refund.channel.driver].by_hand:
+        return "pending", gettext("To send")
+    state = "under-way" if refund.is_open else refund.status
+    return state, name_of(REFUND_STATUSES, refund.status)
+
+
+def resolution(exception: Any) -> str:
+    """Return the label of an exception's resolution."""
+    names = REFUND_RESOLUTIONS if exception.kind in OF_REFUNDS else RESOLUTIONS
+    return name_of(names, exception.resolution)
 
 
 def needs_review() -> str:
@@ -147,6 +198,13 @@ ACTIONS = {
     "download batch": lazy_gettext("downloaded bank file %(subject)s"),
     "discard batch": lazy_gettext("discarded bank file %(subject)s"),
     "import batch result": lazy_gettext("imported the bank's result of file %(subject)s"),
+    "refund": lazy_gettext("refunded %(subject)s"),
+    "approve refund": lazy_gettext("approved refund %(subject)s"),
+    "mark refunded": lazy_gettext("marked refund %(subject)s as refunded"),
+    "check refund": lazy_gettext("checked the status of refund %(subject)s"),
+    "reject refund": lazy_gettext("rejected refund %(subject)s"),
+    "approve refunds": lazy_gettext("approved several refunds at once"),
+    "reject refunds": lazy_gettext("rejected several refunds at once"),
     "withdraw payout request": lazy_gettext("withdrew the payout request for %(subject)s"),
     "remove sandbox": lazy_gettext("removed the sandbox money of %(subject)s"),
     "report not received": lazy_gettext("reported that the payment of %(subject)s was not received"),
@@ -214,6 +272,8 @@ ABOUT = {
     "database": lazy_gettext("database"),
     "orders": lazy_gettext("orders"),
     "payouts": lazy_gettext("payouts"),
+    "refund": lazy_gettext("refund"),
+    "refunds": lazy_gettext("refunds"),
     "batch": lazy_gettext("bank file"),
     "account": lazy_gettext("payout account"),
     "destination": lazy_gettext("notification destination"),
@@ -276,6 +336,7 @@ WHO = {
     "channel": lazy_gettext("channel"),
     "service": lazy_gettext("system"),
     "operator": lazy_gettext("operator (command line)"),
+    "shop": lazy_gettext("shop"),
     "seed": lazy_gettext("demo data"),
 }
 # Labels of values inside a service's text (`OperatorError.values`, `Reason.args`).

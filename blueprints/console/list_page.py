@@ -51,7 +51,8 @@ class ListPage:
         new: the endpoint and the label of the form that adds a row.
         template: of the page; it extends `console/list.html`.
         facts: returns further variables of the template, for the rows of the page.
-        bulk: the actions on selected rows, which are orders.
+        bulk: the actions on selected rows, which are orders, or other rows with a number and an amount.
+        number: the attribute with that number.
         counts: returns how many rows each choice of the tabs has, by its text ("" for all), for the wanted values.
         limit: the most rows of a page.
         oldest_first: whether the list begins with the oldest row.
@@ -69,6 +70,7 @@ class ListPage:
     template: str = "console/list.html"
     facts: Callable[[list[Any]], dict[str, Any]] = lambda rows: {}
     bulk: Sequence[BulkAction] = ()
+    number: str = "order_no"
     counts: Callable[[dict[str, Any]], dict[str, int]] = lambda wanted: {}
     limit: int = 50
     oldest_first: bool = False

@@ -12,6 +12,7 @@ from blueprints.console import alert_links
 from blueprints.console.alert_links import Alert
 from runtime import clock
 from runtime.state import current
+from services.console import refund_list
 from services.console.order_list import APPROVE, SEND, WAITING
 from services.operations import alerts
 from services.operations.to_do import Queue, Waiting
@@ -20,9 +21,9 @@ LATE, BAD = "late", "bad"
 LEDGER = "ledger"
 LEDGER_KINDS = ("ledger_off", "ledger_overdue", "ledger_failed")
 # Findings that the cards show; the others are a list above them.
-KINDS = ("payouts", "requests", "claims", "exceptions", "dead", *LEDGER_KINDS)
+KINDS = ("payouts", "requests", "refunds", "claims", "exceptions", "dead", *LEDGER_KINDS)
 
-HIDDEN = ("requests", "in_files")  # queues that are shown only if they are used
+HIDDEN = ("requests", "in_files", "refund_approve", "refund_send")  # queues that are shown only if they are used
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,8 @@ TEXTS = {
     "in_files": CardText(
         lazy_gettext("Payouts in bank files without a result"), lazy_gettext("View bank files"), "payouts"
     ),
+    "refund_approve": CardText(lazy_gettext("Refunds to approve"), lazy_gettext("Approve refunds"), "refunds"),
+    "refund_send": CardText(lazy_gettext("Refunds to send"), lazy_gettext("Send refunds"), "send"),
     "claims": CardText(lazy_gettext("Claims to confirm"), lazy_gettext("Confirm claims"), "balances"),
     "exceptions": CardText(lazy_gettext("Exceptions"), lazy_gettext("Resolve exceptions"), "exceptions"),
     "failed": CardText(lazy_gettext("Failed callbacks"), lazy_gettext("View callbacks"), "callbacks"),
@@ -76,6 +79,8 @@ def cards(waits: Waiting, found: list[Alert]) -> list[Card]:
         "send": url_for("payouts.index", flt_state=SEND),
         "requests": url_for("payouts.index", flt_state=WAITING),
         "in_files": url_for("batches.index"),
+        "refund_approve": url_for("refunds.index", flt_state=refund_list.REVIEW),
+        "refund_send": url_for("refunds.index", flt_state=refund_list.SEND),
         "claims": url_for("claims.index"),
         "exceptions": url_for("exceptions.index", flt_state="open"),
         "failed": alert_links.dead_link(list(waits.dead), waits.dead_since),

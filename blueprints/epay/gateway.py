@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import quote
 
 from flask import Blueprint, Response, g, redirect, request
+from flask_babel import gettext
 from marshmallow import ValidationError
 from werkzeug.exceptions import HTTPException
 
@@ -14,21 +15,25 @@ from blueprints.api.rate_limits import caller
 from blueprints.checkout.payment_page import strict
 from blueprints.epay import requests, responses
 from models.tables.epay import MD5, RSA, EpayAccount, EpayOrder
+from models.tables.order import CANCELLED, COMPLETED
+from models.tables.refund import Refund
 from runtime.clock import in_china
 from runtime.money import hundredths
 from runtime.state import Part, current
 from schemas.epay import MOST_LISTED, EpayList
 from services.callbacks import epay_notices
 from services.channels.calls import pay_url
-from services.epay import payments, queries
+from services.epay import payments, queries, refunds
 from services.epay.refusals import Refusal, Refused
-from services.errors import ApiError
+from services.errors import N_, ApiError
 from services.merchants.cache import Known
 from services.platform.rate_limits import Rate
 
 epay = Blueprint("epay", __name__)
 METHODS = ["GET", "POST"]
 TIME = "%Y-%m-%d %H:%M:%S"  # of China, as on other platforms
+UNPAID, PAID, REFUNDED = 0, 1, 2  # the status of a payment
+FAILED, DONE, IN_PROGRESS = 0, 1, 2  # the status of a refund; other platforms have the first two
 Fields = dict[str, str]
 _list = EpayList()
 _payers = Part(lambda: Rate(current().settings.pages_per_address, seconds=1))
@@ -40,9 +45,15 @@ epay.register_error_handler(HTTPException, responses.too_large)
 epay.register_error_handler(Exception, responses.unexpected)
 
 
-def _facts(payment: EpayOrder, account: EpayAccount) -> dict[str, Any]:
-    """Return a payment as the queries show it."""
+def _facts(payments: list[EpayOrder], account: EpayAccount) -> list[dict[str, Any]]:
+    """Return payments as the queries show them."""
+    refunded = refunds.refunded([payment.order for payment in payments if payment.order is not None])
+    return [_facts_of(payment, account, refunded.get(payment.order_id, 0)) for payment in payments]
+
+
+def _facts_of(payment: EpayOrder, account: EpayAccount, refunded: int) -> dict[str, Any]:
     order, paid = payment.order, queries.is_paid(payment)
+    is_refunded = order is not None and 0 < order.received <= refunded
     facts = {
         "trade_no": payment.trade_no,
         "out_trade_no": payment.out_trade_no,
@@ -55,9 +66,10 @@ def _facts(payment: EpayOrder, account: EpayAccount) -> dict[str, Any]:
         "money": hundredths(payment.amount),
         "param": payment.param,
         "buyer": "",
-        "status": int(paid),
+        "status": REFUNDED if is_refunded else PAID if paid else UNPAID,
+        "refundmoney": hundredths(refunded),
     }
-    return facts | {"trade_status": "TRADE_SUCCESS"} if paid else facts
+    return facts | {"trade_status": "TRADE_SUCCESS"} if facts["status"] == PAID else facts
 
 
 # Payments
@@ -142,7 +154,38 @@ def _found(known: Known, fields: Fields) -> EpayOrder:
 def _page(known: Known, fields: Fields) -> list[dict[str, Any]]:
     wanted = _list.load(fields)
     rows = queries.page(known, min(wanted["limit"], MOST_LISTED), wanted["offset"])
-    return [_facts(row, known.account) for row in rows]
+    return _facts(rows, known.account)
+
+
+# Refunds
+
+
+def _refunded(known: Known, fields: Fields) -> dict[str, Any]:
+    """Refund a payment; return the refund and what will happen with it. Raises Refused."""
+    amount, number = requests.refund_in(fields)
+    payment = _found(known, fields)
+    if fields.get("out_trade_no", payment.out_trade_no) not in ("", payment.out_trade_no):
+        raise Refused(Refusal.NO_ORDER)  # the two numbers are of different payments
+    refund = refunds.place(payment, amount, number)
+    if refund.status == COMPLETED:
+        said = "success"
+    else:
+        is_waiting = not refund.approved_by
+        said = gettext(N_("Refund accepted. It awaits approval") if is_waiting else N_("Refund accepted. In progress"))
+    return {"msg": said} | _refund_facts(refund, payment)
+
+
+def _refund_facts(refund: Refund, payment: EpayOrder) -> dict[str, Any]:
+    status = {COMPLETED: DONE, CANCELLED: FAILED}.get(refund.status, IN_PROGRESS)
+    return {
+        "refund_no": refund.refund_no,
+        "out_refund_no": refund.merchant_refund_no or "",
+        "trade_no": payment.trade_no,
+        "out_trade_no": payment.out_trade_no,
+        "money": hundredths(refund.amount),
+        "reducemoney": hundredths(refund.merchant_actual_amount),
+        "status": status,
+    }
 
 
 def _refuse(reason: Refusal) -> Callable[[Known, Fields], Response]:
@@ -153,7 +196,8 @@ def _refuse(reason: Refusal) -> Callable[[Known, Fields], Response]:
 
 
 def _act_order(known: Known, fields: Fields) -> Response:
-    return responses.ok(_facts(_found(known, fields), known.account))
+    (facts,) = _facts([_found(known, fields)], known.account)
+    return responses.ok(facts)
 
 
 def _act_orders(known: Known, fields: Fields) -> Response:
@@ -178,11 +222,15 @@ def _act_query(known: Known, fields: Fields) -> Response:
     )
 
 
+def _act_refund(known: Known, fields: Fields) -> Response:
+    return responses.ok(_refunded(known, fields))
+
+
 ACTS = {
     "order": _act_order,
     "orders": _act_orders,
     "query": _act_query,
-    "refund": _refuse(Refusal.NO_REFUNDS),
+    "refund": _act_refund,
     "settle": _refuse(Refusal.NO_SETTLEMENTS),
     "transfer": _refuse(Refusal.NO_TRANSFERS),
 }
@@ -190,7 +238,7 @@ ACTS = {
 
 @epay.route("/api.php", methods=METHODS)
 def api() -> Response:
-    """Do what `act` names, in the query or the form: query an order, list orders, show the balance."""
+    """Do what `act` names, in the query or the form: query or refund an order, list orders, show the balance."""
     known, fields = requests.with_key()
     act = ACTS.get(fields.get("act") or request.args.get("act", ""))
     if act is None:
@@ -199,12 +247,29 @@ def api() -> Response:
 
 
 def _query(known: Known, fields: Fields) -> Response:
-    return responses.ok_signed(known, _facts(_found(known, fields), known.account))
+    (facts,) = _facts([_found(known, fields)], known.account)
+    return responses.ok_signed(known, facts)
 
 
 def _close(known: Known, fields: Fields) -> Response:
     payments.close(_found(known, fields))
     return responses.ok_signed(known, {})
+
+
+def _refund(known: Known, fields: Fields) -> Response:
+    return responses.ok_signed(known, _refunded(known, fields))
+
+
+def _refund_query(known: Known, fields: Fields) -> Response:
+    refund_no, number = fields.get("refund_no", ""), fields.get("out_refund_no", "")
+    if not (refund_no or number):
+        raise Refused(Refusal.NO_REFUND_NUMBER)
+    refund, payment = refunds.find(known, refund_no, number)
+    times = {
+        "addtime": in_china(refund.createtime).strftime(TIME),
+        "endtime": in_china(refund.completedtime).strftime(TIME) if refund.completedtime else "",
+    }
+    return responses.ok_signed(known, _refund_facts(refund, payment) | times)
 
 
 def _info(known: Known, fields: Fields) -> Response:
@@ -232,8 +297,8 @@ def _orders(known: Known, fields: Fields) -> Response:
 V2 = {
     "pay/query": _query,
     "pay/close": _close,
-    "pay/refund": _refuse(Refusal.NO_REFUNDS),
-    "pay/refundquery": _refuse(Refusal.NO_REFUNDS),
+    "pay/refund": _refund,
+    "pay/refundquery": _refund_query,
     "merchant/info": _info,
     "merchant/orders": _orders,
     "transfer/submit": _refuse(Refusal.NO_TRANSFERS),

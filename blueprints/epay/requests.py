@@ -17,7 +17,7 @@ from gateways.epay_protocol import ambiguous, signed_text
 from gateways.upstream import read_form
 from models.tables.epay import MD5, RSA
 from runtime.state import Part, current
-from schemas.epay import EpayPayment, cut
+from schemas.epay import EpayPayment, EpayRefund, cut
 from schemas.strict_json import is_half
 from services.epay.payments import Wanted
 from services.epay.refusals import Refusal, Refused
@@ -30,7 +30,7 @@ MOST_BYTES = 8 * 1024  # of a form
 SIGN_TYPES = {"MD5": MD5, "RSA": RSA}
 ACCEPTED = {MD5: ("MD5", "RSA"), RSA: ("RSA",)}  # by the version of the address
 EXPLAINS_EPAY = "orders.explains_epay"  # in app.extensions: merchant, fields -> detail
-_payment = EpayPayment()
+_payment, _refund = EpayPayment(), EpayRefund()
 _payments = Part(lambda: Rate(current().settings.requests_per_second, seconds=1))
 
 
@@ -196,3 +196,21 @@ def payment_in(known: Known, version: int, fields: dict[str, str]) -> Wanted:
         if loaded[name] and not epay_accounts.allows(known.account, loaded[name]):
             raise Refused(Refusal.HOST_NOT_ALLOWED, name=name)
     return Wanted(known=known, version=version, **loaded | {"name": cut(loaded["name"])})
+
+
+def refund_in(fields: dict[str, str]) -> tuple[int, str]:
+    """Return the amount in fen of the refund that these fields ask for, and the shop's number; empty without one.
+
+    A signature without a time stays valid, so its repetition must mean the same refund.
+
+    Raises:
+        ValidationError: invalid fields.
+        Refused: by GET, which caches and browsers repeat, or by such a signature without a number.
+    """
+    if request.method != "POST":
+        raise Refused(Refusal.NOT_BY_POST)
+    loaded = _refund.load(fields | {"out_refund_no": fields.get("out_refund_no") or fields.get("refund_no", "")})
+    is_timed = fields.get("sign_type", "").upper() == "RSA" and "timestamp" in fields
+    if not (loaded["out_refund_no"] or "key" in fields or is_timed):
+        raise Refused(Refusal.UNNUMBERED)
+    return loaded["amount"], loaded["out_refund_no"]

@@ -59,7 +59,8 @@ FOR_TOOLS = (
     ),
     N_(
         "Each code has an `x-action` in `components/examples`, for createOrder: `same-key` (retry with the same "
-        "Idempotency-Key), `new-key` (retry with a new one) or `no-retry`. `x-elsewhere` has the responses of unknown "
+        "Idempotency-Key), `new-key` (retry with a new one) or `no-retry`. For createRefund the key is "
+        "`merchant_refund_no`; its own examples replace the shared ones. `x-elsewhere` has the responses of unknown "
         "paths and methods."
     ),
 )

@@ -9,9 +9,19 @@ from marshmallow import Schema, fields
 
 from schemas import openapi_responses
 from schemas.new_order import BuyOrder, GatewayASellOrder, SellOrder
-from schemas.queries import BalanceQuery, ChannelListQuery, CityQuery, DistrictQuery, OrderDetailQuery, OrderListQuery
+from schemas.queries import (
+    BalanceQuery,
+    ChannelListQuery,
+    CityQuery,
+    DistrictQuery,
+    NewRefund,
+    OrderDetailQuery,
+    OrderListQuery,
+    RefundDetailQuery,
+    RefundListQuery,
+)
 from schemas.signature_fields import AUTH, OptionalAuth, signed
-from schemas.views import BalanceView, OrderView
+from schemas.views import BalanceView, OrderView, RefundView
 from services.errors import N_, Code
 
 JSON, TEXT, HTML = "application/json", "text/plain", "text/html"
@@ -26,10 +36,12 @@ SIGNED = (
     Code.UNSUPPORTED_MEDIA_TYPE,
     Code.INVALID_FIELDS,
 )
-ORDERS, PAYMENT, REGIONS, SERVICE = N_("Orders"), N_("Payment page and notices"), N_("Regions"), N_("Service")
+ORDERS, REFUNDS, REGIONS = N_("Orders"), N_("Refunds"), N_("Regions")
+PAYMENT, SERVICE = N_("Payment page and notices"), N_("Service")
 CALLBACKS = "Callbacks"
 TAGS = {
     ORDERS: N_("Signed requests of merchants."),
+    REFUNDS: N_("Signed requests of merchants that may refund deposits."),
     REGIONS: N_("Provinces, cities and districts, without a signature."),
     PAYMENT: N_("For payers' browsers and for channels, without a signature."),
     SERVICE: N_("For operators' tools and for developers, without a signature."),
@@ -153,6 +165,44 @@ OPERATIONS = (
         method="post",
         body={signed(BalanceQuery): ()},
         data=(fields.Nested(BalanceView),),
+    ),
+    Operation(
+        "createRefund",
+        "merchant.create_refund",
+        REFUNDS,
+        N_("Refund a deposit, whole or in part. The same `merchant_refund_no` is the same refund."),
+        (
+            *SIGNED,
+            Code.ORDER_NOT_FOUND,
+            Code.INSUFFICIENT_BALANCE,
+            Code.NOT_REFUNDABLE,
+            Code.IDEMPOTENCY_KEY_REUSED,
+            Code.CHANNEL_FAILED,
+        ),
+        method="post",
+        body={signed(NewRefund): ("reason",)},
+        sends=("Idempotency-Replayed",),
+        data=(fields.Nested(RefundView),),
+    ),
+    Operation(
+        "refundQueryDetail",
+        "merchant.refund_query_detail",
+        REFUNDS,
+        N_("Return one refund, found by its number or your own number."),
+        (*SIGNED, Code.REFUND_NOT_FOUND),
+        method="post",
+        body={signed(RefundDetailQuery): ("merchant_refund_no",)},
+        data=(fields.Nested(RefundView),),
+    ),
+    Operation(
+        "refundQueryList",
+        "merchant.refund_query_list",
+        REFUNDS,
+        N_("Return one page of your refunds, newest first."),
+        (*SIGNED, Code.REFUND_NOT_FOUND),
+        method="post",
+        body={signed(RefundListQuery): ("page", "limit", "status")},
+        data=(fields.Nested(openapi_responses.RefundPage),),
     ),
     Operation(
         "regionData",

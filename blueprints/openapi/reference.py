@@ -13,6 +13,7 @@ from flask_babel import gettext
 
 from blueprints.openapi import samples
 from blueprints.openapi.operations import JSON
+from blueprints.openapi.responses import REFUND
 from blueprints.openapi.samples import Sample
 from schemas.openapi_converter import FILLED, PATTERNS
 from schemas.signature_fields import AUTH
@@ -85,6 +86,12 @@ def _row(name: str, shape: dict[str, Any], required: bool, about: str) -> Row:
 
 
 RETRY = N_("Retry")  # if there is no key
+# The actions in words for createRefund, whose key is the merchant's number.
+REFUND_LABELS = {
+    Action.SAME_KEY: N_("Retry with the same merchant_refund_no"),
+    Action.NEW_KEY: N_("Retry with a new merchant_refund_no"),
+    Action.NO_RETRY: ACTION_LABELS[Action.NO_RETRY],
+}
 
 
 class Reference:
@@ -206,11 +213,16 @@ class Reference:
     def errors(self, operation: dict[str, Any]) -> list[tuple[int, str, str, str]]:
         """The errors of an operation: code, text, action, and what to do in words."""
         labels = ACTION_LABELS if self._takes_key(operation) else ACTION_LABELS | {Action.SAME_KEY: RETRY}
-        errors = ((code, *self._error(code)) for code in self.refusals(operation))
+        if operation["operationId"] == REFUND:
+            labels = REFUND_LABELS
+        errors = ((code, *self._error(code, operation)) for code in self.refusals(operation))
         return [(code, text, action, said(labels[Action(action)])) for code, text, action in errors]
 
-    def _error(self, code: int) -> tuple[str, str]:
-        example = self._examples[str(code)]
+    def _error(self, code: int, operation: dict[str, Any] | None = None) -> tuple[str, str]:
+        """Return an error's text and action, from the operation's own example if it has one."""
+        example, response = self._examples[str(code)], (operation or {}).get("responses", {}).get(str(code // 100), {})
+        own = response.get("content", {}).get(JSON, {}).get("examples", {}).get(str(code), {})
+        example = own if "value" in own else example
         return example["summary"], example["x-action"]
 
     def others(self, operation: dict[str, Any]) -> list[tuple[str, str, str]]:
@@ -239,7 +251,7 @@ class Reference:
         """The callbacks, each with its name."""
         return [{"name": name, **methods["post"]} for name, methods in self.document["webhooks"].items()]
 
-    def event(self) -> Part:
-        """The body that all callbacks share."""
-        content = self.events()[0]["requestBody"]["content"][JSON]
+    def event(self, name: str) -> Part:
+        """The body that the callbacks about orders, or about refunds, share; `name` is one of them."""
+        content = self.document["webhooks"][name]["post"]["requestBody"]["content"][JSON]
         return self._part(content["schema"]["allOf"][0], content["example"])

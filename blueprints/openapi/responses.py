@@ -11,7 +11,8 @@ from apispec.ext.marshmallow.openapi import OpenAPIConverter
 from blueprints.openapi.operations import JSON, Operation
 from schemas.field_descriptions import meaning_of
 from schemas.openapi_responses import NoticeRefused
-from services.errors import ACTIONS, ERRORS, N_, RETRY_AFTER, Code
+from services.errors import ACTIONS, ERRORS, N_, RETRY_AFTER, Action, Code
+from services.refunds.place import Refusal
 
 # Statuses that every request can return, before or in its handler.
 ANYWHERE = {400, 408, 413, 429, 500, 503}
@@ -56,7 +57,33 @@ CHECKS: dict[str, Any] = {
     "additionalProperties": {"type": "string"},
     "examples": [None],
 }
+CANCELLED_REFUND: dict[str, Any] = {
+    "description": N_("The refund that is cancelled."),
+    "type": "object",
+    "required": ["refund_no"],
+    "properties": {"refund_no": meaning_of("refund_no", "View").words() | {"type": "string", "pattern": "^[0-9]{24}$"}},
+    "examples": [{"refund_no": "202601024410932758106347"}],
+}
+NOT_REFUNDABLE: dict[str, Any] = {
+    "description": N_("For 40904: why, and what can still be refunded. null for 40901."),
+    "type": ["object", "null"],
+    "required": ["reason", "left"],
+    "properties": {
+        "reason": meaning_of("reason", "NotRefundable").words() | {"type": "string", "enum": [*map(str, Refusal)]},
+        "left": meaning_of("left", "NotRefundable").words()
+        | {"type": "string", "pattern": r"^[0-9]+\.[0-9]{2}$"}
+        | meaning_of("left", "NotRefundable").bounds,
+    },
+    "examples": [{"reason": "amount", "left": "30.00"}],
+}
 DATA = {422: WRONG_FIELDS, 502: CANCELLED_ORDER, 503: CHECKS}  # by HTTP status
+WITH_DATA = (Code.INVALID_FIELDS, Code.CHANNEL_FAILED, Code.NOT_REFUNDABLE)
+# What is different at createRefund: the data by HTTP status, and the action. It stores nothing with 40901, so the
+# number is not used.
+REFUND = "createRefund"
+DATA_OF_REFUND = DATA | {409: NOT_REFUNDABLE, 502: CANCELLED_REFUND}
+ACTIONS_OF_REFUND = ACTIONS | {Code.INSUFFICIENT_BALANCE: Action.SAME_KEY}
+OWN_EXAMPLES = (Code.INSUFFICIENT_BALANCE, Code.CHANNEL_FAILED)
 # As exact as `type: null`, at which openapi-generator and others fail. They read this as any value.
 NO_DATA = {"description": N_("Always null."), "const": None}
 
@@ -90,7 +117,14 @@ HEADERS = {
         N_("Seconds to wait. Sent with 40902, 42900, 50000 and 50300."), 1, type="integer", minimum=0, maximum=86_400
     )
     | {"x-unit": "seconds"},
-    "Idempotency-Replayed": _header(N_("The first response, returned again."), "true", enum=["true"]),
+    "Idempotency-Replayed": _header(
+        N_(
+            "The request was made before. createOrder returns its first response again, createRefund the refund as it "
+            "is now."
+        ),
+        "true",
+        enum=["true"],
+    ),
     "Allow": _header(N_("The methods that this path supports."), "POST"),
     "Location": _header(
         N_("The address to continue at."), "/addons/paychannel/pay/index?order_no=202601018899480685472049"
@@ -113,11 +147,13 @@ def headers(*names: str) -> dict[str, Any]:
     return {name: {"$ref": f"#/components/headers/{name}"} for name in (*ON_ALL, *names)}
 
 
-def failure(code: int) -> dict[str, Any]:
-    """The example of an error, with the action to take."""
-    data = DATA[code // 100]["examples"][0] if code in (Code.INVALID_FIELDS, Code.CHANNEL_FAILED) else None
+def failure(code: int, operation: str = "") -> dict[str, Any]:
+    """The example of an error, with the action to take, for the callers of an operation."""
+    is_refund = operation == REFUND or code == Code.NOT_REFUNDABLE
+    shapes, actions = (DATA_OF_REFUND, ACTIONS_OF_REFUND) if is_refund else (DATA, ACTIONS)
+    data = shapes[code // 100]["examples"][0] if code in WITH_DATA else None
     text = ERRORS[Code(code)]
-    return {"summary": text, "value": {"code": code, "msg": text, "data": data}, "x-action": ACTIONS[Code(code)].value}
+    return {"summary": text, "value": {"code": code, "msg": text, "data": data}, "x-action": actions[Code(code)].value}
 
 
 def example_of(shape: dict[str, Any], schemas: dict[str, Any], shown: tuple[str, ...] | None = None) -> Any:
@@ -153,14 +189,15 @@ def _success(operation: Operation, converter: OpenAPIConverter, schemas: dict[st
     return {"description": N_("Success."), "headers": headers(*operation.sends), "content": content}
 
 
-def refusals(codes: set[int], sends: tuple[str, ...] = ()) -> dict[str, dict[str, Any]]:
+def refusals(codes: set[int], sends: tuple[str, ...] = (), operation: str = "") -> dict[str, dict[str, Any]]:
     """A response for each HTTP status, with the codes that it can carry."""
+    shapes = DATA_OF_REFUND if operation == REFUND else DATA
     by_status: dict[int, list[int]] = defaultdict(list)
     for code in sorted(codes):
         by_status[code // 100].append(code)
     found = {}
     for status, those in by_status.items():
-        own = {"code": {**CODE, "enum": those, "examples": those[:1]}, "data": DATA.get(status, NO_DATA)}
+        own = {"code": {**CODE, "enum": those, "examples": those[:1]}, "data": shapes.get(status, NO_DATA)}
         only = {"type": "object", "properties": own}
         found[str(status)] = {
             "description": "\n".join(f"- {code} {ERRORS[Code(code)]}" for code in those),
@@ -168,11 +205,17 @@ def refusals(codes: set[int], sends: tuple[str, ...] = ()) -> dict[str, dict[str
             "content": {
                 JSON: {
                     "schema": {"allOf": [{"$ref": "#/components/schemas/Failure"}, only]},
-                    "examples": {str(code): {"$ref": f"#/components/examples/{code}"} for code in those},
+                    "examples": {str(code): _example(code, operation) for code in those},
                 }
             },
         }
     return found
+
+
+def _example(code: int, operation: str) -> dict[str, Any]:
+    """The example that all operations share, or an operation's own."""
+    is_own = operation == REFUND and code in OWN_EXAMPLES
+    return failure(code, operation) if is_own else {"$ref": f"#/components/examples/{code}"}
 
 
 def elsewhere() -> dict[str, dict[str, Any]]:
@@ -191,7 +234,7 @@ def elsewhere() -> dict[str, dict[str, Any]]:
 def responses(operation: Operation, converter: OpenAPIConverter, schemas: dict[str, Any]) -> dict[str, Any]:
     """All responses of an operation by HTTP status."""
     anywhere = {code for code in ERRORS if code // 100 in ANYWHERE}
-    found = refusals(anywhere | set(operation.codes), operation.sends)
+    found = refusals(anywhere | set(operation.codes), operation.sends, operation.name)
     if operation.data:
         found["200"] = _success(operation, converter, schemas)
     for status, media in operation.others:

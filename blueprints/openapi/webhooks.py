@@ -10,11 +10,11 @@ from blueprints.openapi.operations import CALLBACKS, JSON
 from blueprints.openapi.responses import example_of
 from models.tables.order import CANCELLED, COMPLETED, CONFIRMED, PAID, STATUSES
 from schemas.field_descriptions import meaning_of
-from schemas.openapi_responses import Event
-from schemas.views import OrderView
+from schemas.openapi_responses import Event, RefundEvent
+from schemas.views import OrderView, RefundView
 from services.errors import N_
 
-# Type, the possible statuses of its order (the first is in the example), when it is sent.
+# Type, the possible statuses of its order or refund (the first is in the example), when it is sent.
 TYPES = (
     (
         "order.completed",
@@ -39,6 +39,24 @@ TYPES = (
         N_("A payment that did not match the order was returned. The status stays. Sent to subscribed merchants."),
     ),
     (
+        "refund.completed",
+        (COMPLETED,),
+        N_("The payer received a refund. `data` is the refund. Sent to every merchant."),
+    ),
+    (
+        "refund.cancelled",
+        (CANCELLED,),
+        N_(
+            "A refund was rejected or failed, and what it reserved is returned. `data` is the refund. Sent to every "
+            "merchant."
+        ),
+    ),
+    (
+        "refund.confirmed",
+        (CONFIRMED,),
+        N_("A refund was handed to the channel. `data` is the refund. Sent to subscribed merchants."),
+    ),
+    (
         "test",
         (COMPLETED,),
         N_("The operator tests your callback URL. The order does not exist: respond with 2xx and do nothing else."),
@@ -59,8 +77,11 @@ RESPONSES = {
 
 def webhooks(converter: OpenAPIConverter, schemas: dict[str, Any]) -> dict[str, Any]:
     """The `webhooks` of the document."""
-    event, order = (converter.resolve_nested_schema(schema) for schema in (Event, OrderView))
-    example = example_of(event, schemas)
+    shapes = {
+        "order": [converter.resolve_nested_schema(schema) for schema in (Event, OrderView)],
+        "refund": [converter.resolve_nested_schema(schema) for schema in (RefundEvent, RefundView)],
+    }
+    about_data = {"order": N_("The order at that time."), "refund": N_("The refund at that time.")}
     headers = []
     for name, kind in HEADERS.items():
         meaning = meaning_of(name)
@@ -70,6 +91,9 @@ def webhooks(converter: OpenAPIConverter, schemas: dict[str, Any]) -> dict[str, 
         headers.append({"name": name, "in": "header", "required": True, "description": about, "schema": shape})
     found = {}
     for name, (status, *others), about in TYPES:
+        subject = "refund" if name.startswith("refund.") else "order"
+        event, shape = shapes[subject]
+        example = example_of(event, schemas)
         status_field = {
             **({"enum": others} if others else {"const": status}),
             "description": N_("The status at that time.") if others else N_("The new status."),
@@ -79,8 +103,8 @@ def webhooks(converter: OpenAPIConverter, schemas: dict[str, Any]) -> dict[str, 
         own = {
             "type": {"const": name, "description": N_("The event."), "examples": [name]},
             "data": {
-                "description": N_("The order at that time."),
-                "allOf": [order, {"properties": {"status": status_field}}],
+                "description": about_data[subject],
+                "allOf": [shape, {"properties": {"status": status_field}}],
             },
         }
         content = {

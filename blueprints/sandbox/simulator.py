@@ -15,7 +15,7 @@ from gateways.sandbox.driver import PAYOUT_OUTCOMES, SandboxDriver
 from models.tables.order import Order
 from runtime import clock
 from runtime.money import hundredths
-from schemas.sandbox.forms import OPEN, ChannelForm, ClockForm, MerchantForm, OrderForm, PlayForm
+from schemas.sandbox.forms import OPEN, ChannelForm, ClockForm, MerchantForm, OrderForm, PlayForm, RefundForm
 from schemas.views import STATUS_TEXTS
 from services.channels import channel_setup
 from services.channels.calls import driver_of
@@ -36,6 +36,20 @@ MOVES = (
     (3_600, N_("1 hour")),
     (86_400, N_("1 day")),
 )
+# Outcomes of refunds: label, effect.
+REFUNDS = {
+    "success": (N_("Refund"), N_("The payer gets the money at once.")),
+    "processing": (N_("Refund in 3 seconds"), N_("The channel accepts the refund and sends a notice when it is done.")),
+    "fail": (N_("Fail"), N_("The channel rejects the refund.")),
+    "silent": (N_("Stay in progress"), N_("The channel accepts the refund and never finishes it.")),
+    "timeout": (N_("Channel timeout"), N_("The channel does not respond for a while.")),
+    "abnormal": (
+        N_("Payer's account closed"),
+        N_("The money does not reach the payer. An operator must act at the channel."),
+    ),
+    "not_enough": (N_("Low balance"), N_("The channel's balance is too low until you choose another outcome.")),
+    "late_fail": (N_("Fail after success"), N_("The channel reports a success, and 5 seconds later a failure.")),
+}
 MOVE_TO = {"next": adjustable_clock.move_to_next, "callback": adjustable_clock.move_to_callback}
 
 
@@ -63,6 +77,9 @@ def _page(wrong: str = "") -> str:
         planned={plan.order_no: plan for plan in simulator.planned()},
         outcomes=chosen,
         payouts=PAYOUT_OUTCOMES,
+        refunds=[(each, hundredths(each.amount)) for each in simulator.refunds(SHOWN)],
+        next_refunds=simulator.next_refunds(),
+        refund_outcomes={value: (gettext(label), gettext(what)) for value, (label, what) in REFUNDS.items()},
         opens=OPEN,
         merchants=simulator.merchants(),
         inbox=INBOX,
@@ -133,6 +150,15 @@ def pay() -> Any:
     return done(said, "pages.index", order_no=order.order_no, played=outcome) if order.is_buy else ok(said)
 
 
+@sandbox.post("/refund")
+def refund() -> Any:
+    """Choose the outcome of a deposit's open refund; if it has none, of its next one: `order_no`, `outcome`."""
+    form = form_of(RefundForm())
+    order, _ = _own(form["order_no"])
+    simulator.play_refund(order, form["outcome"])
+    return done({"order_no": order.order_no, "outcome": form["outcome"]})
+
+
 @sandbox.post("/accept")
 def accept() -> Any:
     """Approve a sandbox withdrawal, as an operator would."""
@@ -143,12 +169,12 @@ def accept() -> Any:
 
 @sandbox.post("/channel")
 def set_channel() -> Any:
-    """Set how a sandbox channel behaves: `open`, `payout`."""
+    """Set how a sandbox channel behaves: `open`, `payout`, `refund`."""
     form = form_of(ChannelForm())
     channel = next((each for each in simulator.channels() if each.id == form["channel"]), None)
     if channel is None:
         raise ApiError(Code.CHANNEL_NOT_FOUND)
-    wanted: dict[str, Any] = {name: form[name] for name in ("open", "payout") if name in form}
+    wanted: dict[str, Any] = {name: form[name] for name in ("open", "payout", "refund") if name in form}
     channel_setup.set_channel(channel, wanted)
     return done({"channel": channel.id, **wanted})
 

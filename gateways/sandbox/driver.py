@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 import secrets
+from dataclasses import replace
 
 from marshmallow import Schema, ValidationError, fields, validate
 
@@ -18,6 +19,7 @@ from gateways.base import (
     Opened,
     Payment,
     Payout,
+    RefundRequest,
     Report,
     State,
 )
@@ -26,11 +28,14 @@ from gateways.sandbox.records import (
     LATE_PAYOUT_SECONDS,
     OUTCOMES,
     PAYOUT_SECONDS,
+    REFUND_OUTCOMES,
     SIGNATURE_HEADER,
     UNANSWERED,
     Play,
+    RefundPlay,
     books,
     notice,
+    refund_notice,
     sign,
 )
 from runtime import clock
@@ -41,7 +46,7 @@ PAYOUT_OUTCOMES = tuple(outcome for outcome in OUTCOMES if outcome != "duplicate
 
 
 class SandboxConfig(Schema):
-    """`open`: the outcome of new deposits; `payout`: the default outcome of withdrawals."""
+    """`open`: the outcome of new deposits; `payout` and `refund`: the default outcomes of withdrawals and refunds."""
 
     secret = fields.String(
         load_default=lambda: secrets.token_hex(16),
@@ -62,15 +67,21 @@ class SandboxConfig(Schema):
         validate=validate.OneOf(PAYOUT_OUTCOMES),
         metadata=texts(N_("Withdrawals"), N_("Outcome of withdrawals without a chosen outcome.")),
     )
+    refund = fields.String(
+        load_default="success",
+        validate=validate.OneOf(REFUND_OUTCOMES),
+        metadata=texts(N_("Refunds"), N_("Outcome of refunds without a chosen outcome.")),
+    )
 
 
 class SandboxNotice(Schema):
-    """A notice's body; `amount` in fen."""
+    """A notice's body; `amount` in fen. With `refund_no`, it is about that refund of the order."""
 
     order_no = fields.String(required=True)
     state = fields.String(required=True, validate=validate.OneOf([state.value for state in State]))
     amount = fields.Integer(required=True, strict=True, validate=validate.Range(0, MOST_FEN))
     reference = fields.String(required=True, validate=validate.Length(1, 64))
+    refund_no = fields.String(load_default="", validate=validate.Length(max=64))
 
 
 _notice = SandboxNotice()
@@ -84,6 +95,8 @@ class SandboxDriver(Driver):
     about = N_("A built-in simulator for testing. No real money moves.")
     config_schema = SandboxConfig
     payout_methods = METHODS
+    refunds = True
+    refund_days = 365
     shows_payouts_after = 0
     simulated = True
 
@@ -116,7 +129,10 @@ class SandboxDriver(Driver):
             said = _notice.loads(incoming.body)
         except (ValidationError, ValueError) as error:
             raise BadNotice(f"makes no sense: {error}") from None
-        return Notice(said["order_no"], Report(State(said["state"]), said["amount"], said["reference"]))
+        report = Report(State(said["state"]), said["amount"], said["reference"])
+        if said["refund_no"]:
+            return Notice(said["order_no"], None, said["refund_no"], report)
+        return Notice(said["order_no"], report)
 
     def _answer(self, play: Play) -> Report:
         """Return the simulator's response to a status check of an order with an outcome."""
@@ -128,7 +144,13 @@ class SandboxDriver(Driver):
 
     def query(self, payment: Payment) -> Report:
         play = books().find(payment.order_no)
-        return self._answer(play) if play else Report(State.OPEN)
+        report = self._answer(play) if play else Report(State.OPEN)
+        returned = sum(each.amount for each in books().refunds(payment.order_no) if each.state is State.PAID)
+        if report.state is not State.PAID or not returned:
+            return report
+        if returned < report.amount:
+            return replace(report, amount=report.amount - returned, returned=returned)
+        return replace(report, state=State.FAILED, amount=0, returned=returned, detail="it was paid and refunded")
 
     def close(self, payment: Payment) -> bool:
         return True
@@ -145,3 +167,37 @@ class SandboxDriver(Driver):
         if play.outcome == "silent" or 0 <= clock.exactly() - play.payout_at < takes:
             return Report(State.OPEN)
         return self._answer(play)
+
+    def refund(self, request: RefundRequest) -> Report:
+        others = [each for each in books().refunds(request.order_no) if each.refund_no != request.refund_no]
+        refunded = sum(each.amount for each in others if each.state not in (State.FAILED, State.ABSENT))
+        if refunded + request.amount > request.total:
+            raise ChannelRefused("the refunds would exceed the payment")
+        play = books().request_refund(request.refund_no, request.order_no, request.amount, self.config["refund"])
+        if play.outcome == "fail":
+            raise ChannelRefused("the sandbox was told to refuse refunds")
+        if play.outcome == "not_enough":
+            raise ChannelUnknown("the sandbox's balance is too low")
+        if play.outcome == "timeout" and play.asked < UNANSWERED:
+            raise ChannelUnknown("the sandbox did not answer")
+        return self._refund_report(play)
+
+    def query_refund(self, request: RefundRequest) -> Report:
+        play = books().find_refund(request.refund_no)
+        if play is None:
+            return Report(State.ABSENT)
+        if play.outcome == "timeout" and play.asked < UNANSWERED:
+            books().count_unanswered_refund(play.refund_no)
+            raise ChannelUnknown("the sandbox did not answer")
+        return self._refund_report(play)
+
+    def _refund_report(self, play: RefundPlay) -> Report:
+        """Return the simulator's response about a refund."""
+        if play.state is State.ABSENT:
+            return Report(State.ABSENT)
+        return Report(play.state, play.amount, f"SBR{play.refund_no}")
+
+    def notice_of_refund(self, play: RefundPlay) -> Incoming:
+        """Return the notice that the simulator sends about a refund's end."""
+        body, signature = refund_notice(play, self.config["secret"])
+        return Incoming("POST", b"", {SIGNATURE_HEADER: signature}, body)

@@ -1,12 +1,19 @@
 """Merchants: their API keys and secrets, rates, and callback addresses, and their settings of the payment page."""
 
-from peewee import BooleanField, Check, ForeignKeyField, TextField
+from peewee import SQL, BooleanField, Check, ForeignKeyField, TextField
 
-from models.db.base import BasisPoints, Table, Timestamp
+from models.db.base import BasisPoints, Fen, Table, Timestamp
+
+OFF, APPROVAL, AUTOMATIC = REFUND_MODES = ("off", "approval", "automatic")
+KEEP, PROPORTIONAL, FULL_ONLY = REFUND_FEES = ("keep", "proportional", "full_only")
 
 
 class Merchant(Table):
-    """One merchant. `secret` and `callback_secret` (and the previous ones) are encrypted."""
+    """One merchant. `secret` and `callback_secret` (and the previous ones) are encrypted.
+
+    `refund_mode`: whether it may request refunds, and whether an operator approves each; automatic ones have at most
+    `refund_auto_max` fen. `refund_fees`: which fees it gets back.
+    """
 
     key = TextField(unique=True)
     name = TextField()
@@ -25,6 +32,14 @@ class Merchant(Table):
     demo = BooleanField(default=False)
     createtime = Timestamp()
     updatetime = Timestamp()
+    refund_mode = TextField(
+        default=OFF, constraints=[SQL("DEFAULT 'off'"), Check("refund_mode IN ('off', 'approval', 'automatic')")]
+    )
+    refund_auto_max = Fen(default=0, constraints=[SQL("DEFAULT 0"), Check("refund_auto_max >= 0")])
+    refund_fees = TextField(
+        default=KEEP,
+        constraints=[SQL("DEFAULT 'keep'"), Check("refund_fees IN ('keep', 'proportional', 'full_only')")],
+    )
 
     @classmethod
     def any_demo(cls) -> bool:

@@ -240,10 +240,14 @@ PAYOUT_IN_PROGRESS = "payout_in_progress"
 PAYOUT_MISSING = "payout_missing"
 REVERSED = "reversed"
 UNKNOWN_OUTCOME = "unknown_outcome"
+REFUND_ABNORMAL = "refund_abnormal"
+REFUND_CONFLICT = "refund_conflict"
 # Money that the channel received and that the rules did not credit.
 MONEY_IN = (WRONG_AMOUNT, LATE_PAYMENT, PAID_TWICE, AMOUNT_CORRECTED, SHARED_REFERENCE)
 # Exceptions after which nothing happens until they are closed. Status checks continue during all others.
 HOLDING = (*MONEY_IN, REVERSED, PAYOUT_CONFLICT)
+# Refunds that do not reach the payer, and final results of refunds that the channel contradicted.
+OF_REFUNDS = (REFUND_ABNORMAL, REFUND_CONFLICT)
 # Payouts that the channel has, or had, and that do not match the ledger.
 AT_CHANNEL = (PAYOUT_CONFLICT, PAYOUT_IN_PROGRESS, PAYOUT_MISSING)
 

@@ -7,7 +7,7 @@ from typing import Any
 from marshmallow import EXCLUDE, Schema, ValidationError, pre_load, validates_schema
 
 from gateways.sandbox.driver import PAYOUT_OUTCOMES
-from gateways.sandbox.records import OUTCOMES
+from gateways.sandbox.records import OUTCOMES, REFUND_OUTCOMES
 from schemas.fields import OneOf, Text, Whole
 from schemas.messages import N_
 
@@ -58,12 +58,20 @@ class PlayForm(Form):
     after = Whole(0, YEAR, load_default=0)
 
 
+class RefundForm(Form):
+    """An outcome of a deposit's open refund, or of its next one."""
+
+    order_no = Text(load_default="")
+    outcome = Text(required=True, validate=OneOf(REFUND_OUTCOMES))
+
+
 class ChannelForm(Form):
     """The behaviour of a sandbox channel."""
 
     channel = Whole(1, 2**63 - 1, required=True)
     open = Text(validate=OneOf(OPEN))
     payout = Text(validate=OneOf(PAYOUT_OUTCOMES))
+    refund = Text(validate=OneOf(REFUND_OUTCOMES))
 
 
 class MerchantForm(Form):

@@ -1,4 +1,4 @@
-"""After a restore: skip row ids that may have been used, and pause payouts and the expiry of manual deposits."""
+"""After a restore: skip row ids that may have been used; pause payouts, refunds and the expiry of manual deposits."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from services.security import audit, sessions
 log = logging.getLogger(__name__)
 
 AHEAD = 1_000_003  # how far ids continue above the highest known: more rows than can have been lost
-PAUSED = "payouts and the expiry of manual deposits are paused until `tillbook db resume`"
+PAUSED = "payouts, refunds and the expiry of manual deposits are paused until `tillbook db resume`"
 NEXT_STEPS = """\
 next steps:
   1. start the service: it checks the status of open orders at the channels that it can query
   2. compare with the statement of each channel: `tillbook reconcile CHANNEL STATEMENT`
   3. compare orders and results since the backup with your merchants: `tillbook order list`
   4. find payments for orders that the backup lacks: `tillbook order unknown`
-  5. record manual payments and payouts since the backup, then run `tillbook db resume`"""
+  5. record manual payments, payouts and refunds since the backup, then run `tillbook db resume`"""
 
 Ids = Mapping[str, int]
 
@@ -72,10 +72,10 @@ def mark(replaced: Ids | None = None) -> None:
 
 @transaction
 def resume() -> None:
-    """Resume payouts and the expiry of manual deposits. Raises OperatorError if they are not paused."""
+    """Resume payouts, refunds and the expiry of manual deposits. Raises OperatorError if they are not paused."""
     paused = Restoration.resumed.is_null()
     if not Restoration.update(resumed=clock.now()).where(paused).execute():
-        raise OperatorError("nothing is paused: payouts and the expiry of manual deposits are running")
+        raise OperatorError("nothing is paused: payouts, refunds and the expiry of manual deposits are running")
     audit.record(audit.HERE, "resume", "database")
 
 

@@ -14,11 +14,14 @@ from models.db.compiled import compiled
 from models.db.writer import after_commit
 from models.tables.order import COMPLETED, Order
 from models.tables.outbox import DEAD, WAITING, Callback, webhook_key
+from models.tables.refund import Refund
 from runtime import clock
 from runtime.state import Part
-from schemas.views import order_view
+from schemas.views import order_view, refund_view
 from services.callbacks import epay_notices
 from services.merchants import cache
+
+REFUND_RESULTS = ("refund.completed", "refund.cancelled")  # refund.confirmed is for merchants that subscribe to it
 
 
 class _Listener:
@@ -106,9 +109,26 @@ def enqueue(order: Order, event: str = "", about: int | None = None) -> None:
     """
     now = clock.now()
     for each in of_event(order, event or f"order.{order.status}", now):
-        webhook_id = webhook_id_of(order.order_no, each.event, about)
-        if _same(webhook_id):
-            continue
+        _add(order, each, webhook_id_of(order.order_no, each.event, about), now)
+
+
+def enqueue_refund(refund: Refund, order: Order, about: int | None = None) -> None:
+    """Write the callback for a refund's present status, if its merchant wants it, in the caller's transaction.
+
+    Args:
+        about: the id of the exception by which an operator changed a final status.
+    """
+    event, now = f"refund.{refund.status}", clock.now()
+    known, payment = cache.by_id(order.merchant_id), epay_notices.payment_of(order)
+    wanted = {*REFUND_RESULTS, *known.merchant.events.split(",")}
+    if event in wanted and (payment is None or known.epay is None or known.epay.webhooks):
+        body = body_of(event, now, refund_view.of(refund))
+        outgoing = Outgoing(event, body, True, bool(known.merchant.callback_url))
+        _add(order, outgoing, webhook_id_of(refund.refund_no, event, about), now)
+
+
+def _add(order: Order, each: Outgoing, webhook_id: str, now: int) -> None:
+    if not _same(webhook_id):
         after_commit(partial(_tell, order.merchant_id))
         Callback.add(
             webhook_id=webhook_id,

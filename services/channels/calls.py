@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from gateways import registry
-from gateways.base import ChannelError, ChannelRefused, ChannelUnknown, Driver, Payment, Payout
+from gateways.base import ChannelError, ChannelRefused, ChannelUnknown, Driver, Payment, Payout, RefundRequest
 from models.db.base import database
 from models.db.compiled import compiled
 from models.tables.channel import Channel
@@ -66,7 +66,7 @@ def pause(asks: int, first: int = 1) -> int:
     return min(first * 2 ** min(asks, 20), LONGEST_PAUSE)
 
 
-def call_driver(call: Callable[[Any], Any], about: Payment | Payout) -> Any:
+def call_driver(call: Callable[[Any], Any], about: Payment | Payout | RefundRequest) -> Any:
     """Call a driver, outside any transaction. Any error that the driver did not foresee is an unknown outcome, too."""
     try:
         result = call(about)

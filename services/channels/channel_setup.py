@@ -17,6 +17,7 @@ from models.db.writer import after_commit, transaction
 from models.tables.channel import CATEGORIES, LARGEST_AMOUNT, Channel
 from models.tables.ledger import CLEARING
 from models.tables.order import Order
+from models.tables.refund import OPEN, Refund
 from runtime import clock
 from runtime.state import current
 from services.channels.calls import call_driver, driver_of, payment_of
@@ -29,6 +30,7 @@ from services.security import vault
 DEMO_ONLY = N_("The sandbox is available in demo mode only. Choose another provider.")
 BY_HAND = N_("Manual channel: no automatic status check.")
 UNDER_WAY = N_("Orders are still in progress at the current account. For a different account, add another channel.")
+REFUNDING = N_("Refunds are still in progress at the current account. For a different account, add another channel.")
 
 
 class CheckFailed(OperatorError):
@@ -209,9 +211,9 @@ def set_channel(
 
 
 def _check_account(channel: Channel, present: dict[str, Any], config: dict[str, Any]) -> None:
-    """Refuse to change the account while the present one has open orders.
+    """Refuse to change the account while the present one has open orders or refunds.
 
-    The other account would not know them, so payouts would be sent twice and deposits never found.
+    The other account would not know them, so payouts would be sent twice, and deposits and refunds never found.
     """
     names = registry.DRIVERS[channel.driver].account_fields
     changed = [name for name in names if name in config and str(config[name]) != str(present.get(name))]
@@ -224,6 +226,13 @@ def _check_account(channel: Channel, present: dict[str, Any], config: dict[str, 
             f"orders are in progress at the account of the present {changed[0]}. Add another channel, or add "
             "--same-account if this is a new name of the same account",
             {"same_account": [UNDER_WAY]},
+        )
+    going = Refund.status.in_(OPEN) | Refund.due_at.is_null(False)
+    if Refund.select().where(Refund.channel == channel, going).exists():
+        raise OperatorError(
+            f"refunds are in progress at the account of the present {changed[0]}. Add another channel, or add "
+            "--same-account if this is a new name of the same account",
+            {"same_account": [REFUNDING]},
         )
 
 

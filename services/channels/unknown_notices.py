@@ -47,7 +47,7 @@ def take(order_no: str, incoming: Incoming, address: str) -> None:
     for channel in Channel.select().where(Channel.enabled).order_by(Channel.id):
         with suppress(BadNotice):
             notice = driver_of(channel).read_notice(incoming)
-            if order_no_of(notice.order_no) == order_no and notice.report.proven:
+            if order_no_of(notice.order_no) == order_no and notice.report is not None and notice.report.proven:
                 _store(channel, order_no, notice.report)
                 counters().unknown_notice(VERIFIED)
                 return

@@ -8,6 +8,8 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from peewee import chunked, fn
+
 from models.db.base import database
 from models.db.writer import transaction
 from models.tables.epay import EpayOrder
@@ -15,8 +17,10 @@ from models.tables.maintenance import ErasureDelayed, ErasureProgress
 from models.tables.order import CANCELLED, COMPLETED, Attempt, Order, OrderNote, PaymentException
 from models.tables.outbox import WAITING, Callback
 from models.tables.payout_account import PayoutAccount
+from models.tables.refund import OPEN, Refund
 from runtime import clock
 from runtime.clock import in_china
+from runtime.state import Part
 from services import kinds
 from services.callbacks import epay_notices
 from services.console import timeline
@@ -29,6 +33,7 @@ EVERY = 5  # seconds between runs
 LONGEST = 0.9  # seconds that one run may take
 BATCH = 100  # orders that one transaction examines, so that it delays others by milliseconds
 DAY = 86_400
+UNORDERED = 1_000  # newest refunds that are looked up again, because transactions may commit in another order
 JOB = audit.Actor("erasure job")
 
 
@@ -39,6 +44,8 @@ def needed_for(orders: list[Order]) -> dict[int, str]:
     is_open = PaymentException.resolution.is_null()
     questioned = _orders_of(PaymentException, PaymentException.order.in_(ids) & is_open)
     untold = _orders_of(Callback, Callback.order.in_(ids) & (Callback.state == WAITING))
+    refunding = _orders_of(Refund, Refund.order.in_(ids) & Refund.status.in_(OPEN))
+    refunded = _orders_of(Refund, Refund.order.in_(ids) & Refund.due_at.is_null(False))
 
     def why(order: Order) -> str:
         if order.status not in (COMPLETED, CANCELLED):
@@ -47,14 +54,26 @@ def needed_for(orders: list[Order]) -> dict[int, str]:
             return "it has an open exception"
         if order.id in untold:
             return "a callback is not delivered yet"
-        is_checked = order.due_at is not None or kinds.of(order).is_in_progress(order)
+        if order.id in refunding:
+            return "a refund is in progress"
+        is_checked = order.due_at is not None or order.id in refunded or kinds.of(order).is_in_progress(order)
         return "its channel is still being checked" if is_checked else ""
 
     return {order.id: reason for order in orders if (reason := why(order))}
 
 
-def _orders_of(table: type[PaymentException | Callback | OrderNote | EpayOrder | Attempt], which: object) -> set[int]:
+def _orders_of(
+    table: type[PaymentException | Callback | OrderNote | EpayOrder | Attempt | Refund], which: object
+) -> set[int]:
     return {row[0] for row in table.select(table.order).where(which).tuples()}
+
+
+def _ended_at(orders: list[Order]) -> dict[int, int]:
+    """Return the time of the last change of each order or its refunds, by order id."""
+    latest = Refund.select(Refund.order, fn.MAX(Refund.updatetime))
+    latest = latest.where(Refund.order.in_([order.id for order in orders])).group_by(Refund.order)
+    refunded = dict(latest.tuples())
+    return {order.id: max(int(order.updatetime), refunded.get(order.id, 0)) for order in orders}
 
 
 def clear(orders: list[Order]) -> list[Order]:
@@ -69,7 +88,20 @@ def clear(orders: list[Order]) -> list[Order]:
     OrderNote.delete().where(OrderNote.order.in_([order.id for order in holders])).execute()
     Attempt.update(payer=None).where(Attempt.order.in_([order.id for order in holders])).execute()
     epay_notices.erase(holders)
+    _clear_refunds(holders)
     return holders
+
+
+def _clear_refunds(orders: list[Order]) -> None:
+    """Erase the reasons of refunds, also in the callbacks about them."""
+    reasons = (Refund.order.in_([order.id for order in orders]), Refund.reason != "")
+    refunded = _orders_of(Refund, reasons[0] & reasons[1])
+    Refund.update(reason="").where(*reasons).execute()
+    for callback in Callback.select().where(Callback.order.in_(refunded), Callback.type.startswith("refund.")):
+        told = json.loads(callback.body)
+        told["data"]["reason"] = ""
+        body = json.dumps(told, ensure_ascii=False, separators=(",", ":"))
+        Callback.update(body=body).where(Callback.id == callback.id).execute()
 
 
 def having(orders: list[Order]) -> list[Order]:
@@ -82,6 +114,7 @@ def having(orders: list[Order]) -> list[Order]:
     noted = _orders_of(OrderNote, OrderNote.order.in_(ids))
     noted |= _orders_of(EpayOrder, EpayOrder.order.in_(ids) & described)
     noted |= _orders_of(Attempt, Attempt.order.in_(ids) & Attempt.payer.is_null(False))
+    noted |= _orders_of(Refund, Refund.order.in_(ids) & (Refund.reason != ""))
     return [order for order in orders if order.customer_name or order.account_id in sent or order.id in noted]
 
 
@@ -111,6 +144,7 @@ def _step(days: int) -> tuple[int, int]:
     """Examine a batch; return the number of examined and of erased orders."""
     database.advisory_lock("erasure")
     batch = _Batch(days)
+    batch.find_refunds()
     batch.look_again()
     batch.go_on()
     forgotten = EpayOrder.delete_open(f"{in_china(batch.until + DAY):%Y%m%d}", batch.until, BATCH)
@@ -123,6 +157,15 @@ def _step(days: int) -> tuple[int, int]:
     return batch.examined + len(forgotten), len(erased)
 
 
+class _LaterRefunds:
+    """The id of the newest refund whose order was looked up (`_Batch.find_refunds`); 0 after a start."""
+
+    seen = 0
+
+
+_later_refunds = Part(_LaterRefunds)
+
+
 class _Batch:
     """Orders that are examined together. `ready` are those whose personal data is erased now."""
 
@@ -132,15 +175,26 @@ class _Batch:
         self.ready: list[Order] = []
         self.examined = 0
 
+    def find_refunds(self) -> None:
+        """Delay orders that got a refund with a reason after they were examined."""
+        later, reached = _later_refunds(), ErasureProgress.reached()
+        newest = Refund.select(fn.MAX(Refund.id)).scalar() or 0
+        wanted = (Refund.id > later.seen - UNORDERED, Refund.reason != "", Refund.order <= reached)
+        delayed = ErasureDelayed.select(ErasureDelayed.order)
+        found = {row[0] for row in Refund.select(Refund.order).where(*wanted, Refund.order.not_in(delayed)).tuples()}
+        for chunk in chunked(sorted(found), BATCH):
+            ErasureDelayed.add_all([{"order": order, "due_at": self.now} for order in chunk])
+        later.seen = newest
+
     def look_again(self) -> None:
         """Examine orders that were delayed."""
         due = ErasureDelayed.select(ErasureDelayed.order).where(ErasureDelayed.due_at <= self.now)
         ids = [row[0] for row in due.order_by(ErasureDelayed.due_at).limit(BATCH).tuples()]
         orders = list(Order.select().where(Order.id.in_(ids)))
-        needed = needed_for(orders)
+        needed, ended = needed_for(orders), _ended_at(orders)
         for order in orders:
-            if order.id in needed or order.updatetime > self.until:
-                again = self._again_at(order, order.id in needed)
+            if order.id in needed or ended[order.id] > self.until:
+                again = self._again_at(ended[order.id], order.id in needed)
                 ErasureDelayed.update(due_at=again).where(ErasureDelayed.order == order).execute()
             else:
                 self.ready.append(order)
@@ -153,13 +207,13 @@ class _Batch:
         orders = list(Order.select().where(Order.id > reached).order_by(Order.id).limit(BATCH))
         orders = [order for order in orders if order.createtime <= self.until]
         holders = having(orders)
-        needed, held = needed_for(holders), {order.id for order in holders}
+        needed, held, ended = needed_for(holders), {order.id for order in holders}, _ended_at(holders)
         last, delayed = reached, []
         for order in orders:
-            if order.id in held and (order.id in needed or order.updatetime > self.until):
-                if order.id not in needed and order.updatetime - order.createtime < DAY:
+            if order.id in held and (order.id in needed or ended[order.id] > self.until):
+                if order.id not in needed and ended[order.id] - order.createtime < DAY:
                     break  # almost every order ends soon after its creation, so wait for it here
-                delayed.append({"order": order.id, "due_at": self._again_at(order, order.id in needed)})
+                delayed.append({"order": order.id, "due_at": self._again_at(ended[order.id], order.id in needed)})
             elif order.id in held:
                 self.ready.append(order)
             last = order.id
@@ -169,10 +223,11 @@ class _Batch:
         if last != reached:
             ErasureProgress.reach(last)
 
-    def _again_at(self, order: Order, is_needed: bool) -> int:
-        """Return when to examine it again: within a day, because exceptions are resolved and settings change."""
+    def _again_at(self, ended: int, is_needed: bool) -> int:
+        """Return when to examine an order again that ended at that time: within a day, because exceptions are
+        resolved and settings change."""
         tomorrow = self.now + DAY
-        return tomorrow if is_needed else min(int(order.updatetime) + self.wait, tomorrow)
+        return tomorrow if is_needed else min(ended + self.wait, tomorrow)
 
 
 STEP = 200  # orders that are decrypted at a time

@@ -21,7 +21,6 @@ from services.withdrawals.bank_files import IS_OPEN
 
 OPEN, SETTLED = "open", "settled"
 RECENT = 7 * 86_400  # seconds for which a failed callback is reported
-EXCEPTION = "exception"  # the beginning of the purpose of a posting that resolved one
 
 
 class Exceptions(Browse):
@@ -133,10 +132,8 @@ class Entries(Browse):
     def conditions(self) -> list[Any]:
         """Conditions on the posting."""
         wanted = self.within(Posting.createtime)
-        if self.wanted.get("purpose") == EXCEPTION:  # its postings are numbered: "exception 7"
-            wanted.append(Posting.purpose.between(f"{EXCEPTION} ", f"{EXCEPTION} :"))
-        else:
-            wanted += self.equal(purpose=Posting.purpose)
+        if purpose := self.wanted.get("purpose"):  # some postings are numbered: "exception 7"
+            wanted.append((Posting.purpose == purpose) | Posting.purpose.between(f"{purpose} ", f"{purpose} :"))
         of_entry = Posting.select(SQL("1")).where(Posting.id == Entry.posting_id, *wanted)
         return [fn.EXISTS(of_entry)] if wanted else []
 

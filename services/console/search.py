@@ -1,4 +1,4 @@
-"""Search in the whole service: orders by number, reference or amount, exceptions, merchants and channels."""
+"""Search in the whole service: orders by number, reference or amount, refunds, exceptions, merchants, channels."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from peewee import fn
 from models.tables.channel import Channel
 from models.tables.merchant import Merchant
 from models.tables.order import Order, PaymentException
+from models.tables.refund import Refund
 from services.console.lists import add_owners, mark_open_exceptions, merchants
 from services.console.order_list import Orders
+from services.console.refund_list import Refunds, with_number
 
 MOST = 10  # rows of each kind
 RECENT = 100_000  # orders that are searched for an amount: amounts have no index
@@ -32,6 +34,7 @@ class Hits:
     orders: list[Any]
     by_reference: list[Any]
     by_amount: list[Any]
+    refunds: list[Any]
     exceptions: list[Any]
     merchants: list[Any]
     channels: list[Any]
@@ -40,8 +43,8 @@ class Hits:
     @property
     def any(self) -> bool:
         """Whether there is a row of any kind."""
-        lists = (self.orders, self.by_reference, self.by_amount, self.exceptions, self.merchants, self.channels)
-        return any(lists)
+        of_orders = (self.orders, self.by_reference, self.by_amount)
+        return any((*of_orders, self.refunds, self.exceptions, self.merchants, self.channels))
 
 
 def exactly(number: str) -> list[Order]:
@@ -68,6 +71,7 @@ def find(text: str, fen: int | None) -> Hits:
         orders=_complete(exact or Orders().rows(ids[:MOST])),
         by_reference=_complete(by_reference),
         by_amount=_complete(by_amount),
+        refunds=_refunds(text),
         exceptions=_exceptions(text, fen),
         merchants=_named(Merchant, text, Merchant.key, Merchant.name),
         channels=_named(Channel, text, Channel.name),
@@ -77,6 +81,12 @@ def find(text: str, fen: int | None) -> Hits:
 
 def _complete(orders: Iterable[Any]) -> list[Any]:
     return mark_open_exceptions(add_owners(sorted(orders, key=lambda order: order.id, reverse=True)))
+
+
+def _refunds(text: str) -> list[Any]:
+    """Return refunds with this number: their own, the merchant's, or the channel's."""
+    found = Refund.select(Refund.id).where(with_number(text, of_order=False)).limit(MOST)
+    return Refunds().rows(sorted((row_id for (row_id,) in found.tuples()), reverse=True))
 
 
 def _exceptions(text: str, fen: int | None) -> list[PaymentException]:

@@ -26,6 +26,7 @@ from models.tables.order import (
     PaymentException,
 )
 from models.tables.outbox import Callback, CallbackAttempt
+from models.tables.refund import Refund, RefundHistory, refunds_of
 from net.http import USER_AGENT
 from services import kinds
 from services.callbacks import delivery, epay_notices
@@ -81,7 +82,7 @@ class Event:
     settled: bool = False
 
 
-EVENT, POSTING, CALLBACK, AUDIT = "event", "posting", "callback", "audit"
+EVENT, REFUND_STEP, POSTING, CALLBACK, AUDIT = "event", "refund", "posting", "callback", "audit"
 # Audit entries whose actions the order's history has, too.
 IN_HISTORY = {
     "accept order",
@@ -91,12 +92,19 @@ IN_HISTORY = {
     "report not received",
     "settle exception",
     "approve payout",
+    "refund",
+    "approve refund",
+    "mark refunded",
+    "reject refund",
 }
 
 
 @dataclass(frozen=True)
 class Moment:
-    """One line of the whole timeline: an EVENT, a POSTING with its entries, a CALLBACK or an AUDIT entry."""
+    """One line of the whole timeline.
+
+    It is an EVENT, a REFUND_STEP with its refund, a POSTING with its entries, a CALLBACK or an AUDIT entry.
+    """
 
     at: int
     kind: str
@@ -113,6 +121,8 @@ class OrderTimeline:
     entries: list[Entry]
     callbacks: list[Callback]
     audit: list[AuditEntry]
+    refunds: list[Refund]
+    refund_history: list[RefundHistory]
 
     @property
     def postings(self) -> list[tuple[Posting, list[Entry]]]:
@@ -171,8 +181,10 @@ class OrderTimeline:
     def moments(self) -> list[Moment]:
         """Return payment, ledger, callbacks and operator actions as one timeline."""
         acts = [each for each in self.audit if each.action not in IN_HISTORY or each.detail.startswith("not done")]
+        by_id = {each.id: each for each in self.refunds}
         moments = [
             *(Moment(event.at, EVENT, event) for event in self.timeline),
+            *(Moment(step.at, REFUND_STEP, (by_id[step.refund_id], step)) for step in self.refund_history),
             *(Moment(posting.createtime, POSTING, (posting, entries)) for posting, entries in self.postings),
             *(Moment(callback.createtime, CALLBACK, callback) for callback in self.callbacks),
             *(Moment(entry.at, AUDIT, entry) for entry in acts),
@@ -185,6 +197,11 @@ class OrderTimeline:
         own = self.order.received if self.order.status in (CONFIRMED, COMPLETED) else 0
         others = (each for each in self.exceptions if each.kind in MONEY_IN)
         return own + sum(each.amount for each in others if each.resolution in (None, CREDIT, REFUND))
+
+    @property
+    def refunded(self) -> int:
+        """The money that went back to the payer by refunds, in fen."""
+        return sum(each.amount for each in self.refunds if each.status == COMPLETED)
 
     def balance(self, kind: str) -> int:
         """The sum of the order's entries on accounts of this kind, in fen."""
@@ -220,7 +237,10 @@ def order_timeline(order: Order) -> OrderTimeline:
         .order_by(Entry.id)
     )
     told = list(Callback.select().where(Callback.order == order).order_by(Callback.id))
+    made = refunds_of(order)
     audit = _audit("order", [order.order_no]) + _audit("callback", [callback.webhook_id for callback in told])
+    audit += _audit("refund", [each.refund_no for each in made])
+    of_refunds = RefundHistory.refund.in_([each.id for each in made])
     return OrderTimeline(
         order=order,
         history=list(History.select().where(History.order == order).order_by(History.id)),
@@ -228,6 +248,8 @@ def order_timeline(order: Order) -> OrderTimeline:
         entries=list(entries),
         callbacks=told,
         audit=sorted(audit, key=lambda entry: entry.id),
+        refunds=made,
+        refund_history=list(RefundHistory.select().where(of_refunds).order_by(RefundHistory.id)) if made else [],
     )
 
 

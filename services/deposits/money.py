@@ -6,7 +6,7 @@ channel's number for it, and a deposit can have several.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import Enum, auto
 
 from gateways.base import Report, State
@@ -26,6 +26,7 @@ from models.tables.order import (
     Order,
     PaymentException,
 )
+from models.tables.refund import EXCEPTION, Refund, lives, refunds_of
 from services.orders.lifecycle import unless_shared
 from services.orders.reasons import Why
 from services.orders.verdict import (
@@ -56,7 +57,7 @@ class DepositMoney(Enum):
     OPEN = auto()  # in an open exception of an order that waits for no payment
     TO_CREDIT = auto()  # the order's own, confirmed and not credited yet
     CREDITED = auto()  # credited, with its order or by an exception
-    SENT_BACK = auto()  # returned by an operator
+    SENT_BACK = auto()  # returned by an operator, or by a refund of this service
 
 
 _adjusted, _closed, _reversed = opens(ADJUST), opens(CLOSE), opens(REVERSED)
@@ -104,16 +105,24 @@ def judge(order: Order, report: Report, exceptions: list[PaymentException]) -> I
 
     Each payment is judged when it is reached, after the effects on the one before. Call it in a transaction.
     """
+    refunds = _refunds_of(order, exceptions)
     for reference in references_of(order, report, exceptions):
-        judged = _judge(order, report, reference, exceptions)
+        judged = _judge(order, report, reference, exceptions, refunds)
         yield judged
         if judged.position.money is DepositMoney.OPEN and judged.verdict.exception == CLOSE:
             # Its open exceptions are closed now. The report is also about money credited under the same number.
-            yield _judge(order, report, reference, exceptions)
+            yield _judge(order, report, reference, exceptions, refunds)
 
 
-def _judge(order: Order, report: Report, reference: str, exceptions: list[PaymentException]) -> Judged:
-    position = position_of(order, reference, exceptions)
+def _refunds_of(order: Order, exceptions: list[PaymentException]) -> list[Refund]:
+    """Return the order's refunds, without a query for one that waits for its first payment."""
+    return refunds_of(order) if exceptions or order.status not in (PENDING, PAID) else []
+
+
+def _judge(
+    order: Order, report: Report, reference: str, exceptions: list[PaymentException], refunds: list[Refund]
+) -> Judged:
+    position = position_of(order, reference, exceptions, refunds)
     proof = unless_shared(order, proof_of(order, report, position), report)
     return Judged(reference, position, proof, TABLE[position.money][proof])
 
@@ -140,8 +149,11 @@ def credited_by_hand(exceptions: list[PaymentException]) -> bool:
     return any(each.kind in MONEY_IN and each.resolution == CREDIT for each in exceptions)
 
 
-def position_of(order: Order, reference: str, exceptions: list[PaymentException]) -> Position:
-    """Return the position of the deposit's payment with this number of the channel."""
+def position_of(order: Order, reference: str, exceptions: list[PaymentException], refunds: list[Refund]) -> Position:
+    """Return the position of the deposit's payment with this number of the channel.
+
+    The channel may have the refunds of this service or not: one that is not sent yet may have been, before a restore.
+    """
     about = [each for each in exceptions if each.reference == reference and each.kind in (*MONEY_IN, REVERSED)]
     money = [each for each in about if each.kind in MONEY_IN]
     is_own = order.status in (CONFIRMED, COMPLETED) and order.channel_reference == reference
@@ -149,10 +161,18 @@ def position_of(order: Order, reference: str, exceptions: list[PaymentException]
     went_back = [each for each in about if each.kind == REVERSED]
     least = int(order.received) if is_own else 0
     least += sum(int(each.amount) for each in money if each.resolution in (None, CREDIT))
-    sent = sum(each.amount for each in money if each.resolution == REFUND)
+    own = [each for each in lives(refunds) if each.reference == reference]
+    done = _sent_back_by(own)
+    by_operators = [each for each in money if each.resolution == REFUND and each.id not in done]
+    sent = sum(each.amount for each in by_operators) + sum(done.values())
     known = sum(each.returned for each in money if each.is_open and each.returned)
     unknown = any(not each.amount and not each.is_open for each in went_back)  # an open exception will get its amount
     gone = least if unknown else sum(each.amount for each in went_back)
+    undecided = {each.id for each in money if each.is_open}
+    # The amounts of open exceptions include what is going back, and that of an order all that was refunded of it.
+    going = sum(each.amount for each in own if each.is_open and each.exception_id in undecided)
+    of_order = sum(each.amount for each in own if each.paid_from != EXCEPTION)
+    counted, ended = (going + of_order, 0) if is_own else (going, of_order)
     waits = order.status in (PENDING, PAID) and not credited_by_hand(exceptions)
     if is_own:
         state = DepositMoney.TO_CREDIT if order.status == CONFIRMED else DepositMoney.CREDITED
@@ -166,7 +186,17 @@ def position_of(order: Order, reference: str, exceptions: list[PaymentException]
         state = DepositMoney.AWAITED
     else:
         state = DepositMoney.LATE if order.status == CANCELLED else DepositMoney.ANOTHER
-    return Position(state, least - gone, least + sent + known, about)
+    refunded = sum(each.amount for each in own)
+    return Position(state, least - gone - counted, least + sent + known + ended, about, refunded)
+
+
+def _sent_back_by(refunds: list[Refund]) -> dict[int, int]:
+    """Return the money of exceptions that completed refunds sent back, in fen, by the exception's id."""
+    sums: dict[int, int] = {}
+    for each in refunds:
+        if each.paid_from == EXCEPTION and each.status == COMPLETED:
+            sums[each.exception_id] = sums.get(each.exception_id, 0) + each.amount
+    return sums
 
 
 def is_gone(order: Order, report: Report, exceptions: list[PaymentException]) -> bool:
@@ -176,35 +206,52 @@ def is_gone(order: Order, report: Report, exceptions: list[PaymentException]) ->
         return report.amount <= order.received  # it was returned before it was credited
     if any(each.code == Why.RETURNED_UNKNOWN for each in about):
         return True
-    if not any(each.kind == REVERSED or each.returned or each.resolution in (REFUND, RETURNED) for each in about):
+    refunds = [each for each in lives(_refunds_of(order, exceptions)) if each.reference == report.reference]
+    if not refunds and not any(
+        each.kind == REVERSED or each.returned or each.resolution in (REFUND, RETURNED) for each in about
+    ):
         return False
-    return report.amount <= received(order, report.reference, exceptions)
+    return report.amount <= received(order, report.reference, exceptions, refunds)
 
 
-def received(order: Order, reference: str, exceptions: list[PaymentException]) -> int:
+def received(order: Order, reference: str, exceptions: list[PaymentException], refunds: Sequence[Refund] = ()) -> int:
     """Return the total recorded as received under this number, in fen, before refunds."""
+    done = _sent_back_by([each for each in refunds if each.reference == reference])
     money = [each for each in exceptions if each.reference == reference and each.kind in MONEY_IN]
     is_own = order.status in (CONFIRMED, COMPLETED) and order.channel_reference == reference
-    counted = [each.amount for each in money if each.resolution in (None, CREDIT, REFUND, RETURNED)]
+    counted = [each.amount for each in money if each.resolution in (None, CREDIT, RETURNED)]
+    counted += [each.amount for each in money if each.resolution == REFUND and each.id not in done]
     known_back = sum(each.returned for each in money if each.returned and each.resolution != CORRECTED)
-    return (int(order.received) if is_own else 0) + int(sum(counted)) + known_back
+    return (int(order.received) if is_own else 0) + int(sum(counted)) + known_back + sum(done.values())
+
+
+# By the channel's state: the proof in a report without money.
+_NOTHING = {
+    State.OPEN: Proof.UNDER_WAY,
+    State.ABSENT: Proof.ABSENT,
+    State.FAILED: Proof.GONE,
+    State.STUCK: Proof.STUCK,  # it is about a refund, and proves nothing about the payment
+}
 
 
 def proof_of(order: Order, report: Report, position: Position) -> Proof:
     """Return the proof in a report on this payment, given its position."""
     if not report.proven:
         return Proof.CLAIMED
+    if position.refunded and (report.is_unsized or (report.state is not State.PAID and position.least <= 0)):
+        return Proof.AS_BOOKED  # the refund of this service explains it
     if report.is_unsized:
         unsized = Proof.ENDED if report.state is State.ENDED else Proof.UNKNOWN
         return Proof.AS_BOOKED if position.is_unsized else unsized
     if report.state is not State.PAID:
-        nothing = {State.OPEN: Proof.UNDER_WAY, State.ABSENT: Proof.ABSENT, State.FAILED: Proof.GONE}[report.state]
+        nothing = _NOTHING[report.state]
         is_booked = position.money is DepositMoney.CREDITED or (
             position.money is DepositMoney.TO_CREDIT and nothing is not Proof.GONE
         )
         reversed_whole = position.least <= 0 and all(each.kind == REVERSED for each in position.open)
         return Proof.AS_BOOKED if is_booked and reversed_whole else nothing
-    if position.money in (DepositMoney.AWAITED, DepositMoney.QUESTIONED) and report.amount == order.amount:
+    waits = position.money in (DepositMoney.AWAITED, DepositMoney.QUESTIONED)
+    if waits and report.amount == order.amount and not position.refunded:  # money that goes back pays for no order
         return Proof.AS_ORDERED
     if report.amount < position.least:
         return Proof.LESS

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from models.db.compiled import compiled
 from models.tables.order import (
     CANCELLED,
+    COMPLETED,
     CONFIRMED,
     LATE_PAYMENT,
     MONEY_IN,
+    PAID,
     PENDING,
     PROVEN,
     History,
     Order,
     PaymentException,
 )
+from models.tables.refund import Refund, refunds_of
 from runtime import clock
 from services.orders.lifecycle import exceptions_of
 from services.orders.verdict import COMPLETE, CORRECTED, REFUND, RETURNED
@@ -28,19 +31,29 @@ class Progress:
 
     `state` is the order's status, or what the payer must know instead: expired, checking, late or refunded.
     `is_checked`: an operator must still decide about received money. `received_at` is in Unix seconds, None until the
-    payment is confirmed.
+    payment is confirmed. `refunds` are those of the order's own payment that the channel has or has completed, oldest
+    first.
     """
 
     state: str
     is_checked: bool
     received_at: int | None
+    refunds: list[Refund] = field(default_factory=list)
 
 
 def of_deposit(order: Order) -> Progress:
     """Return the progress of a deposit."""
     money = [each for each in exceptions_of(order) if each.kind in MONEY_IN]
     checked = [each for each in money if each.is_open]
-    return Progress(_state(order, money, checked), bool(checked), _received_at(order, money))
+    refunds = [] if order.status in (PENDING, PAID) else [each for each in refunds_of(order) if _is_shown(each)]
+    state = _state(order, money, checked)
+    if state in PROVEN and sum(each.amount for each in refunds if each.status == COMPLETED) >= order.received:
+        state = "refunded"
+    return Progress(state, bool(checked), _received_at(order, money), refunds)
+
+
+def _is_shown(refund: Refund) -> bool:
+    return refund.status in (CONFIRMED, COMPLETED)
 
 
 def _state(order: Order, money: list[PaymentException], checked: list[PaymentException]) -> str:

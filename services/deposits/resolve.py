@@ -53,7 +53,7 @@ def _credit(order: Order, exception: PaymentException, who: str) -> None:
     accounts.post(f"exception {exception.id}", lines, who=who, order=order, memo=exception.kind)
 
 
-def _close_unpaid(order: Order, exception: PaymentException, who: str) -> None:
+def close_unpaid(order: Order, exception: PaymentException, who: str) -> None:
     """Cancel an order that was not paid in full."""
     again_at = attempts.checked_again_at(order)
     lifecycle.transition(order, CANCELLED, who, because(Why.WRONG_AMOUNT_ENDED), due_at=again_at)
@@ -61,7 +61,7 @@ def _close_unpaid(order: Order, exception: PaymentException, who: str) -> None:
 
 def _credit_and_close(order: Order, exception: PaymentException, who: str) -> None:
     _credit(order, exception, who)
-    _close_unpaid(order, exception, who)
+    close_unpaid(order, exception, who)
 
 
 def _completed(order: Order, exception: PaymentException) -> Order:
@@ -146,7 +146,7 @@ RULES = (
         case=Case.SEND_BACK_AND_CANCEL,
         kinds=(WRONG_AMOUNT, SHARED_REFERENCE),
         states=_WAITING,
-        act=_close_unpaid,
+        act=close_unpaid,
         steps=(CANCELLED,),
     ),
     ResolutionRule(resolution=REFUND, case=Case.SEND_BACK, kinds=MONEY_IN, states=STATUSES),

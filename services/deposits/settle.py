@@ -24,6 +24,7 @@ from models.tables.order import (
     Order,
     PaymentException,
 )
+from models.tables.refund import UNCREDITED, lives, refunds_of
 from runtime import clock
 from services.callbacks import outbox
 from services.channels.bulkhead import channel_slot
@@ -87,6 +88,7 @@ def take_notice(order: Order, notice: Notice) -> None:
 def _take_notice(order: Order, notice: Notice, driver: Driver) -> bool:
     """Do what `on_notice` says; return whether to check the status at once."""
     report, locked = notice.report, Order.for_update(order.id)
+    assert report is not None  # a notice about a refund alone is applied elsewhere
     exceptions = exceptions_of(locked)
     payments = money.judge(locked, report, exceptions)
     first = next(payments)
@@ -160,10 +162,16 @@ def complete(
     order: Order, who: str, why: Reason, steps: Iterable[tuple[str, str, Reason]] = (), **facts: object
 ) -> bool:
     """Credit a deposit whose money is proven, after `steps` of the same moment. `facts` are stored with them."""
+    may_be_refunded = order.status == CONFIRMED
     due_at = attempts.checked_again_at(order)
     if not lifecycle.transitions(order, [*steps, (COMPLETED, who, why)], due_at=due_at, **facts):
         return False
     accounts.post("credit", postings.credit(order), who=who, order=order)
+    for refund in lives(refunds_of(order)) if may_be_refunded else ():
+        if refund.paid_from == UNCREDITED:
+            refund.pay_from_balance()
+            lines = postings.refund(refund, order, "", refund.status)
+            accounts.post(accounts.numbered(order, "refund"), lines, who=who, order=order)
     return True
 
 
@@ -189,8 +197,11 @@ def cancel_unpaid(order: Order, ask_again: int | None, why: Reason, who: str = "
 def is_held(order: Order) -> bool:
     """Return whether the deposit waits for a decision about its money.
 
-    Only an exception about a confirmed deposit's own payment delays its credit: a second payment does not.
+    Only an exception about a confirmed deposit's own payment delays its credit: a second payment does not. An open
+    refund delays it too.
     """
+    if order.status == CONFIRMED and next_step.has_open_refund(order):
+        return True
     return next_step.is_held(order, order.channel_reference if order.status == CONFIRMED else None)
 
 
@@ -238,7 +249,7 @@ def _record(order: Order, what: str, report: Report, reference: str, position: P
         return raise_exception(order, what, because(Why.RETURNED_UNKNOWN), 0, reference)
     there = report.amount if report.state is State.PAID else 0
     if there < position.least:
-        return _record_less(order, position.least - there, report, reference, position, who)
+        return record_less(order, position.least - there, report, reference, position, who)
     more = max(there - position.most, 0)
     same = [each for each in received if what in (ADJUST, each.kind)]
     if same:
@@ -256,8 +267,11 @@ def _record(order: Order, what: str, report: Report, reference: str, position: P
     return raise_exception(order, what, cause, more, reference, returned)
 
 
-def _record_less(order: Order, fen: int, report: Report, reference: str, position: Position, who: str) -> bool:
-    """Record that the channel has `fen` less than the ledger: reduce open exceptions first, and reverse the rest."""
+def record_less(order: Order, fen: int, report: Report, reference: str, position: Position, who: str) -> bool:
+    """Record that the channel has `fen` less than the ledger: reduce open exceptions first, and reverse the rest.
+
+    Call it on the locked order, in the caller's transaction. Returns True if anything changed.
+    """
     changed = False
     for each in position.open:
         if each.kind in MONEY_IN:

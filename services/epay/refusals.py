@@ -47,7 +47,22 @@ class Refusal(Enum):
     CHANNEL_REFUSED = GENERAL, N_("The payment channel rejected the payment. Try again or use another type")
     NO_ORDER = GENERAL, N_("Order not found")
     NOT_CLOSED = GENERAL, N_("The order could not be closed. It may still be paid")
-    NO_REFUNDS = GENERAL, N_("Refunds are not supported")
+    NO_REFUNDS = GENERAL, N_("Refunds are not enabled for this merchant")
+    NOT_BY_POST = GENERAL, N_("Send refunds by POST")
+    NO_REFUND_NUMBER = INCOMPLETE, N_("refund_no or out_refund_no is required")
+    UNNUMBERED = INCOMPLETE, N_("A signed refund of version 1 needs out_refund_no, because its signature has no time")
+    NO_REFUND = GENERAL, N_("Refund not found")
+    NOT_PAID = GENERAL, N_("This order is not paid and cannot be refunded")
+    NO_REFUNDS_OF_CHANNEL = GENERAL, N_("The payment channel of this order does not support refunds")
+    REFUND_TOO_LATE = GENERAL, N_("The payment is too old to be refunded")
+    UNDER_REVIEW = GENERAL, N_("This payment is under review. Refund it later")
+    REFUND_AMOUNT = GENERAL, N_("money is more than what can be refunded: %(left)s")
+    BALANCE_TOO_LOW = GENERAL, N_("The merchant's balance is too low for this refund")
+    REFUND_CHANGED = GENERAL, N_("out_refund_no was used for another refund. Use a new one")
+    REFUND_REJECTED = (
+        GENERAL,
+        N_("This refund was rejected, and no money moved. To try again, use a new out_refund_no if you send one"),
+    )
     NO_TRANSFERS = GENERAL, N_("Transfers are not supported")
     NO_SETTLEMENTS = GENERAL, N_("Settlement records are not supported")
     TOO_MANY_REQUESTS = GENERAL, N_("Too many requests")

@@ -7,14 +7,16 @@ from typing import Any
 
 from peewee import SQL, fn
 
-from models.db.compiled import compiled_rows
+from models.db.compiled import compiled, compiled_rows
 from models.db.writer import transaction
 from models.tables.channel import Channel
 from models.tables.order import BUY, CANCELLED, COMPLETED, CONFIRMED, PAID, SELL, Order
+from models.tables.refund import Refund
 from runtime import clock
 from services import kinds
 from services.channels.calls import LATE, LEASE, LONGEST_PAUSE
 from services.platform.worker_pool import WorkerPool, claim
+from services.refunds import send
 from services.withdrawals.send import adjust_to_clock
 
 
@@ -22,6 +24,11 @@ from services.withdrawals.send import adjust_to_clock
 def _channels_due(now: int) -> Any:
     due = (Order.channel == Channel.id, Order.order_type.in_((SELL, BUY)), Order.due_at <= now)
     return Channel.select().where(fn.EXISTS(Order.select(SQL("1")).where(*due)))
+
+
+@compiled
+def _channels_refunding(now: int) -> Any:
+    return Refund.select(Refund.channel).where(Refund.due_at <= now).distinct()
 
 
 @compiled_rows(Order)
@@ -40,7 +47,15 @@ def sweep(pool: WorkerPool) -> int:
         for order in (claimed := claim(due, now + LEASE)):
             order.channel = channels[order.channel_id]
             pool.submit(order.channel_id, kinds.advance, order)
-    return len(claimed)
+        refunding = [channel for (channel,) in _channels_refunding(now)]
+        refunds = pool.choose(refunding, partial(_due_refunds, now)) if refunding else []
+        for refund in (taken := claim(refunds, now + LEASE) if refunds else []):
+            pool.submit(refund.channel_id, send.advance, refund)
+    return len(claimed) + len(taken)
+
+
+def _due_refunds(now: int, channel_id: int, limit: int) -> list[Refund]:
+    return send.due_of(channel_id, now, limit)
 
 
 def _due_orders(now: int, channel_id: int, limit: int) -> list[Order]:
@@ -76,4 +91,7 @@ def release(ahead: int = 0) -> int:
     dated = deposits | Order.status.in_((CANCELLED, COMPLETED))
     stuck = Order.update(due_at=now + LEASE).where(*due, Order.due_at > now + LONGEST_PAUSE, ~dated)
     count: int = stuck.execute()
+    # A refund's pauses are as long as LATE at most.
+    late = Refund.update(due_at=now + LEASE).where(Refund.due_at > now + LATE[-1])
+    count += late.execute()
     return count

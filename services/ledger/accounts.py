@@ -11,6 +11,7 @@ from peewee import fn
 from models.db.base import database
 from models.db.hash_chain import Facts
 from models.db.writer import transaction
+from models.queries import time_bisect
 from models.tables.channel import Channel
 from models.tables.ledger import AVAILABLE, CLEARING, COMMISSION, FEES, HELD, Entry, LedgerAccount, Posting, add_entries
 from models.tables.merchant import Merchant
@@ -20,6 +21,8 @@ from services.errors import N_, ApiError, Code, OperatorError
 from services.ledger.postings import OPERATOR, Account
 
 REPEATED = 600  # seconds in which a repeated adjustment counts as a form that was sent twice
+ADJUSTMENT = "adjustment"  # the purpose of a manual adjustment, with a number if it names its order
+IS_ADJUSTMENT = (Posting.purpose == ADJUSTMENT) | Posting.purpose.startswith(f"{ADJUSTMENT} ")
 
 
 def open_accounts(*accounts: Account) -> None:
@@ -102,14 +105,14 @@ def balances_of(merchant: Merchant) -> dict[str, int]:
 def moved_by(orders: list[int]) -> dict[int, int]:
     """Return the amounts that these orders added to the balances of their merchants, by order id, in fen.
 
-    Reserving does not change them. Orders that moved nothing are left out.
+    Reserving does not change them, and manual adjustments are not counted. Orders that moved nothing are left out.
     """
     moved = (
         Entry.select(Posting.order, fn.SUM(Entry.amount))
         .join(Posting)
         .switch(Entry)
         .join(LedgerAccount)
-        .where(Posting.order.in_(orders), LedgerAccount.kind.in_([AVAILABLE, HELD]))
+        .where(Posting.order.in_(orders), ~IS_ADJUSTMENT, LedgerAccount.kind.in_([AVAILABLE, HELD]))
         .group_by(Posting.order)
     )
     return {order: int(fen) for order, fen in moved.tuples() if fen}
@@ -128,6 +131,7 @@ def adjust(
     reason: str,
     *,
     channel: Channel | None = None,
+    order: Order | None = None,
     who: str = "operator",
     at: int | None = None,
     once: bool = False,
@@ -138,28 +142,49 @@ def adjust(
     The other side is the channel's clearing account if the money went through a channel, otherwise the operator's fees.
 
     Args:
-        once: refuse what the same `who` has just done for the same reason.
-        newest: the `newest_adjustment` that was shown; refuse if there is a newer one.
+        order: the merchant's order that it is about.
+        once: refuse what the same `who` has just done for the same reason and order.
+        newest: the `newest_entry` when the balance was shown; refuse if it was adjusted since then.
 
     Raises:
-        OperatorError: nothing to adjust, no reason, an insufficient balance, or a repeated adjustment.
+        OperatorError: nothing to adjust, no reason, an order of another merchant, an insufficient balance, or a
+            repeated adjustment.
     """
     if not fen or not reason.strip():
         raise OperatorError(N_("Enter an amount and a reason for the adjustment."))
+    if order is not None:
+        check_order(merchant, order)
     database.advisory_lock("adjustments", merchant.id)
-    mine = (Posting.who == who) & (Posting.memo == reason) & (Entry.amount == fen)
-    recent = Posting.createtime > clock.now() - REPEATED
-    if once and _adjustments(merchant).where(mine, recent).exists():
+    if once and _is_repeated(merchant, fen, reason, order, who):
         said = N_("The same adjustment was just made. To repeat it, say so in the reason.")
         text = f"{merchant.key} was adjusted by this amount for this reason just now. Use --again to repeat it."
         raise OperatorError(text, {"reason": [said]})
     if newest is not None:
         check_newest(merchant, newest)
     other = (CLEARING, channel.id) if channel else (FEES, OPERATOR)
+    purpose = numbered(order, ADJUSTMENT) if order else ADJUSTMENT
     try:
-        post("adjustment", {(AVAILABLE, merchant.id): fen, other: -fen}, who=who, memo=reason, at=at)
+        post(purpose, {(AVAILABLE, merchant.id): fen, other: -fen}, who=who, order=order, memo=reason, at=at)
     except ApiError:
         raise _not_covered(merchant) from None
+
+
+def _is_repeated(merchant: Merchant, fen: int, reason: str, order: Order | None, who: str) -> bool:
+    """Return whether `who` has just made this adjustment."""
+    since = clock.now() - REPEATED
+    account = LedgerAccount.get(LedgerAccount.kind == AVAILABLE, LedgerAccount.owner == merchant.id)
+    above, _ = time_bisect.entries_between(since, None)
+    before = time_bisect.number_from(account, above + 1) - 1 if above else 0
+    mine = (Posting.who == who) & (Posting.memo == reason) & (Entry.amount == fen)
+    about = Posting.order == (order and order.id)  # None means that it names no order
+    return bool(_adjustments(merchant, before).where(mine, about, Posting.createtime > since).exists())
+
+
+def check_order(merchant: Merchant, order: Order) -> None:
+    """Raise OperatorError if the order that an adjustment names is not the merchant's."""
+    if order.merchant_id != merchant.id:
+        text = f"order {order.order_no} is not an order of {merchant.key}"
+        raise OperatorError(text, {"order_no": [N_("This order is of another merchant.")]})
 
 
 def _not_covered(merchant: Merchant) -> OperatorError:
@@ -173,25 +198,22 @@ def check_cover(merchant: Merchant, fen: int) -> None:
         raise _not_covered(merchant)
 
 
-def _adjustments(merchant: Merchant) -> Any:
-    # The unique index on order and purpose finds postings without an order.
-    return (
-        Posting.select(Posting.id)
-        .join(Entry)
-        .join(LedgerAccount)
-        .where(Posting.order.is_null(), Posting.purpose == "adjustment")
-        .where(LedgerAccount.kind == AVAILABLE, LedgerAccount.owner == merchant.id)
-    )
+def _adjustments(merchant: Merchant, after: int) -> Any:
+    """A query for the adjustments of this merchant's balance behind entry `after`."""
+    account = LedgerAccount.select(LedgerAccount.id)
+    own = account.where(LedgerAccount.kind == AVAILABLE, LedgerAccount.owner == merchant.id)
+    return Entry.select(Entry.id).join(Posting).where(Entry.account == own, Entry.number > after, IS_ADJUSTMENT)
 
 
-def newest_adjustment(merchant: Merchant) -> int:
-    """Return the id of the posting that last adjusted this merchant's balance manually; 0 for none."""
-    return _adjustments(merchant).order_by(Posting.id.desc()).limit(1).scalar() or 0
+def newest_entry(merchant: Merchant) -> int:
+    """Return the number of the newest entry of this merchant's available balance; 0 for none."""
+    own = (LedgerAccount.kind == AVAILABLE, LedgerAccount.owner == merchant.id)
+    return int(LedgerAccount.select(LedgerAccount.entries).where(*own).scalar())
 
 
 def check_newest(merchant: Merchant, newest: int) -> None:
-    """Raise OperatorError if there is a newer adjustment than `newest`."""
-    if newest != newest_adjustment(merchant):
+    """Raise OperatorError if the balance was adjusted after entry `newest`."""
+    if not 0 <= newest <= newest_entry(merchant) or _adjustments(merchant, newest).exists():
         raise OperatorError(N_("This balance was adjusted in the meantime. Check that it was not the same adjustment."))
 
 
@@ -214,7 +236,7 @@ class Sheet:
 
     @property
     def held(self) -> int:
-        """The sum reserved for open withdrawals."""
+        """The sum reserved for open withdrawals and refunds."""
         return sum(fen for _, _, fen in self.merchants)
 
     @property

@@ -28,6 +28,7 @@ MOST = 20_000  # entries that a reader adds itself
 LONGEST = 0.9  # seconds that one run of the job takes at most
 # Kinds of postings that contain fees, and the sign of the channel fee in them, which only the order shows.
 WITH_FEES = {"credit": 0, "spend": 1, "spend_again": 1, "exception": 1, "return": -1}
+WITH_FEES |= {"refund": 0, "refund_return": 0}  # the fee that the merchant gets back with a refund
 
 
 @dataclass(frozen=True)

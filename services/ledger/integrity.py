@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import heapq
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import reduce
-from itertools import islice
-from operator import or_
+from itertools import groupby, islice
+from operator import itemgetter, or_
 from typing import IO, Any
 
 from peewee import JOIN, Case, fn
@@ -17,7 +18,9 @@ from models.db.compiled import Compiled, compiled, compiled_rows
 from models.db.hash_chain import Chain, Facts
 from models.tables.ledger import AVAILABLE, HELD, Entry, LedgerAccount, LedgerDay, Posting
 from models.tables.order import BUY, CANCELLED, COMPLETED, SELL, Order
+from models.tables.refund import BALANCE, OPEN, Refund
 from services.errors import N_, OperatorError
+from services.ledger import postings
 from services.ledger.postings import HOLD_AGAIN, RELEASE_AGAIN, SPEND_AGAIN, Account
 
 Heads = dict[Account, tuple[int, str]]  # by account: the number of entries and the hash of the newest
@@ -194,9 +197,15 @@ def _posted(*purposes: str) -> Any:
     return Posting.select(fn.COUNT(Posting.id)).where(Posting.order == Order.id, alike)
 
 
+def _by_refunds() -> Any:
+    open_ones = Refund.select(Refund.merchant, fn.SUM(Refund.merchant_actual_amount))
+    return open_ones.where(Refund.status.in_(OPEN), Refund.paid_from == BALANCE).group_by(Refund.merchant)
+
+
 _holding = (
     _by_merchant(Order.status.not_in([COMPLETED, CANCELLED])),
     _by_merchant(Order.status.in_([COMPLETED, CANCELLED]), _posted(HOLD_AGAIN) > _posted(SPEND_AGAIN, RELEASE_AGAIN)),
+    Compiled(_by_refunds),
 )
 
 
@@ -212,7 +221,44 @@ def _wrong_holds() -> Found:
     for owner, balance in _held():
         if balance != expected[owner]:
             there = f"account held {owner} has {balance} fen"
-            yield f"{there}, but the open withdrawals sum to {expected[owner]}"
+            yield f"{there}, but the open withdrawals and refunds sum to {expected[owner]}"
+
+
+OF_REFUNDS = ("refund_hold", "refund", "refund_release", "refund_return")  # purposes of postings
+Moved = Iterator[tuple[int, str, Account, int, int]]  # order and its number, account, fen expected and posted
+
+
+def _expected_of_refunds() -> Moved:
+    """Yield what the refunds of each order must have moved, by order."""
+    refunds = Refund.select(Refund, Order).join(Order).where(Refund.status != CANCELLED)
+    for refund in refunds.order_by(Refund.order).iterator():
+        order = refund.order
+        for account, fen in postings.refund(refund, order, "", refund.status).items():
+            yield order.id, order.order_no, account, fen, 0
+
+
+def _posted_for_refunds() -> Moved:
+    """Yield what the postings of refunds moved, by order."""
+    purposes = reduce(or_, (Posting.purpose.startswith(f"{purpose} ") for purpose in OF_REFUNDS))
+    moved = Entry.select(Order.id, Order.order_no, LedgerAccount.kind, LedgerAccount.owner, fn.SUM(Entry.amount))
+    moved = moved.join(Posting).join(Order).switch(Entry).join(LedgerAccount).where(purposes)
+    moved = moved.group_by(Order.id, Order.order_no, LedgerAccount.id).order_by(Order.id)
+    for order_id, order_no, kind, owner, fen in moved.tuples().iterator():
+        yield order_id, order_no, (kind, owner), 0, int(fen)
+
+
+def _wrong_refunds() -> Found:
+    both = heapq.merge(_expected_of_refunds(), _posted_for_refunds(), key=itemgetter(0))
+    for (_, order_no), of_order in groupby(both, key=itemgetter(0, 1)):
+        expected: Counter[Account] = Counter()
+        posted: Counter[Account] = Counter()
+        for _, _, account, must, moved in of_order:
+            expected[account] += must
+            posted[account] += moved
+        for account in sorted(expected.keys() | posted.keys()):
+            if posted[account] != expected[account]:
+                moved_here = f"{posted[account]} fen of account {account[0]} {account[1]}"
+                yield f"order {order_no}: its refunds moved {moved_here}, not {expected[account]}"
 
 
 def _sum_of(value: Any, *conditions: Any) -> Any:
@@ -245,7 +291,8 @@ CHECKS: dict[str, tuple[Check, ...]] = {
         _moved_otherwise("release", AVAILABLE, _everything),
         _moved_otherwise("return", AVAILABLE, Order.merchant_actual_amount),
     ),
-    N_("reserved balances equal the open withdrawals"): (_wrong_holds,),
+    N_("reserved balances equal the open withdrawals and refunds"): (_wrong_holds,),
+    N_("refunds match their postings"): (_wrong_refunds,),
     N_("sums by day equal their entries"): (_wrong_day_sums,),
     N_("completed deposits are credited, no others"): (_orders_off("credited", BUY, "credit", COMPLETED),),
     N_("completed withdrawals are spent, no others"): (_orders_off("spent", SELL, "spend", COMPLETED),),

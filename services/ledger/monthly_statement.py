@@ -26,7 +26,9 @@ from services.errors import N_, OperatorError
 from services.ledger import day_sums
 from services.ledger.day_sums import DaySum, Fee, Sibling, begin_of, fees_in, kind_of
 
-DEPOSITS, WITHDRAWALS, EXCEPTIONS, ADJUSTMENTS = GROUPS = ("deposits", "withdrawals", "exceptions", "adjustments")
+GROUPS = ("deposits", "withdrawals", "refunds", "exceptions", "adjustments")
+DEPOSITS, WITHDRAWALS, REFUNDS, EXCEPTIONS, ADJUSTMENTS = GROUPS
+COMPLETED, CAME_BACK = "refund", "refund_return"  # kinds of postings of refunds that move the balance
 GROUP_OF = {
     "credit": DEPOSITS,
     "hold": WITHDRAWALS,
@@ -35,6 +37,10 @@ GROUP_OF = {
     "hold_again": WITHDRAWALS,
     "release_again": WITHDRAWALS,
     "spend_again": WITHDRAWALS,
+    "refund_hold": REFUNDS,
+    "refund_release": REFUNDS,
+    COMPLETED: REFUNDS,
+    CAME_BACK: REFUNDS,
     "exception": EXCEPTIONS,
     "return": EXCEPTIONS,
 }
@@ -48,6 +54,7 @@ class Sums:
 
     deposits: int = 0
     withdrawals: int = 0
+    refunds: int = 0
     exceptions: int = 0
     adjustments: int = 0
     fees: int = 0
@@ -55,7 +62,7 @@ class Sums:
     @property
     def change(self) -> int:
         """The change of the balance."""
-        return self.deposits + self.withdrawals + self.exceptions + self.adjustments + self.fees
+        return sum(getattr(self, name) for name in GROUPS) + self.fees
 
     @property
     def is_empty(self) -> bool:
@@ -72,6 +79,31 @@ def _summed(sums: Iterable[DaySum]) -> Sums:
 
 
 @dataclass(frozen=True)
+class Refunds:
+    """The refunds that the merchant paid for, less those that came back; amounts in fen.
+
+    `amount` is what payers got, `fees` what the merchant got back, `deducted` their difference.
+    """
+
+    count: int = 0
+    amount: int = 0
+    fees: int = 0
+
+    @property
+    def deducted(self) -> int:
+        """The amount that was taken from the balance."""
+        return self.amount - self.fees
+
+
+def _refunds(sums: Iterable[DaySum]) -> Refunds:
+    found = [each for each in sums if each.kind in (COMPLETED, CAME_BACK)]
+    fees = sum(each.fees for each in found)
+    # Each such posting has one entry on an account of the merchant.
+    count = sum(each.entries if each.kind == COMPLETED else -each.entries for each in found)
+    return Refunds(count, fees - sum(each.amount for each in found), fees)
+
+
+@dataclass(frozen=True)
 class Day:
     """The movements of one day, and the balance at its end."""
 
@@ -84,14 +116,15 @@ class Day:
 class Statement:
     """The statement of one month. Balances in fen are available and reserved amounts together.
 
-    `held` is the reserved part of the balance at the end. `ranges` are the numbers of the first and last entry of each
-    account. `is_over` is false for the current month.
+    `held` is the reserved part of the balance at the end. `refunds` are the parts of `sums.refunds`. `ranges` are the
+    numbers of the first and last entry of each account. `is_over` is false for the current month.
     """
 
     merchant: Merchant
     month: date
     opening: int
     sums: Sums
+    refunds: Refunds
     held: int
     days: list[Day]
     is_over: bool
@@ -190,6 +223,7 @@ def of(merchant: Merchant, month: date) -> Statement:
         month,
         opening,
         sums=_summed(sums),
+        refunds=_refunds(sums),
         held=sum(earlier[account] for account in held) + sum(each.amount for each in sums if each.account in held),
         days=days,
         is_over=next_month(month) <= this_month(),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from models.tables.ledger import AVAILABLE, CLEARING, COMMISSION, FEES, HELD
-from models.tables.order import Order
+from models.tables.order import CANCELLED, COMPLETED, Order
+from models.tables.refund import BALANCE, EXCEPTION, PLATFORM, UNCREDITED, Refund
 
 OPERATOR = 0
 
@@ -50,6 +51,30 @@ def give_back(order: Order) -> Lines:
 def late_spend(order: Order) -> Lines:
     """Deduct a cancelled withdrawal that was paid out after all."""
     return _cost(order) | {(AVAILABLE, order.merchant_id): -order.merchant_actual_amount}
+
+
+def refund(refund: Refund, order: Order, before: str, after: str) -> Lines:
+    """Move a refund of this order from one status to another; "" is before it was placed.
+
+    One that is paid from a deposit before its credit moves nothing: with the credit it is paid from the balance.
+    """
+    lines = dict.fromkeys(_of_refund(refund, order, before), 0) | _of_refund(refund, order, after)
+    for account, fen in _of_refund(refund, order, before).items():
+        lines[account] -= fen
+    return lines
+
+
+def _of_refund(refund: Refund, order: Order, status: str) -> Lines:
+    """Return all that a refund in this status has moved."""
+    available, deducted = (AVAILABLE, order.merchant_id), refund.merchant_actual_amount
+    if status in ("", CANCELLED) or refund.paid_from in (EXCEPTION, UNCREDITED):
+        return {}
+    if status == COMPLETED:
+        clearing = {(CLEARING, order.channel_id): refund.amount}
+        if refund.paid_from == PLATFORM:
+            return clearing | {(FEES, OPERATOR): -refund.amount}
+        return clearing | {available: -deducted, (FEES, OPERATOR): -refund.service_amount}
+    return {available: -deducted, (HELD, order.merchant_id): deducted} if refund.paid_from == BALANCE else {}
 
 
 def _cost(order: Order) -> Lines:

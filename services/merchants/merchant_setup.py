@@ -6,7 +6,7 @@ import base64
 import json
 import re
 import secrets
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from hashlib import sha256
 from typing import Any
 
@@ -16,7 +16,7 @@ from models.db.base import database
 from models.db.errors import first_line
 from models.db.writer import after_commit, transaction
 from models.tables.ledger import AVAILABLE, COMMISSION, FEES, HELD
-from models.tables.merchant import Merchant
+from models.tables.merchant import REFUND_FEES, REFUND_MODES, Merchant
 from models.tables.payout_account import PayoutAccount
 from net.ip_addresses import network_of
 from net.urls import http_parts
@@ -29,10 +29,15 @@ from services.security import masking, vault
 from services.security.signing import WEBHOOK_PREFIX
 
 RESULTS = ("completed", "cancelled")
-EVENTS = ("paid", "confirmed", "credited", "refunded", *RESULTS)
+EVENTS = ("paid", "confirmed", "credited", "refunded", "refund.confirmed", *RESULTS)
 CARD_NUMBER = re.compile(r"[A-Za-z0-9@._-]{6,40}")
 MERCHANT_KEY = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 NO_KEYS = {"new", ".", ".."}  # keys that would not work in an address of the console
+
+
+def event_name(event: str) -> str:
+    """Return the full name of one of EVENTS, as callbacks have it."""
+    return event if event.startswith("refund.") else f"order.{event}"
 
 
 def new_callback_secret() -> str:
@@ -70,6 +75,15 @@ def _events(text: str) -> str:
     return ",".join(event for event in EVENTS if event in wanted | set(RESULTS))
 
 
+def _one_of(names: tuple[str, ...], field: str) -> Callable[[str], str]:
+    def known(name: str) -> str:
+        if name not in names:
+            raise OperatorError(f"{field} must be one of {', '.join(names)}", field)
+        return name
+
+    return known
+
+
 def _addresses(text: str) -> str:
     found = []
     for part in (each.strip() for each in text.split(",") if each.strip()):
@@ -82,7 +96,13 @@ def _addresses(text: str) -> str:
 
 
 # Conversions of an operator's text to a column's value.
-MERCHANT_FIELDS = {"callback_url": _callback_url, "events": _events, "allowed_addresses": _addresses}
+MERCHANT_FIELDS = {
+    "callback_url": _callback_url,
+    "events": _events,
+    "allowed_addresses": _addresses,
+    "refund_mode": _one_of(REFUND_MODES, "refund_mode"),
+    "refund_fees": _one_of(REFUND_FEES, "refund_fees"),
+}
 
 
 def _merchant_facts(given: dict[str, Any]) -> dict[str, Any]:

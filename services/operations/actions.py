@@ -14,6 +14,7 @@ from models.tables.ledger import AVAILABLE
 from models.tables.order import BUY, CANCELLED, COMPLETED, CONFIRMED, PAID, PENDING, SELL, Order, PaymentException
 from models.tables.outbox import Callback
 from models.tables.payout_batch import PayoutBatchLine
+from models.tables.refund import Refund, refunds_of
 from schemas.fields import Sum
 from services import kinds
 from services.callbacks import delivery, previews
@@ -23,9 +24,10 @@ from services.deposits import claims, money
 from services.errors import N_, OperatorError
 from services.ledger import postings
 from services.ledger.postings import Lines
-from services.operations import resolve
+from services.operations import refunds, resolve
 from services.orders.lifecycle import exceptions_of
 from services.orders.resolution import Case
+from services.refunds import approve as refund_approval
 from services.security import second_operator
 from services.security.audit import Actor
 from services.withdrawals import approve, send
@@ -47,6 +49,11 @@ class Act(StrEnum):
     REDELIVER_ALL = "redeliver-all"
     SECOND_APPROVAL = "second-approval"
     WITHDRAW_REQUEST = "withdraw-request"
+    REFUND = "refund"
+    APPROVE_REFUND = "approve-refund"
+    MARK_REFUNDED = "mark-refunded"
+    CHECK_REFUND = "check-refund"
+    REJECT_REFUND = "reject-refund"
 
 
 class Effect(StrEnum):
@@ -75,6 +82,8 @@ class Given:
     reference: str = ""
     shared: str = ""
     in_file: str = ""
+    platform: str = ""
+    again: str = ""
 
     def fen(self) -> int | None:
         """The amount in fen, None for the order's own; 0 for money that was taken back. Raises OperatorError."""
@@ -99,7 +108,7 @@ class Action:
     `sends` are the callbacks that it causes, if they are shown first. `lines` are its postings (fen by account). With
     `asks`, the status is checked first and may prevent the action. `fields` are the values that the operator enters.
     `batch` is the number of a bank file by which the bank may still pay, or 0. `requested` is the act that a second
-    approval carries out.
+    approval carries out. `refund` is the one that it decides on.
     """
 
     act: Act
@@ -114,12 +123,13 @@ class Action:
     sends: tuple[Outgoing, ...] = ()
     batch: int = 0
     requested: Act | None = None
+    refund: Refund | None = None
 
     @property
     def key(self) -> str:
         """The action's key among those of its order."""
-        of = self.exception.id if self.exception else self.callback.id if self.callback else ""
-        return "-".join(str(part) for part in (self.act, of, self.resolution) if part)
+        of = self.exception or self.callback or self.refund
+        return "-".join(str(part) for part in (self.act, of.id if of else "", self.resolution) if part)
 
     @property
     def seal(self) -> str:
@@ -247,6 +257,39 @@ def _withdraw_request(order: Order) -> Iterator[Action]:
         yield Action(Act.WITHDRAW_REQUEST, state=str(request.id))
 
 
+def _refund(order: Order) -> Iterator[Action]:
+    if not refunds.why_not_refund(order)[0]:
+        fields = ("amount", "reason", "platform", "again")
+        yield Action(Act.REFUND, fields=fields, state=refunds.state_of(order))
+
+
+def of_refund(refund: Refund) -> Iterator[Action]:
+    """Yield the actions that an operator may perform on a refund now. `refund.order` is its order."""
+    by_hand = driver_of(refund.channel).by_hand
+    state = f"{refund.status} {refund.approved_by} {refund.amount}"
+
+    def lines(status: str) -> Lines:
+        return postings.refund(refund, refund.order, refund.status, status)
+
+    if not refund_approval.why_not_approve(refund):
+        effect = Effect.PAID_BY_HAND if by_hand else Effect.PAID_BY_CHANNEL
+        yield Action(Act.APPROVE_REFUND, effect, refund=refund, state=state)
+    if not refund_approval.why_not_mark_refunded(refund):
+        yield Action(Act.MARK_REFUNDED, lines=lines(COMPLETED), fields=("reference",), refund=refund, state=state)
+    if refund.is_open and not refunds.why_not_check(refund):
+        yield Action(Act.CHECK_REFUND, asks=True, refund=refund)
+    if not refund_approval.why_not_reject(refund):
+        asks = refunds.asks_before_reject(refund)
+        effect = Effect.AFTER_CHECK if asks else Effect.AT_ONCE
+        yield Action(Act.REJECT_REFUND, effect, lines(CANCELLED), asks, fields=("reason",), refund=refund, state=state)
+
+
+def _of_refunds(order: Order) -> Iterator[Action]:
+    for refund in refunds_of(order):
+        refund.order = order
+        yield from of_refund(refund)
+
+
 # --- what it does
 
 
@@ -278,6 +321,38 @@ def _do_second_approval(order: Order, action: Action, given: Given, actor: Actor
         return ACTS[Act(requested)].do(order, action, Given(**typed), actor)
 
     return second_operator.approve(order, int(action.state), actor.name, carry_out)
+
+
+def _do_refund(order: Order, action: Action, given: Given, actor: Actor) -> Refund:
+    return refunds.request(
+        order,
+        given.fen(),
+        actor.who,
+        reason=given.text("reason"),
+        by_platform=bool(given.platform),
+        again=bool(given.again),
+        state=action.state,
+    )
+
+
+def _do_approve_refund(order: Order, action: Action, given: Given, actor: Actor) -> Refund:
+    assert action.refund is not None
+    return refund_approval.approve(action.refund, actor.who)
+
+
+def _do_mark_refunded(order: Order, action: Action, given: Given, actor: Actor) -> Refund:
+    assert action.refund is not None
+    return refund_approval.mark_refunded(action.refund, given.text("reference"), actor.who)
+
+
+def _do_check_refund(order: Order, action: Action, given: Given, actor: Actor) -> Any:
+    assert action.refund is not None
+    return refunds.check(action.refund, actor.who)
+
+
+def _do_reject_refund(order: Order, action: Action, given: Given, actor: Actor) -> Refund:
+    assert action.refund is not None
+    return refund_approval.reject(action.refund, given.text("reason"), actor.who)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -333,6 +408,12 @@ ACTS = {
         possible=_withdraw_request,
         do=lambda order, action, given, actor: second_operator.withdraw(order, int(action.state)),
     ),
+    Act.REFUND: Rule(verb="refund", possible=_refund, do=_do_refund),
+    # `possible` of this one yields those on the order's refunds.
+    Act.APPROVE_REFUND: Rule(verb="approve refund", possible=_of_refunds, do=_do_approve_refund),
+    Act.MARK_REFUNDED: Rule(verb="mark refunded", do=_do_mark_refunded),
+    Act.CHECK_REFUND: Rule(verb="check refund", do=_do_check_refund),
+    Act.REJECT_REFUND: Rule(verb="reject refund", do=_do_reject_refund),
 }
 
 

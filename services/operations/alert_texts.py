@@ -90,6 +90,11 @@ SENTENCES: dict[str, Callable[[Facts, Facts, Language], str]] = {
         orders=", ".join(facts["orders"]),
         **said,
     ),
+    "stuck_refunds": lambda facts, said, words: words.gettext(
+        "Open refunds without a next step: %(count)s (%(refunds)s). Check them, and report this error.",
+        refunds=", ".join(facts["refunds"]),
+        **said,
+    ),
     "ledger_off": _ledger_off,
     "ledger_overdue": _ledger_overdue,
     "ledger_failed": lambda facts, said, words: words.gettext(
@@ -97,6 +102,10 @@ SENTENCES: dict[str, Callable[[Facts, Facts, Language], str]] = {
     ),
     "exceptions": _exceptions,
     "payouts": _counted(N_("Withdrawals to review or send: %(count)s (oldest: %(time)s).")),
+    "refunds": _counted(N_("Refunds to review or send: %(count)s (oldest: %(time)s).")),
+    "refund_late": _counted(
+        N_("Refunds without a result: %(count)s (oldest: %(time)s). Check them at the channel."),
+    ),
     "requests": _counted(N_("Payouts waiting for a second operator: %(count)s (oldest: %(time)s).")),
     "claims": _counted(
         N_("Customers who say they have paid: %(count)s (oldest: %(time)s). Check your account."),

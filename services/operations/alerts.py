@@ -24,7 +24,7 @@ from services.operations.to_do import Waiting
 from services.platform import storage_health
 
 URGENT, SOON = SEVERITIES = ("urgent", "soon")
-LONG = 86_400  # seconds after which a withdrawal has waited too long
+LONG = 86_400  # seconds after which a withdrawal or a refund has waited too long
 USUAL_DAYS = 30  # days, with the recent ones, whose success rate is the usual one
 LEAST_RECENT, LEAST_USUAL = 20, 50  # finished orders that make a rate meaningful
 WORSE = 0.2  # the decrease of the success rate that is a finding
@@ -39,7 +39,8 @@ class Finding:
 
     Kinds and their facts: restored (at), stuck (count, oldest, orders: some of their numbers), unknown_notices (count),
     storage (fault), ledger_off (checks, at), ledger_failed (why), ledger_overdue (at, may be None), exceptions (count,
-    oldest, silent: their number), requests (count, oldest), payouts (count, oldest), claims (count, oldest, channels),
+    oldest, silent: their number), stuck_refunds (as stuck, with refunds), refunds and refund_late (count, oldest),
+    requests (count, oldest), payouts (count, oldest), claims (count, oldest, channels),
     dead (count, merchants, since), retried (count), silent (channel, count, oldest), failing (channel, order_type,
     recent and usual: rates from 0 to 1, since: a day), backup (at, may be None, failed: whether the last one did),
     low_balance (channel, balance and limit in fen), unreachable (destination: its id, name, count).
@@ -84,12 +85,19 @@ def _ledger(every: int) -> Iterator[Finding]:
 def _waiting(waiting: Waiting) -> Iterator[Finding]:
     if waiting.stuck.count:
         yield Finding(URGENT, "stuck", {**vars(waiting.stuck), "orders": waiting.stuck_orders})
+    if waiting.stuck_refunds.count:
+        about = {**vars(waiting.stuck_refunds), "refunds": waiting.stuck_refund_numbers}
+        yield Finding(URGENT, "stuck_refunds", about)
     silent = sum(queue.count for queue in waiting.silent.values())
     if waiting.exceptions.count > silent:
         yield Finding(URGENT, "exceptions", {**vars(waiting.exceptions), "silent": silent})
     if waiting.payouts.count:
         late = (waiting.payouts.oldest or 0) < clock.now() - LONG
         yield Finding(URGENT if late else SOON, "payouts", vars(waiting.payouts))
+    for name, queue in (("refunds", waiting.refunds), ("refund_late", waiting.refund_late)):
+        if queue.count:
+            late = (queue.oldest or 0) < clock.now() - LONG
+            yield Finding(URGENT if late else SOON, name, vars(queue))
     if waiting.requests.count:
         yield Finding(SOON, "requests", vars(waiting.requests))
     if waiting.dead:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from models.tables.order import Order
+from models.tables.refund import Refund
 from services.errors import OperatorError
 from services.operations.actions import Action
 from services.statements.claims import MOST_AT_ONCE
@@ -36,9 +38,19 @@ class Outcome:
     refusal: OperatorError | None = None
 
 
-def total(orders: Iterable[Order]) -> int:
-    """Return the sum of the orders' amounts, in fen."""
-    return sum(order.amount for order in orders)
+def total(rows: Iterable[Order | Refund]) -> int:
+    """Return the sum of the amounts of orders or refunds, in fen."""
+    return sum(row.amount for row in rows)
+
+
+def subtotals(rows: Sequence[Order | Refund], of: str) -> list[tuple[Any, int, int]]:
+    """Return (row, count, fen) for each `merchant` or `channel` of orders or refunds, the largest amount first."""
+    found: dict[int, tuple[Any, int, int]] = {}
+    for each in rows:
+        owner = getattr(each, of)
+        _, count, fen = found.get(owner.id, (owner, 0, 0))
+        found[owner.id] = (owner, count + 1, fen + each.amount)
+    return sorted(found.values(), key=lambda owned: -owned[2])
 
 
 def each(orders: Iterable[Order], act: Callable[[Order], Outcome]) -> list[Outcome]:

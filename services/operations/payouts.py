@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from models.db.base import database
 from models.db.writer import transaction
@@ -135,13 +134,3 @@ def _one_at_once(act: Act, order: Order, seal: str, given: Given, actor: Actor) 
 def _summary(shown: dict[str, str]) -> str:
     orders = Order.numbered(SELL, shown)
     return f"{len(orders)} payouts, {hundredths(bulk.total(orders))}"
-
-
-def subtotals(orders: list[Order], of: str) -> list[tuple[Any, int, int]]:
-    """Return (row, count, fen) for each `merchant` or `channel` of the orders, the largest amount first."""
-    found: dict[int, tuple[Any, int, int]] = {}
-    for order in orders:
-        row = getattr(order, of)
-        _, count, fen = found.get(row.id, (row, 0, 0))
-        found[row.id] = (row, count + 1, fen + order.amount)
-    return sorted(found.values(), key=lambda each: -each[2])

@@ -10,6 +10,9 @@ from models.tables.order import SELL, Order
 from schemas.views import STATUS_TEXTS
 from services.errors import N_, OperatorError
 from services.operations.actions import ACTS, MOST_CHARACTERS, Act, Action, Effect, Given, possible
+from services.operations.refunds import terms
+from services.orders.resolution import Case
+from services.refunds.approve import total_today
 from services.security import audit, masking, second_operator
 from services.security.audit import Actor
 from services.withdrawals import approve
@@ -53,7 +56,11 @@ def carry_out(order: Order, action: Action, seal: str, given: Given, actor: Acto
             return replace(action, effect=Effect.REQUESTED), _request(order, action, given, actor)
         return action, ACTS[action.act].do(order, action, given, actor)
 
-    about, of = ("callback", action.callback.webhook_id) if action.callback else ("order", order.order_no)
+    about, of = "order", order.order_no
+    if action.callback:
+        about, of = "callback", action.callback.webhook_id
+    elif action.refund:
+        about, of = "refund", action.refund.refund_no
     verb = "request payout" if is_requested else ACTS[action.act].verb
     return audit.act(actor, verb, about, of, do, _detail(action, given))
 
@@ -84,6 +91,7 @@ def _detail(action: Action, given: Given) -> str:
         except OperatorError:
             recorded[name] = masking.HIDDEN
     in_file, shared = given.in_file and "in a bank file", given.shared and "shared reference"
+    platform, again = given.platform and "platform pays", given.again and "same amount again"
     told: dict[Act, list[Any]] = {
         Act.REJECT: [recorded["reason"], in_file],
         Act.NOT_RECEIVED: [recorded["reason"]],
@@ -91,9 +99,33 @@ def _detail(action: Action, given: Given) -> str:
         Act.MARK_PAID: [recorded["amount"], recorded["reference"], shared, in_file],
         Act.APPROVE: [action.effect is Effect.REQUESTED and "approve"],
         Act.SECOND_APPROVAL: [action.requested],
+        Act.REFUND: [recorded["amount"], recorded["reason"], platform, again],
+        Act.MARK_REFUNDED: [recorded["reference"]],
+        Act.REJECT_REFUND: [recorded["reason"]],
         Act.RESOLVE: [action.exception and f"{action.exception.id} {action.exception.kind}", action.resolution],
     }
     return " ".join(str(part).strip()[:MOST_CHARACTERS] for part in told.get(action.act, []) if part)
+
+
+def refund(order: Order, key: str, given: Given, who: str) -> int:
+    """Return the amount in fen that the action with this key refunds, or leads to refunding; 0 for other actions.
+
+    The refunds of the order and those that `who` requested today count, too.
+    """
+    action = next((each for each in possible(order) if each.key == key), None) if order.is_buy else None
+    if action is None:
+        return 0
+    today = total_today(order, who)
+    if action.act in (Act.APPROVE_REFUND, Act.MARK_REFUNDED) and action.refund is not None:
+        return max(int(action.refund.amount), today)
+    if action.effect is Case.SEND_BACK_BY_CHANNEL:
+        return action.received + today
+    if action.act is not Act.REFUND:
+        return 0
+    try:
+        return terms(order, given.fen(), who, by_platform=bool(given.platform)).quote.amount + today
+    except OperatorError:  # the action itself reports the error in the amount
+        return today
 
 
 def payout(order: Order, key: str, given: Given) -> int:

@@ -13,6 +13,7 @@ from services.errors import N_, OperatorError, refuse
 from services.orders import lifecycle
 from services.orders.resolution import ResolutionRule
 from services.orders.verdict import CREDIT, REFUND, RESOLUTIONS
+from services.refunds.resolve import why_not_now
 from services.withdrawals.send import LONG
 
 EVENTS = {CREDIT: "order.credited", REFUND: "order.refunded"}  # optional events of merchants
@@ -23,7 +24,7 @@ def _fitting(order: Order, exception: PaymentException, resolution: str) -> Reso
     kind = kinds.of(order)
     rules = [rule for rule in kind.rules if rule.resolution == resolution and exception.kind in rule.kinds]
     state = kind.state_of(order) if rules else None
-    return next((rule for rule in rules if state in rule.states), None)
+    return next((rule for rule in rules if state in rule.states and rule.fits(order, exception)), None)
 
 
 def find(order: Order, exception: PaymentException, resolution: str) -> ResolutionRule:
@@ -35,21 +36,21 @@ def find(order: Order, exception: PaymentException, resolution: str) -> Resoluti
     rule = _fitting(order, exception, resolution)
     if rule is None:
         raise OperatorError(kind.unfit[resolution])
-    refuse(rule.against(order, exception))
+    refuse(why_not_now(exception) or rule.against(order, exception))
     return rule
 
 
 def possible(order: Order, exception: PaymentException) -> list[ResolutionRule]:
     """Return all rules that can resolve this exception now."""
     fitting = [rule for name in RESOLUTIONS if (rule := _fitting(order, exception, name))]
-    return [rule for rule in fitting if not rule.against(order, exception)]
+    return [] if why_not_now(exception) else [rule for rule in fitting if not rule.against(order, exception)]
 
 
 def callbacks_of(rule: ResolutionRule, order: Order, exception: PaymentException) -> tuple[Outgoing, ...]:
     """Return the callbacks of the order's steps and of the resolution."""
     passed = rule.steps.index(order.status) + 1 if order.status in rule.steps else 0
     steps = rule.steps[-1:] if order.status == CANCELLED else rule.steps[passed:]
-    event = EVENTS.get(rule.resolution, "") if exception.kind in MONEY_IN else ""
+    event = EVENTS.get(rule.resolution, "") if exception.kind in MONEY_IN and rule.resolves else ""
     return previews.of_steps(order, steps, event, rule.ended(order, exception) if rule.ended else None)
 
 
@@ -74,7 +75,7 @@ def resolve(
     exception_id: int | None = None,
     amount: int | None = None,
 ) -> PaymentException:
-    """Resolve one open exception of an order by one of RESOLUTIONS, in one transaction.
+    """Resolve one open exception of an order by one of RESOLUTIONS, in one transaction, or begin its refund.
 
     If the channel may have a withdrawal, its status is checked first, outside any transaction.
 
@@ -105,6 +106,9 @@ def _resolve(order: Order, resolution: str, who: str, seen: PaymentException) ->
         )
     if kind.asks_first(order, exception) and not kind.is_as_checked(order, checked):
         raise OperatorError(N_("The withdrawal changed just now. Reload and try again."))
+    if not rule.resolves:
+        rule.act(order, exception, who)
+        return exception
     if not exception.resolve(resolution, who):
         raise OperatorError(N_("This exception was already resolved."))
     rule.act(order, exception, who)

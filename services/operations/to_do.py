@@ -14,6 +14,7 @@ from models.tables.order import BUY, CONFIRMED, PAID, PENDING, SELL, UNKNOWN_OUT
 from models.tables.order_counts import OrderCount
 from models.tables.outbox import DEAD, WAITING, Callback
 from models.tables.payout_batch import PayoutBatchLine
+from models.tables.refund import OPEN, Refund
 from runtime import clock
 from services.callbacks import epay_notices
 from services.console.order_list import MOST
@@ -21,7 +22,8 @@ from services.console.record_lists import RECENT
 from services.orders import next_step
 from services.orders.next_step import manual_channels
 
-FEW = 5  # orders that a finding names
+FEW = 5  # orders or refunds that a finding names
+LATE_REFUND = 3_600  # seconds without a result after which a refund is late
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,9 @@ class Waiting:
     claims to have paid. `exceptions` are the open ones, `silent` those of them about a channel's silence, by channel
     id. `retried` are callbacks that failed and are tried again, `failed` those that failed after all retries since
     `dead_since`, and `dead` their number by merchant's key. `stuck` are open orders without a next step, which an error
-    of the service has caused, and `stuck_orders` the numbers of the oldest.
+    of the service has caused, and `stuck_orders` the numbers of the oldest; the same of `stuck_refunds`.
+    `refund_approve` are refunds that an operator must approve, `refund_send` approved ones to send manually, and
+    `refund_late` those that have been approved or sent for an hour, without a result.
     """
 
     approve: Queue
@@ -69,17 +73,30 @@ class Waiting:
     by_hand: list[int]
     stuck: Queue
     stuck_orders: list[str]
+    refund_approve: Queue
+    refund_send: Queue
+    refund_late: Queue
+    stuck_refunds: Queue
+    stuck_refund_numbers: list[str]
 
     @property
     def queues(self) -> dict[str, Queue]:
         """The queues that await an operator, by name, in the order in which they are shown."""
-        names = ("approve", "send", "requests", "in_files", "claims", "exceptions", "failed")
+        names = (
+            *("approve", "send", "requests", "in_files", "refund_approve", "refund_send"),
+            *("claims", "exceptions", "failed"),
+        )
         return {name: getattr(self, name) for name in names}
 
     @property
     def payouts(self) -> Queue:
         """The withdrawals to approve or to send."""
         return self.approve + self.send
+
+    @property
+    def refunds(self) -> Queue:
+        """The refunds to approve or to send."""
+        return self.refund_approve + self.refund_send
 
 
 def _of_all(order_type: int, status: str) -> Any:
@@ -151,6 +168,21 @@ def _exceptions() -> tuple[Queue, dict[int, Queue]]:
     return every, silent
 
 
+def _refunds(time: Any, *wanted: Any) -> Queue:
+    """Return the number, the oldest time and the total of the wanted refunds; of MOST of them if there are more."""
+    found = Refund.select(time.alias("at"), Refund.amount).where(*wanted).limit(MOST).alias("found")
+    columns = (fn.COUNT(found.c.amount), fn.MIN(found.c.at), fn.COALESCE(fn.SUM(found.c.amount), 0))
+    count, oldest, amount = Refund.select(*columns).from_(found).tuples().get()
+    return Queue(count, oldest, amount, count == MOST)
+
+
+def _late_refunds(hand: list[int]) -> Queue:
+    sent = (Refund.status == CONFIRMED) & Refund.channel.not_in(hand)
+    since = clock.now() - LATE_REFUND
+    queued = (Refund.status == PENDING) & (Refund.approved_by != "")
+    return _refunds(Refund.updatetime, Refund.status.in_(OPEN), sent | queued, Refund.updatetime < since)
+
+
 def _retried() -> int:
     failed = (Callback.due_at.is_null(False)) & (Callback.attempts > 0) & (Callback.state == WAITING)
     every = Callback.merchant.in_(Merchant.select(Merchant.id))
@@ -173,7 +205,7 @@ def waiting_counts() -> Waiting:
     exceptions, silent = _exceptions()
     since = clock.now() - RECENT
     failed = _failed(since)
-    stuck = next_step.missing(MOST)
+    stuck, stuck_refunds = next_step.missing(MOST), next_step.missing_refunds(MOST)
     return Waiting(
         approve=_to_approve(),
         send=_on_channels(SELL, CONFIRMED, hand),
@@ -191,6 +223,15 @@ def waiting_counts() -> Waiting:
             len(stuck), min((order.createtime for order in stuck), default=None), sum(order.amount for order in stuck)
         ),
         stuck_orders=[order.order_no for order in stuck[:FEW]],
+        refund_approve=_refunds(Refund.createtime, Refund.status == PENDING, Refund.approved_by == ""),
+        refund_send=_refunds(Refund.updatetime, Refund.status == CONFIRMED, Refund.channel.in_(hand)),
+        refund_late=_late_refunds(hand),
+        stuck_refunds=Queue(
+            len(stuck_refunds),
+            min((each.createtime for each in stuck_refunds), default=None),
+            sum(each.amount for each in stuck_refunds),
+        ),
+        stuck_refund_numbers=[each.refund_no for each in stuck_refunds[:FEW]],
     )
 
 

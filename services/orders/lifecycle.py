@@ -196,6 +196,14 @@ def change_exception(exception: PaymentException, amount: int, report: Report, w
     return True
 
 
+def add_to_exception(exception: PaymentException, fen: int, who: str) -> None:
+    """Change an open exception's amount by `fen`, which may be negative, in the caller's transaction."""
+    before, amount = int(exception.amount), int(exception.amount) + fen
+    exception.change(amount=amount)
+    about: dict[str, str | int] = {"kind": exception.kind, "exception": str(exception.id), "before": before}
+    note(exception.order, who, Reason(Why.EXCEPTION_CORRECTED, {**about, "amount": amount}))
+
+
 def unless_shared(order: Order, proof: Proof, report: Report) -> Proof:
     """Return SHARED if another order has the channel's number: one payment is neither credited nor deducted twice."""
     if proof is Proof.AS_ORDERED and not report.by_operator and payment_numbers.first_with(order, report.reference):

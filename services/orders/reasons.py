@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from models.tables.epay import REPLACED
 from models.tables.order import History, PaymentException
+from models.tables.refund import RefundHistory
 from runtime.money import hundredths
 from runtime.texts import N_, Coded
 
@@ -87,6 +88,31 @@ class Why(Coded):
     NOT_HELD_AGAIN = "not_held_again", N_("Balance too low for the payout. Nothing is reserved")
     HOLD_SPENT = "hold_spent", N_("Payout made. The reserved amount is spent")
     HOLD_RETURNED = "hold_returned", N_("Payout failed. The reserved amount was returned")
+    # Refunds
+    REFUND_REQUESTED = "refund_requested", N_("Refund requested")
+    REFUND_APPROVED = "refund_approved", N_("Refund approved")
+    REFUND_APPROVED_BY_RULE = "refund_approved_by_rule", N_("Refund approved automatically")
+    REFUND_SENT = "refund_sent", N_("Refund sent to the channel")
+    REFUND_BY_HAND = "refund_by_hand", N_("Awaiting the operator's transfer")
+    REFUND_MARKED = "refund_marked", N_("Refunded by an operator")
+    REFUND_REJECTED = "refund_rejected", N_("Refund rejected: %(text)s")
+    REFUND_STUCK = "refund_stuck", N_("The refund does not reach the payer: %(text)s")
+    REFUND_UNPROVEN = (
+        "refund_unproven",
+        N_("The channel does not show the refund, and a second request could refund twice. Check there"),
+    )
+    REFUND_SILENT = "refund_silent", N_("The channel reports no result of the refund: %(text)s")
+    REFUND_OTHER_AMOUNT = "refund_other_amount", N_("The channel refunded %(amount)s instead of %(expected)s")
+    REFUND_CONTRADICTED = (
+        "refund_contradicted",
+        N_("The channel contradicts its result. Refund status: %(status)s. Channel: %(text)s"),
+    )
+    REFUND_ELSEWHERE = (
+        "refund_elsewhere",
+        N_("%(amount)s refunded at the channel outside this service, refund %(number)s"),
+    )
+    REFUNDED_BEFORE_CREDIT = "refunded_before_credit", N_("Refunded before it was credited")
+    REFUND_OF_ORDER = "refund_of_order", N_("Refund %(number)s of %(amount)s: %(state)s")
 
 
 @dataclass(frozen=True)
@@ -125,7 +151,7 @@ def own_words(text: str) -> Reason:
     return because(Why.TEXT, text=text)
 
 
-def reason_of(row: History | PaymentException) -> Reason:
+def reason_of(row: History | PaymentException | RefundHistory) -> Reason:
     """Return the reason that a line of history or an exception stores."""
     return Reason(Why(row.code), json.loads(row.args or "{}"))
 

@@ -29,6 +29,10 @@ class Case(StrEnum):
     IS_COMPLETED = "is_completed"
     NOT_PAID_OUT = "not_paid_out"  # the held money is returned
     GIVE_BACK = "give_back"
+    # Refunds
+    SEND_BACK_BY_CHANNEL = "send_back_by_channel"  # a refund at the channel, which resolves it once it is completed
+    REFUND_RECEIVED = "refund_received"  # the payer got the money
+    REFUND_CAME_BACK = "refund_came_back"  # the money is at the channel
     # Both
     IS_CANCELLED = "is_cancelled"
 
@@ -39,6 +43,10 @@ def _nothing(order: Order, exception: PaymentException, who: str) -> None:
 
 def _no_lines(order: Order, exception: PaymentException) -> Lines:
     return {}
+
+
+def _always(order: Order, exception: PaymentException) -> bool:
+    return True
 
 
 def _no_objection(order: Order, exception: PaymentException) -> str:
@@ -52,7 +60,8 @@ class ResolutionRule:
     `kinds` are those of the exception, `states` those of the order: its status, or the state of a withdrawal's money.
     `lines` are the postings (fen by account), `against` returns a further reason against it or "", and `act` performs
     it in the transaction that closes the exception. `steps` are the statuses that the order takes, unless it has them
-    already. `ended` returns the order as it will be, nothing stored, if that differs by more than its status.
+    already. `ended` returns the order as it will be, nothing stored, if that differs by more than its status. `fits`
+    is a further condition. If not `resolves`, it only begins what will resolve the exception.
     """
 
     resolution: str
@@ -62,6 +71,8 @@ class ResolutionRule:
     act: Callable[[Order, PaymentException, str], object] = _nothing
     lines: Callable[[Order, PaymentException], Lines] = _no_lines
     against: Callable[[Order, PaymentException], str] = _no_objection
+    fits: Callable[[Order, PaymentException], bool] = _always
+    resolves: bool = True
     steps: tuple[str, ...] = ()
     ended: Callable[[Order, PaymentException], Order] | None = None
 

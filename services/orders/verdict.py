@@ -33,6 +33,7 @@ class Proof(Enum):
     UNDER_WAY = auto()  # a deposit is not paid yet, a payout is in progress
     ABSENT = auto()  # the channel does not know the order
     MISSING = auto()  # the channel does not know a payout that it has shown before
+    STUCK = auto()  # a refund does not reach the payer
 
 
 class Verdict(NamedTuple):
@@ -69,6 +70,7 @@ def row(
     under_way: Verdict = NONE,
     absent: Verdict | None = None,
     missing: Verdict | None = None,
+    stuck: Verdict = NONE,
 ) -> dict[Proof, Verdict]:
     """Return one row of a table. `paid` is for any amount without a verdict of its own."""
     absent = under_way if absent is None else absent
@@ -85,6 +87,7 @@ def row(
         Proof.UNDER_WAY: under_way,
         Proof.ABSENT: absent,
         Proof.MISSING: absent if missing is None else missing,
+        Proof.STUCK: stuck,
     }
 
 
@@ -93,13 +96,14 @@ class Position:
     """The state of one payment or payout in the ledger, and the limits of its amount at the channel, in fen.
 
     `money` is a state of the kind's table. The limits differ by refunds that were made or are possible. `exceptions`
-    are those about the payment.
+    are those about the payment. `refunded` is the part that this service refunds, or has refunded.
     """
 
     money: Any
     least: int
     most: int
     exceptions: list[PaymentException]
+    refunded: int = 0
 
     @property
     def open(self) -> list[PaymentException]:

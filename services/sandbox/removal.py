@@ -20,15 +20,18 @@ from models.tables.channel import Channel
 from models.tables.ledger import AVAILABLE, CLEARING, FEES, HELD, Entry, LedgerAccount, Posting
 from models.tables.merchant import Merchant
 from models.tables.order import CANCELLED, CONFIRMED, PAID, PENDING, TYPES, Order, PaymentException
+from models.tables.refund import OPEN, Refund
 from runtime import clock
 from runtime.money import hundredths
 from runtime.state import current
 from services.errors import ApiError, OperatorError
 from services.ledger import accounts, postings
+from services.ledger.accounts import IS_ADJUSTMENT
 from services.ledger.postings import OPERATOR, RELEASE_AGAIN, Lines
 from services.merchants import cache
 from services.orders import lifecycle
 from services.orders.reasons import Why, because
+from services.refunds import settle as settle_refund
 from services.security import audit
 from services.withdrawals import money, settle
 
@@ -75,12 +78,16 @@ def refuse_leftovers() -> None:
 
 @transaction
 def disable() -> None:
-    """Disable the sandbox channels outside demo mode, and stop the status checks of their orders, which all ended."""
+    """Disable the sandbox channels outside demo mode, and stop the status checks of their orders and refunds.
+
+    All of these have ended.
+    """
     found = _channels()
     if not found:
         return
     Channel.update(enabled=False, updatetime=clock.now()).where(Channel.id.in_(found), Channel.enabled).execute()
-    Order.update(due_at=None).where(Order.channel.in_(found), Order.due_at.is_null(False)).execute()
+    for table in (Order, Refund):
+        table.update(due_at=None).where(table.channel.in_(found), table.due_at.is_null(False)).execute()
     names = ", ".join(f"{channel.id} ({channel.name})" for channel in found)
     log.warning("Sandbox channels work in demo mode only and are disabled: %s", names)
 
@@ -98,7 +105,7 @@ def affected(merchant: Merchant | None) -> list[Merchant]:
 
 
 def _affected(channels: list[Channel]) -> list[Merchant]:
-    """Return all merchants with open orders, open exceptions or money of these channels, by id."""
+    """Return all merchants with open orders, refunds or exceptions, or money, of these channels, by id."""
     if not channels:
         return []
     every = Order.merchant.in_(Merchant.select(Merchant.id)) & Order.order_type.in_(TYPES)  # uses the index by status
@@ -107,6 +114,7 @@ def _affected(channels: list[Channel]) -> list[Merchant]:
     with_orders = {
         *Order.select(Order.merchant).where(is_open).tuples(),
         *PaymentException.select(Order.merchant).join(Order).where(undecided).tuples(),
+        *Refund.select(Refund.merchant).where(Refund.status.in_(OPEN), Refund.channel.in_(channels)).tuples(),
     }
     through = _through(channels).alias("through")  # joined, so that only their postings are read
     owners = (
@@ -128,18 +136,20 @@ def _affected(channels: list[Channel]) -> list[Merchant]:
 def _net(merchant_id: int, channels: list[Channel]) -> dict[tuple[str, int], int]:
     """Return by account the net change by sandbox channels and their removal, in fen, for this merchant's orders.
 
-    An order without an entry on a channel's clearing account has only reserved money and returned it.
+    An order without an entry on a channel's clearing account has only reserved money and returned it. The postings of
+    its refunds count as the order's. A manual adjustment counts by its own channel, whatever order it names.
     """
     accounts_of = (LedgerAccount.owner == merchant_id) & LedgerAccount.kind.in_((AVAILABLE, HELD))
     own = [row.id for row in LedgerAccount.select(LedgerAccount.id).where(accounts_of)]
     also = Entry.alias()
     theirs = fn.EXISTS(also.select(also.id).where(also.posting == Posting.id, also.account.in_(own)))
     through = Posting.id.in_(_through(channels))
-    orders = Posting.select(Posting.order).join(Order).where(through, Order.merchant == merchant_id)
+    own_orders = (through, ~IS_ADJUSTMENT, Order.merchant == merchant_id)
+    orders = Posting.select(Posting.order).join(Order).where(*own_orders)
     found: Counter[tuple[str, int]] = Counter()
     for condition in (
-        Posting.order.in_(orders),
-        Posting.order.is_null() & theirs & (through | (Posting.purpose == PURPOSE)),
+        Posting.order.in_(orders) & ~IS_ADJUSTMENT,
+        (Posting.order.is_null() | IS_ADJUSTMENT) & theirs & (through | (Posting.purpose == PURPOSE)),
     ):
         rows = (
             Entry.select(LedgerAccount.kind, LedgerAccount.owner, fn.SUM(Entry.amount))
@@ -226,11 +236,14 @@ def remove(merchant: Merchant, *, book_loss: bool = False, only_try: bool = Fals
 
 
 def _cancel_open_orders(merchant: Merchant, channels: list[Channel]) -> int:
-    """Cancel the merchant's open orders on these channels, return their reserves and close their exceptions.
+    """Cancel the merchant's open orders and refunds on these channels and return their reserves; close the exceptions.
 
     Returns: the number of orders.
     """
     own = (Order.merchant == merchant, Order.channel.in_(channels))
+    refunds = Refund.select().join(Order).where(*own, Refund.status.in_(OPEN)).order_by(Refund.id)
+    for refund in list(refunds):
+        settle_refund.cancel(settle_refund.lock(refund), WHO, WHY)
     is_open = Order.order_type.in_(TYPES) & Order.status.in_((PENDING, PAID, CONFIRMED))
     open_orders = list(Order.select().where(*own, is_open).order_by(Order.id))
     for order in open_orders:

@@ -6,8 +6,8 @@ from typing import Any
 
 from models.db.base import database
 from models.db.writer import transaction
-from models.tables.channel import Channel
-from models.tables.merchant import Merchant, PaymentPage
+from models.tables.channel import LARGEST_AMOUNT, Channel
+from models.tables.merchant import AUTOMATIC, Merchant, PaymentPage
 from models.tables.operator import ADMINISTRATOR, VIEWER, Operator
 from services.channels import channel_setup
 from services.errors import OperatorError
@@ -20,6 +20,7 @@ DEMO_BALANCE = 1_000_000  # fen
 INBOX = "/sandbox/inbox"
 PAGE = {"return_url": "/sandbox/return", "new_order_url": "/", "contact": "help@shop.example"}
 
+REFUNDS: dict[str, Any] = {"refund_mode": AUTOMATIC, "refund_auto_max": LARGEST_AMOUNT}
 MERCHANTS: tuple[dict[str, Any], ...] = (
     {"key": "demo", "name": "Demo Shop 演示商户", "secret": "demo-secret", "buy_rate": 60, "sell_rate": 30},
     {"key": "other", "name": "Other Shop 另一商户", "secret": "other-secret", "buy_rate": 80, "sell_rate": 50},
@@ -78,7 +79,7 @@ def seed_base() -> bool:
         raise OperatorError("the database has merchants or channels of your own: demo content needs an empty database")
     stamps: dict[str, Any] = {"createtime": START, "updatetime": START}
     for facts in MERCHANTS:
-        facts = facts | {"callback_secret": CALLBACK_SECRETS[facts["key"]]}
+        facts = facts | REFUNDS | {"callback_secret": CALLBACK_SECRETS[facts["key"]]}
         made, _ = merchant_setup.add_merchant(**facts, **stamps, demo=True, callback_url=INBOX)
         PaymentPage.create(merchant=made, updatetime=START, **PAGE)
     for facts in CHANNELS:

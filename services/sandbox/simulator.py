@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 
 from gateways.sandbox.driver import SandboxDriver
-from gateways.sandbox.records import OUTCOMES, Plan, books
+from gateways.sandbox.records import OUTCOMES, REFUND_OUTCOMES, Plan, RefundPlay, books
 from models.tables.channel import Channel
 from models.tables.merchant import Merchant
 from models.tables.order import CONFIRMED, PAID, PENDING, Order
 from runtime import clock
 from services import kinds
 from services.channels.calls import driver_of
+from services.errors import N_, OperatorError
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +31,33 @@ def play(order: Order, driver: SandboxDriver, outcome: str) -> None:
     if order.is_buy:
         for incoming in driver.notices(order.order_no):
             kinds.take_notice(order, incoming)
+
+
+def play_refund(order: Order, outcome: str) -> None:
+    """Choose an outcome (one of REFUND_OUTCOMES) of a deposit's open refund; if it has none, of its next one.
+
+    Raises:
+        OperatorError: the order is a withdrawal.
+    """
+    if outcome not in REFUND_OUTCOMES:
+        raise ValueError(outcome)
+    if not order.is_buy:
+        raise OperatorError(N_("Only deposits are refunded."), "order_no")
+    refunds = [each for each in books().refunds(order.order_no) if each.is_open]
+    for each in refunds:
+        books().set_refund_outcome(each.refund_no, outcome)
+    if not refunds:
+        books().set_next_refund(order.order_no, outcome)
+
+
+def refunds(limit: int) -> list[RefundPlay]:
+    """Return the newest refunds that sandbox channels received."""
+    return books().newest_refunds(limit)
+
+
+def next_refunds() -> dict[str, str]:
+    """Return the chosen outcomes of next refunds, by order number."""
+    return books().next_refunds()
 
 
 def channels() -> list[Channel]:
@@ -59,7 +87,7 @@ def planned() -> list[Plan]:
 
 
 def play_planned() -> None:
-    """Perform the planned outcomes that are due."""
+    """Perform the planned outcomes that are due, and send the notices of refunds that have ended."""
     for each in planned():
         if each.at > clock.now():
             break
@@ -72,3 +100,15 @@ def play_planned() -> None:
                 "Order %s is not on a sandbox channel: the planned outcome %s is ignored", each.order_no, each.outcome
             )
         books().remove(each)
+    _send_refund_notices()
+
+
+def _send_refund_notices() -> None:
+    for each in books().untold_refunds():
+        order = Order.find(each.order_no)
+        driver = driver_of(order.channel) if order else None
+        if order and isinstance(driver, SandboxDriver):
+            kinds.take_notice(order, driver.notice_of_refund(each))  # before it counts as sent
+        else:
+            log.warning("Order %s is not on a sandbox channel: no notice of its refund is sent", each.order_no)
+        books().set_told(each)

@@ -10,6 +10,7 @@ from typing import Any
 
 from peewee import fn
 
+from gateways import registry
 from models.db.base import database
 from models.tables.channel import Channel
 from models.tables.ledger import AVAILABLE, HELD, Entry, LedgerAccount, Posting
@@ -17,6 +18,7 @@ from models.tables.order import (
     AT_CHANNEL,
     BUY,
     CANCELLED,
+    COMPLETED,
     CONFIRMED,
     MONEY_IN,
     PAID,
@@ -26,14 +28,17 @@ from models.tables.order import (
     Order,
     PaymentException,
 )
+from models.tables.refund import Refund
 from runtime.clock import CHINA
 from runtime.state import current
 from services.channels.order_numbers import order_no_of, payout_number
+from services.ledger.accounts import IS_ADJUSTMENT
 from services.orders.verdict import COMPLETE, CREDIT, PAID_OUT
 from services.statements.parse import Line
 from services.statements.records import EDGE, DepositRecord, Record, WithdrawalRecord, record_of
 
 AT_ONCE = 1_000  # values that one query can name
+LATE_BOOKED = 3 * 86_400  # seconds by which a bank may date an operator's transfer later than the operator
 COLUMNS = (
     Order.id,
     Order.order_no,
@@ -82,6 +87,20 @@ class Days:
         late = current().settings.buy_expiry if self.by_creation else 0
         return -1 if moment < self.since + EDGE else 1 if moment >= self.until - EDGE - late else 0
 
+    def may_list(self, refund: Refund, late: int) -> bool:
+        """Return whether the statement may list a refund of this service.
+
+        Args:
+            late: seconds by which the channel may date it later than this service.
+        """
+        first, last = refund.senttime or refund.createtime, None if refund.is_open else refund.updatetime
+        return self.by_creation or (first - EDGE < self.until and (last is None or last + EDGE + late >= self.since))
+
+    def must_list(self, order: Order, refund: Refund) -> bool:
+        """Return whether the statement, made after its days, must list a refund of this service."""
+        at = refund.completedtime
+        return at is not None and self.since <= at < self.until and self.have(order, at)
+
     def around(self, at: Any) -> Any:
         """The condition for rows of these days and their margins, by a column with a time."""
         column = Order.createtime if self.by_creation else at
@@ -94,13 +113,14 @@ class Recorded:
 
     `within` are the records of orders, with or without lines, whose money moved in the statement's days, by time. It
     also has those with other money, reported in these days, that an operator credited, or that was returned and is
-    unresolved. `sums` is all money that moved then: `in`, `out` and `fees`, in fen.
+    unresolved, and those that were refunded in these days. `sums` is all money that moved then: `in`, `out`, `refunds`
+    of deposits, and `fees`, in fen.
     """
 
     by_line: dict[int, Record]
     elsewhere: dict[int, int]
     within: list[Record] = field(default_factory=list)
-    sums: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("in", "out", "fees"), 0))
+    sums: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("in", "out", "refunds", "fees"), 0))
 
 
 def recorded(channel: Channel, lines: list[Line], days: Days, types: Collection[int], fee_rate: int | None) -> Recorded:
@@ -126,23 +146,27 @@ def recorded(channel: Channel, lines: list[Line], days: Days, types: Collection[
         for order, at in moved:
             if order.id in records or (days.have(order, at) and order.order_type in types):
                 records.setdefault(order.id, record_of(order)).moved_at = at
+        refunded = [(order, order.refunded_at) for order in _refunded(channel, days)] if BUY in types else []
+        others += refunded
         for order, at in others:
             if days.have(order, at):
                 records.setdefault(order.id, record_of(order))
-        _fill_in(records)
+        _fill_in(records, days, LATE_BOOKED if registry.DRIVERS[channel.driver].by_hand else 0)
         inside = dict.fromkeys(order.id for order, at in moved + others if days.have(order, at))
         found.within = [records[row] for row in inside if row in records]
         for record in found.within:
             if record.moved_at is not None and days.have(record.order, record.moved_at) and record.is_counted:
                 found.sums[record.direction] += record.order.received
                 found.sums["fees"] += record.fee(record.order.received, fee_rate) or 0
+            found.sums["refunds"] += sum(each.amount for each in record.refunds if each.id in record.must_list)
     return found
 
 
 def _orders_of(channel: Channel, lines: list[Line]) -> dict[int, Order]:
     """Return the orders of lines, by line: by the order number, a payout's second number, or the channel's reference.
 
-    The number of a deposit's second attempt counts as the order's.
+    The number of a deposit's second attempt counts as the order's. Otherwise a line belongs to the order of the refund
+    that it names.
     """
     named = {line.number: order_no_of(line.number) for line in lines if line.number}
     orders = {
@@ -171,6 +195,22 @@ def _orders_of(channel: Channel, lines: list[Line]) -> dict[int, Order]:
             found[line.at] = known[line.number]
         elif len(alike) == 1:
             found[line.at] = alike[0]
+    return found | _orders_of_refunds(channel, [line for line in lines if line.at not in found])
+
+
+def _orders_of_refunds(channel: Channel, lines: list[Line]) -> dict[int, Order]:
+    """Return the orders of lines that name a refund of this service, by its number or the channel's, by line."""
+    found: dict[int, Order] = {}
+    for column, name in ((Refund.refund_no, "refund_number"), (Refund.channel_reference, "reference")):
+        by_text: dict[str, list[Any]] = {}
+        for chunk in chunks({getattr(line, name) for line in lines} - {""}):
+            orders = Order.select(*COLUMNS, column.alias("named_by")).join(Refund, on=(Refund.order == Order.id))
+            for order in orders.where(column.in_(chunk), Refund.channel == channel).objects():
+                by_text.setdefault(order.named_by, []).append(order)
+        for line in lines:
+            alike = by_text.get(getattr(line, name), [])
+            if len(alike) == 1:
+                found.setdefault(line.at, alike[0])
     return found
 
 
@@ -213,8 +253,20 @@ def _reported(channel: Channel, days: Days, types: Collection[int]) -> Iterator[
     yield from reported.order_by(PaymentException.createtime, PaymentException.id).objects().iterator()
 
 
-def _fill_in(records: dict[int, Record]) -> None:
-    """Read the exceptions of these orders, the times that their money moved, and withdrawals' postings."""
+def _refunded(channel: Channel, days: Days) -> Iterator[Any]:
+    """Yield the channel's orders with a refund completed in this time, each with that time (`refunded_at`)."""
+    columns = (*COLUMNS, Refund.completedtime.alias("refunded_at"))
+    refunded = Order.select(*columns).join(Refund, on=(Refund.order == Order.id))
+    refunded = refunded.where(Refund.channel == channel, Refund.status == COMPLETED, days.around(Refund.completedtime))
+    yield from refunded.order_by(Refund.completedtime, Refund.id).objects().iterator()
+
+
+def _fill_in(records: dict[int, Record], days: Days, late: int) -> None:
+    """Read the exceptions and refunds of these orders, the times that their money moved, and withdrawals' postings.
+
+    Args:
+        late: seconds by which the channel may date a refund later than this service.
+    """
     for chunk in chunks(records):
         exceptions = PaymentException.select().where(PaymentException.order.in_(chunk))
         for exception in exceptions.order_by(PaymentException.id):
@@ -222,6 +274,15 @@ def _fill_in(records: dict[int, Record]) -> None:
             record.exceptions.append(exception)
             if isinstance(record, DepositRecord) and exception.resolution == COMPLETE and record.moved_at is None:
                 record.moved_elsewhen = exception.createtime
+    deposits = {row: record for row, record in records.items() if isinstance(record, DepositRecord)}
+    for chunk in chunks(deposits):
+        for refund in Refund.select().where(Refund.order.in_(chunk)).order_by(Refund.id):
+            deposit = deposits[refund.order_id]
+            deposit.refunds.append(refund)
+            if days.may_list(refund, late):
+                deposit.listed.add(refund.id)
+            if days.must_list(deposit.order, refund):
+                deposit.must_list.add(refund.id)
     unknown = [row for row, record in records.items() if record.moved_at is None and record.may_have_moved]
     for chunk in chunks(unknown):
         for order in _moved(History.order.in_(chunk)):
@@ -234,7 +295,7 @@ def _fill_in(records: dict[int, Record]) -> None:
             .join(Posting, on=(Posting.order == Order.id))
             .join(Entry, on=(Entry.posting == Posting.id))
             .join(LedgerAccount, on=(Entry.account == LedgerAccount.id))
-            .where(Order.id.in_(chunk), of_merchant)
+            .where(Order.id.in_(chunk), ~IS_ADJUSTMENT, of_merchant)
             .group_by(Order.id, LedgerAccount.kind)
         )
         for row, kind, total in sums.tuples():

@@ -13,7 +13,7 @@ from services.errors import N_, OperatorError
 from services.statements import kept_layouts, parse, received, reconcile
 from services.statements.book_side import Days
 from services.statements.layouts import UnknownLayout
-from services.statements.parse import PAID, REFUNDED, Line
+from services.statements.parse import PAID, REFUNDED, Line, Parsed
 from services.statements.received import Kind
 from services.statements.reconcile import Comparison
 
@@ -63,18 +63,19 @@ def compare(channel: Channel, raw: bytes, chosen: Choices) -> Result:
     needed = set(chosen.columns)
     if chosen.fee_rate is not None:
         needed.add("fee")
-    lines = _of_account(channel, raw) if driver.by_hand and not needed else None
-    if lines is None:
+    parsed = _of_account(channel, raw) if driver.by_hand and not needed else None
+    if parsed is None:
         official = not driver.by_hand and not chosen.columns
-        lines = parse.read(raw, layout, needed, all_paid=chosen.all_paid, official=official)
+        parsed = parse.read(raw, layout, needed, all_paid=chosen.all_paid, official=official)
+    lines = parsed.lines
     first, last = _days(lines, chosen)
     types = (chosen.order_type,) if chosen.order_type else layout.types
     by_creation = any(line.created for line in lines) if lines else bool(layout.created)
     days = Days(_begins(first), _begins(last) + DAY, by_creation)
-    return Result(first, last, reconcile.compare(channel, lines, days, types, chosen.fee_rate))
+    return Result(first, last, reconcile.compare(channel, parsed, days, types, chosen.fee_rate))
 
 
-def _of_account(channel: Channel, raw: bytes) -> list[Line] | None:
+def _of_account(channel: Channel, raw: bytes) -> Parsed | None:
     """Return the lines of an account statement with a known layout (docs/guides/bank-files.md); None for other files.
 
     Raises:
@@ -98,7 +99,7 @@ def _of_account(channel: Channel, raw: bytes) -> list[Line] | None:
             lines.append(replace(line, reference=row.original or row.reference, state=REFUNDED))
         elif row.kind is Kind.UNCLEAR:
             raise OperatorError(N_("line %(line)s is unclear: %(why)s"), line=str(row.at), why=str(row.why))
-    return lines
+    return Parsed(lines, lists_refunds=True)
 
 
 def _days(lines: list[Line], chosen: Choices) -> tuple[date, date]:

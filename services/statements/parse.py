@@ -41,7 +41,8 @@ class Line:
 
     `fee` is None if the file has no column for it, `time` and `created` (Unix seconds) if this line has none. A line
     that is a payment and its refund becomes two. `is_frozen`: the channel withholds the money; `is_unsized`: part of it
-    was returned, and the line does not show how much.
+    was returned, and the line does not show how much. `refund_number` is that of a refund's request, if the file has
+    it.
     """
 
     at: int
@@ -54,6 +55,15 @@ class Line:
     created: int | None = None
     is_frozen: bool = False
     is_unsized: bool = False
+    refund_number: str = ""
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """The lines of a statement, and whether it lists refunds: it has a line or a column for them."""
+
+    lines: list[Line]
+    lists_refunds: bool
 
 
 def overridden(layout: Layout, given: dict[str, list[str]]) -> Layout:
@@ -64,7 +74,7 @@ def overridden(layout: Layout, given: dict[str, list[str]]) -> Layout:
     return replace(layout, **{name: kinds[name](values) for name, values in given.items()})
 
 
-def read(raw: bytes, layout: Layout, needed: Collection[str], *, all_paid: bool, official: bool) -> list[Line]:
+def read(raw: bytes, layout: Layout, needed: Collection[str], *, all_paid: bool, official: bool) -> Parsed:
     """Return the lines of a statement (docs/reconciling.md).
 
     Args:
@@ -108,7 +118,14 @@ def read(raw: bytes, layout: Layout, needed: Collection[str], *, all_paid: bool,
             why = layouts.looks_like(layouts.bare(name), sample)
             if why in UNREAD:
                 raise OperatorError(UNREAD[why], name=name[:40] or str(place + 1))
-    return [line for row in reader.above_totals(chain(below, rows)) for line in reader.lines(*row)]
+    lines = [line for row in reader.above_totals(chain(below, rows)) for line in reader.lines(*row)]
+    has_column = not reader.columns.keys().isdisjoint(("refund", "refund_number", "refunded_of"))
+    return Parsed(lines, has_column or has_refund(lines))
+
+
+def has_refund(lines: list[Line]) -> bool:
+    """Return whether any line is a refund."""
+    return any(line.state == REFUNDED or (line.state == PAID and line.amount < 0) for line in lines)
 
 
 class _Reader:
@@ -162,6 +179,7 @@ class _Reader:
             created=self._value("created", at, cells),
             is_frozen=state == FROZEN,
             is_unsized=both and not back,
+            refund_number=(self._value("refund_number", at, cells) or "") if state == REFUNDED and not both else "",
         )
         yield line
         if back:
@@ -241,6 +259,7 @@ COLUMNS: dict[str, Callable[[str], Any]] = {
     "reference": payment_numbers.transaction_id,
     "amount": _fen,
     "refund": _fen,
+    "refund_number": _number,
     "refunded_of": _fen_if_any,
     "payer_paid": _fen_if_any,
     "fee": _fee,

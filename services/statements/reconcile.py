@@ -9,7 +9,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from models.tables.channel import Channel
-from models.tables.order import MONEY_IN, PAYOUT_CONFLICT, REVERSED
+from models.tables.order import CANCELLED, MONEY_IN, PAYOUT_CONFLICT, REVERSED
 from runtime.clock import in_china
 from runtime.money import hundredths
 from runtime.texts import N_, Coded
@@ -17,8 +17,8 @@ from services.deposits.money import DepositMoney
 from services.orders.lifecycle import ANSWERED
 from services.orders.verdict import COMPLETE, CREDIT
 from services.statements.book_side import Days, Recorded, recorded
-from services.statements.parse import FAILED, PAID, REFUNDED, Line
-from services.statements.records import Payment, Record, payments_of
+from services.statements.parse import FAILED, PAID, REFUNDED, Line, Parsed
+from services.statements.records import EDGE, Payment, Record, payments_of
 from services.withdrawals.money import WithdrawalMoney
 
 MISSING_HERE, MISSING_THERE, AMOUNT, STATUS, FEE = ("missing_here", "missing_there", "amount", "status", "fee")
@@ -61,6 +61,9 @@ class Remark(Coded):
     FAILED_BOOKED = "failed_booked", N_("the money did not move there and is booked here")
     FAILED_OPEN = "failed_open", N_("the money did not move there and is in an open exception here")
     FAILED_HELD = "failed_held", N_("the money did not move there and is held here")
+    REFUNDED = "refunded", N_("refund %(number)s completed here at %(time)s")
+    REFUND_AMOUNT = "refund_amount", N_("refund %(number)s has another amount here")
+    REFUND_CANCELLED = "refund_cancelled", N_("refund %(number)s is cancelled here")
     COMPARED_WITH = "compared_with", N_("compared with what %(kind)s recorded")
 
 
@@ -126,7 +129,7 @@ class Comparison:
 
 
 def compare(
-    channel: Channel, lines: list[Line], days: Days, types: Collection[int], fee_rate: int | None
+    channel: Channel, statement: Parsed, days: Days, types: Collection[int], fee_rate: int | None
 ) -> Comparison:
     """Compare a statement's lines with the channel's orders; nothing is changed.
 
@@ -135,6 +138,7 @@ def compare(
         types: the order types that the statement lists.
         fee_rate: the channel's contractual fee on deposits, in basis points; None to skip the comparison.
     """
+    lines = statement.lines
     here = recorded(channel, lines, days, types, fee_rate)
     by_order: dict[int, list[Line]] = {}
     for line in lines:
@@ -149,6 +153,9 @@ def compare(
     for payment in chain.from_iterable(payments[record.order.id] for record in here.within):
         if not payment.paid and not payment.back:
             differences += _missing_there(payment, days)
+    if statement.lists_refunds:
+        for payment in chain.from_iterable(payments.values()):
+            differences += _missing_refunds(payment, days)
     return Comparison(
         len({line.at for line in lines}),
         len(here.by_line),
@@ -177,6 +184,23 @@ def _missing_there(payment: Payment, days: Days) -> Iterator[Difference]:
         notes.append(note(Remark.AT_EDGE, day=str(neighbour)))
     order_no, here = record.order.order_no, _on_record(payment)
     yield Difference(MISSING_THERE, order_no, payment.reference, None, here, {}, tuple(notes), _exceptions(record))
+
+
+def _missing_refunds(payment: Payment, days: Days) -> Iterator[Difference]:
+    """Report the payment's refunds by this service, completed in these days, without a line."""
+    record = payment.record
+    for refund in payment.missing_refunds():
+        at = int(refund.completedtime)
+        notes = [note(Remark.REFUNDED, number=refund.refund_no, time=_time(at))]
+        # The channel may have completed it on an earlier day than this service learned.
+        earlier = not days.by_creation and min(int(refund.senttime or at), at - EDGE) < days.since
+        step = -1 if earlier else 0 if days.by_creation else days.neighbour(record.order, at)
+        if step:
+            neighbour = in_china(days.since if step < 0 else at).date() + timedelta(days=step)
+            notes.append(note(Remark.AT_EDGE, day=str(neighbour)))
+        here = {"status": refund.status, "amount": hundredths(refund.amount)}
+        order_no, exceptions = record.order.order_no, _exceptions(record)
+        yield Difference(MISSING_THERE, order_no, payment.reference, None, here, {}, tuple(notes), exceptions)
 
 
 def _moved(payment: Payment) -> tuple[Note | None, int]:
@@ -210,6 +234,15 @@ def _judged(payment: Payment, fee_rate: int | None) -> Iterator[Difference]:
         booked = in_china(payment.record.moved_elsewhen or 0).date()
         yield _difference(AMOUNT, payment, line, note(Remark.OTHER_DAY, day=str(booked)))
         payment.paid.remove(line)
+    for line, refund in [(line, payment.refund_of(line)) for line in payment.back]:
+        if refund is None or (refund.status != CANCELLED and abs(line.amount) == refund.amount):
+            continue
+        is_cancelled = refund.status == CANCELLED
+        kind, code = (STATUS, Remark.REFUND_CANCELLED) if is_cancelled else (AMOUNT, Remark.REFUND_AMOUNT)
+        found = _difference(kind, payment, line, note(code, number=refund.refund_no))
+        yield replace(found, here={"status": refund.status, "amount": hundredths(refund.amount)})
+        payment.back.remove(line)
+        payment.apart.append(line)
     differs = list(_difference_of_sums(payment)) if payment.paid or payment.back else []
     yield from differs
     # A certain or possible refund of this payment may be recorded.
@@ -270,16 +303,18 @@ def _exceptions(record: Record) -> tuple[tuple[str, str], ...]:
 
 
 def _sums(lines: list[Line], here: Recorded) -> dict[str, int]:
-    """Return the received and paid-out amounts less refunds, and fees, in fen.
+    """Return the received amounts, the paid-out amounts less returns, the refunds of deposits, and the fees, in fen.
 
     `unknown` is for lines without an order.
     """
-    sums = dict.fromkeys(("in", "out", "fees", "unknown"), 0)
+    sums = dict.fromkeys(("in", "out", "refunds", "fees", "unknown"), 0)
     for line in lines:
         record = here.by_line.get(line.at)
         sign = {PAID: 1, REFUNDED: -1, FAILED: 0}[record.meaning(line) if record else line.state]
         if record is None:
             sums["unknown"] += line.amount if sign == 1 else sign * abs(line.amount)
+        elif sign < 0 and record.direction == "in":
+            sums["refunds"] += abs(line.amount)
         else:
             sums[record.direction] += sign * abs(line.amount)
         sums["fees"] += sign * (line.fee or 0)

@@ -19,6 +19,7 @@ from models.tables.order import (
     Order,
     PaymentException,
 )
+from models.tables.refund import Refund, lives
 from runtime.clock import in_china
 from services.deposits import money as deposit_money
 from services.deposits.money import DepositMoney
@@ -38,7 +39,8 @@ class Payment:
     """One payment of a deposit, or one payout of a withdrawal, with its lines. Amounts in fen.
 
     `received` is the recorded total that the channel received or paid out: 0 if the payment is not recorded.
-    `paid` are lines of money that moved, `back` those of money that was returned or never moved.
+    `paid` are lines of money that moved, `back` those of money that was returned or never moved. `apart` are lines that
+    differ from the refund that they name.
     """
 
     record: Record
@@ -48,6 +50,7 @@ class Payment:
     is_own: bool = False
     paid: list[Line] = field(default_factory=list)
     back: list[Line] = field(default_factory=list)
+    apart: list[Line] = field(default_factory=list)
 
     @property
     def gross(self) -> int:
@@ -65,6 +68,47 @@ class Payment:
         money = (each for each in self.position.exceptions if each.kind in MONEY_IN)
         return next((each for each in money if each.resolution in (CREDIT, COMPLETE)), None)
 
+    @property
+    def refunds(self) -> list[Refund]:
+        """The refunds of this payment by this service, the oldest first."""
+        return [each for each in self.record.refunds if each.reference == self.reference]
+
+    def refund_of(self, line: Line) -> Refund | None:
+        """Return the refund that a line names, by this service's number or the channel's."""
+        for each in self.refunds:
+            if each.refund_no == line.refund_number or (
+                each.channel_reference and not line.refund_number and each.channel_reference == line.reference
+            ):
+                return each
+        return None
+
+    @property
+    def refunded_elsewhere(self) -> int:
+        """The sum of this service's refunds whose lines are in other statements."""
+        named = {refund.id for line in self.back if (refund := self.refund_of(line))}
+        others = [each for each in lives(self.refunds) if each.id not in named]
+        if any(not line.refund_number and self.refund_of(line) is None for line in self.back):
+            # A line without a number may be any refund that this statement can list.
+            others = [each for each in others if each.id not in self.record.listed]
+        return sum(each.amount for each in others)
+
+    def missing_refunds(self) -> list[Refund]:
+        """Return the refunds that must have a line and have none."""
+        named = {refund.id for line in self.back + self.apart if (refund := self.refund_of(line))}
+        missing = [each for each in self.refunds if each.id in self.record.must_list and each.id not in named]
+        without = [line for line in self.back if not line.refund_number and self.refund_of(line) is None]
+        amounts = [abs(line.amount) for line in without if line.state != parse.FAILED]
+        for refund in list(missing):
+            if refund.amount in amounts:
+                amounts.remove(refund.amount)
+                missing.remove(refund)
+        left = sum(amounts)  # one line may have the sum of several refunds
+        for refund in list(missing):
+            if refund.amount <= left:
+                left -= refund.amount
+                missing.remove(refund)
+        return missing
+
     def is_of_another_day(self, line: Line) -> bool:
         """Return whether the order's money was booked on another day than the line's and has another number."""
         moved, known = self.record.moved_elsewhen, line.reference and line.reference == self.reference
@@ -79,6 +123,10 @@ class Payment:
             return False
         if any(line.state == parse.FAILED for line in self.back):
             back = gross
+        elif self.back:
+            back += self.refunded_elsewhere
+            if self.received and back > gross:
+                return False
         if not back and gross == self.received and self.record.returned_elsewhere(self):
             back = gross
         left = gross - back
@@ -96,13 +144,17 @@ class _Record:
     """An order, its exceptions, and the time that its money moved here, if within or near the statement's days.
 
     If an operator completed the order with money from an exception, that is the time of the channel's report.
-    `moved_elsewhen` is the time if it was on other days and a line belongs to the order.
+    `moved_elsewhen` is the time if it was on other days and a line belongs to the order. Of the order's `refunds` by
+    this service, the statement can have those with the ids `listed`, and must have those with the ids `must_list`.
     """
 
     order: Order
     exceptions: list[PaymentException] = field(default_factory=list)
     moved_at: int | None = None
     moved_elsewhen: int | None = None
+    refunds: list[Refund] = field(default_factory=list)
+    listed: set[int] = field(default_factory=set)
+    must_list: set[int] = field(default_factory=set)
 
     direction: ClassVar[str]  # of its money in the sums: in or out
     booked_in: ClassVar[tuple[str, ...]]  # the statuses in which the ledger has its money, or is about to
@@ -149,14 +201,14 @@ class DepositRecord(_Record):
         own = [self.order.channel_reference] if self.is_booked or self._was_taken_back else []
         others = [each.reference for each in self.exceptions if each.kind in MONEY_IN]
         for reference in dict.fromkeys(own + others):
-            received = deposit_money.received(self.order, reference, self.exceptions)
+            received = deposit_money.received(self.order, reference, self.exceptions, self.refunds)
             if self._was_taken_back and reference in own:
                 received += self.order.amount
             yield Payment(self, reference, received, self.position(reference), reference in own)
 
     def position(self, reference: str) -> Position:
         """Return the position in the ledger of the payment with this number."""
-        return deposit_money.position_of(self.order, reference, self.exceptions)
+        return deposit_money.position_of(self.order, reference, self.exceptions, self.refunds)
 
     def failed(self, line: Line, found: list[Payment]) -> list[Payment]:
         """Return the payments that a line without moved money may be about.
@@ -296,7 +348,7 @@ def payments_of(record: Record, lines: list[Line]) -> list[Payment]:
 
     A paid line belongs to the best recorded payment: by the channel's number, the day, then the amount. Two known,
     different numbers are two payments, whatever their days and amounts. A refund belongs to the payment with its
-    number, its amount, or otherwise the order's own.
+    number, its amount, or otherwise the order's own. One of this service belongs to the payment that it refunds.
     """
     found = list(record.payments())
     references, free = {payment.reference for payment in found}, list(found)
@@ -338,4 +390,5 @@ def _misfit(refund: Line, payment: Payment) -> tuple[bool, ...]:
     undone = not payment.received and not payment.back and amounts == [abs(refund.amount)]
     # What may still be returned without a difference to the ledger.
     expected = payment.received - payment.least - sum(abs(line.amount) for line in payment.back)
-    return refund.reference not in numbers, not undone, expected != abs(refund.amount), not payment.is_own
+    is_own = payment.refund_of(refund) is not None
+    return not is_own, refund.reference not in numbers, not undone, expected != abs(refund.amount), not payment.is_own

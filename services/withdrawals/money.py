@@ -26,6 +26,7 @@ from models.tables.order import (
     PaymentException,
 )
 from runtime import clock
+from services.ledger.accounts import IS_ADJUSTMENT
 from services.ledger.postings import HOLD_AGAIN, RELEASE_AGAIN, SPEND_AGAIN
 from services.orders.lifecycle import exceptions_of, lines_about, unless_shared
 from services.orders.reasons import Why, reason_of
@@ -121,7 +122,7 @@ def verdict_on(order: Order, report: Report, position: Position) -> Verdict:
 
 
 def moved(order: Order, *kinds: str) -> int:
-    """Return the sum of the order's postings on these accounts of its merchant, in fen."""
+    """Return the sum of the order's postings on these accounts of its merchant, in fen, without adjustments."""
     return int(_moved.first(order.id, order.merchant_id, kinds).fen)
 
 
@@ -129,7 +130,7 @@ def moved(order: Order, *kinds: str) -> int:
 def _moved(order_id: int, merchant_id: int, kinds: tuple[str, ...]) -> Any:
     entries = Entry.select(fn.COALESCE(fn.SUM(Entry.amount), 0).alias("fen")).join(Posting).switch(Entry)
     own = (LedgerAccount.kind.in_(kinds), LedgerAccount.owner == merchant_id)
-    return entries.join(LedgerAccount).where(Posting.order == order_id, *own)
+    return entries.join(LedgerAccount).where(Posting.order == order_id, ~IS_ADJUSTMENT, *own)
 
 
 def state_of(order: Order) -> WithdrawalMoney:
@@ -184,6 +185,8 @@ def proof_of(order: Order, report: Report, position: Position) -> Proof:
         return Proof.UNDER_WAY
     if report.state is State.ABSENT:
         return _proof_of_absence(order, position)
+    if report.state is State.STUCK:
+        return Proof.STUCK  # it is about a refund, and proves nothing about a payout
     if _is_on_record(order, report, position):
         return Proof.AS_BOOKED
     if report.amount == order.amount:

@@ -30,7 +30,8 @@ NOT_OUT, OUT = (State.ABSENT, State.FAILED), (State.PAID,)
 _OTHERWISE = {
     State.ABSENT: N_("The channel has no record of it."),
     State.FAILED: N_("The channel reports that it failed."),
-    State.OPEN: N_("The channel has it in progress."),
+    # STUCK is about a refund, and does not prove how a payout ended.
+    **dict.fromkeys((State.OPEN, State.STUCK), N_("The channel has it in progress.")),
     State.PAID: N_("The channel reports it as paid."),
     **dict.fromkeys((State.RETURNED, State.ENDED), N_("The channel reports that the money was returned.")),
 }

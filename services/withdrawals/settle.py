@@ -107,6 +107,7 @@ def resume(order: Order) -> None:
 
 def take_notice(order: Order, notice: Notice) -> None:
     """Apply a genuine notice about a withdrawal."""
+    assert notice.report is not None  # a notice about a refund alone is applied elsewhere
     apply_report(order, notice.report, "channel", because(Why.NOTICE))
 
 

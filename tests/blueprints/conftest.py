@@ -14,7 +14,7 @@ def visit(http):
 
 
 @pytest.fixture
-def reach(api, flask, ahead):
+def reach(api, flask, ahead, due):
     """`reach(state)`: the number of an order whose page is in this state, by its payer, its channel or time."""
 
     def played(outcome, **more):
@@ -45,6 +45,7 @@ def reach(api, flask, ahead):
     def refunded():
         order_no = late()
         flask("order", "resolve", order_no, "--refund")
+        due.orders()
         return order_no
 
     ways = {

@@ -13,6 +13,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from services.backups import copy_to_postgres
 from tests import all_interfaces, postgres
+from tests.refunds import allow, refunded
 from tests.support import ROOT, Service, completed
 
 pytestmark = [
@@ -38,6 +39,9 @@ def test_everything_is_copied_and_the_service_continues_with_it(api, other, flas
     all_interfaces.create_orders_of_all_kinds(api)
     other.buy(merchant_order_no="find me 找我")
     order_no = completed(api)
+    allow()
+    refund_no = refunded(api, completed(api), "40.00")
+    open_one = refunded(api, completed(api), "30.00", "silent")
     due()
     before = rows()
     said = flask("db", "copy", postgres_url).stdout
@@ -56,6 +60,11 @@ def test_everything_is_copied_and_the_service_continues_with_it(api, other, flas
         placed = moved.api.buy().data
         assert placed["order_no"] not in str(before)
         assert moved.api.sell("1.00").code == 1
+        for number in (refund_no, open_one):
+            by_number = {"refund_no": number}
+            assert moved.api.call("refundQueryDetail", by_number).data == api.call("refundQueryDetail", by_number).data
+        more = {"order_no": order_no, "cny_amount": "1.00", "merchant_refund_no": "after the copy"}
+        assert moved.api.call("createRefund", more).code == 1
     finally:
         assert moved.stop() == 0
 

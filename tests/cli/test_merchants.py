@@ -33,8 +33,22 @@ def test_the_list_shows_the_set_values(flask, flask_json):
         "callback_url": "https://shop.example/hook",
         "events": "paid,completed,cancelled",
         "allowed_addresses": "10.0.0.0/8,::1/128",
+        "refunds": "off",
+        "refund_auto_max": "0.00",
+        "refund_fees": "keep",
     }
     assert "New 新" in flask("merchant", "list").output
+
+
+def test_the_refunds_of_a_merchant_are_set_and_shown(flask, flask_json):
+    flask(
+        *("merchant", "set", "demo", "--refunds", "automatic", "--refund-auto-max", "50.00"),
+        *("--refund-fees", "full-only"),
+    )
+    shown = flask_json("merchant", "show", "demo")
+    assert (shown["refunds"], shown["refund_auto_max"], shown["refund_fees"]) == ("automatic", "50.00", "full-only")
+    assert "'full-only'" in flask("merchant", "set", "demo", "--refund-fees", "full_only", fails=True).output
+    assert flask_json("merchant", "list")[1]["refunds"] == "off"
     assert flask_json("merchant", "show", "demo")["channels"] == [1, 2, 3]
 
 

@@ -58,6 +58,16 @@ def test_its_receiver_accepts_the_services_callback(language, listening, live, t
     until(lambda: f"order.completed {order_no}" in printed())
 
 
+@pytest.mark.parametrize("language", RECEIVING)
+def test_its_receiver_accepts_the_callback_of_a_refund(language, listening, live, tell):
+    url, printed = listening(MERCHANT_CALLBACK_SECRET=SECRET)
+    tell(url)
+    order_no = completed(live.api)
+    fields = {"order_no": order_no, "cny_amount": "1.00", "merchant_refund_no": f"R-{language}"}
+    assert live.api.call("createRefund", fields).data["status"] == "completed"
+    until(lambda: f"refund.completed {order_no}" in printed())
+
+
 def test_the_bash_function_accepts_the_services_callback(clients_by_name, live, receiver, tell):
     tell(receiver.url)
     completed(live.api)

@@ -8,7 +8,7 @@ import pytest
 from standardwebhooks import WebhookVerificationError
 
 from services.sandbox.seeding import CALLBACK_SECRETS
-from tests.support import ROOT
+from tests.support import ROOT, completed
 
 DOCS = ROOT / "docs"
 
@@ -25,7 +25,8 @@ def _blocks(page, language):
 
 def test_the_code_of_the_integration_guide_runs_unchanged(clients_by_name, live):
     client = clients_by_name("Python")
-    names = ("first.py", "payout.py", "gateway_a.py")
+    names = ("first.py", "payout.py", "refund.py", "gateway_a.py")
+    paid = completed(live.api)
     for name, code in zip(names, _blocks("integrating.md", "python"), strict=True):
         (client.folder / name).write_text(code, "utf-8")
     printed = [
@@ -40,7 +41,13 @@ def test_the_code_of_the_integration_guide_runs_unchanged(clients_by_name, live)
     order_no, deducted = printed[1][0].split()
     assert live.api.detail(order_no=order_no).data["merchant_actual_amount"] == int(deducted)
 
-    code, order_no = printed[2][0].split()
+    assert len(printed[2]) == 3
+    code, refund_no, status = printed[2][0].split()
+    assert (code, status, printed[2][1:]) == ("1", "completed", ["True", "100"])
+    found = live.api.call("refundQueryDetail", {"refund_no": refund_no}).data
+    assert (found["order_no"], found["reason"]) == (paid, "Returned goods")
+
+    code, order_no = printed[3][0].split()
     assert (code, live.api.detail(order_no=order_no).data["cny_amount"]) == ("1", "20.00")
 
 
@@ -62,7 +69,7 @@ def test_the_script_of_the_callbacks_page_prints_the_signature_of_its_request(cl
     assert request.rstrip().splitlines()[-1] in script
 
 
-def test_the_commands_of_the_epay_page_place_and_query_a_payment(clients_by_name, live):
+def test_the_commands_of_the_epay_page_place_query_and_refund_a_payment(clients_by_name, live):
     client, enable = clients_by_name("bash"), _blocks("epay-inbound.md", "sh")[0]
     keys = json.loads(live.flask(*enable.split()[1:], "--json").stdout)
     assert [line.split()[0] for line in _blocks("epay-inbound.md", "text")[0].splitlines()] == list(keys)
@@ -71,11 +78,14 @@ def test_the_commands_of_the_epay_page_place_and_query_a_payment(clients_by_name
     for script in (block for block in _blocks("epay-inbound.md", "sh") if "curl" in block):
         code = re.sub("|".join(own), lambda found: own[found[0]], script)
         (client.folder / "epay.sh").write_text(code, "utf-8")
+        if "act=refund" in script:
+            live.api.play(answers[0]["trade_no"], "success")
         answers.append(json.loads(client.run("bash epay.sh").stdout))
-    placed, found = answers
+    placed, found, refunded = answers
     assert (placed["code"], found["code"], found["status"], found["money"]) == (1, 1, 0, "12.50")
     assert found["trade_no"] == placed["trade_no"]
-    assert [list(json.loads(block)) for block in _blocks("epay-inbound.md", "json")] == [list(placed), list(found)]
+    assert (refunded["code"], refunded["status"], refunded["trade_no"]) == (1, 1, placed["trade_no"])
+    assert [list(json.loads(block)) for block in _blocks("epay-inbound.md", "json")] == [*map(list, answers)]
 
 
 def test_the_code_of_the_page_on_returning_signs_and_verifies_its_address(clients_by_name, time_machine):

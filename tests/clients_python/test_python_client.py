@@ -17,6 +17,7 @@ from tillbook_client import (
     KeyReused,
     NotAuthorized,
     NotFound,
+    NotRefundable,
     PersonalData,
     verify,
     verify_return,
@@ -24,7 +25,7 @@ from tillbook_client import (
 
 from services.sandbox import seeding
 from tests.pages import BACK
-from tests.support import CARD, PERSON, ROOT, until
+from tests.support import CARD, PERSON, ROOT, completed, until
 
 pytestmark = pytest.mark.usefixtures("demo")
 
@@ -58,6 +59,36 @@ def test_a_deposit_from_its_channel_to_its_callback(service, client, receiver):
     got = receiver.got[0]
     event = verify(got.headers, got.body, seeding.CALLBACK_SECRETS["demo"])
     assert (event.id, event.type, event.order) == (got.webhook_id, "order.completed", order)
+
+
+def test_a_refund_from_its_request_to_its_callback(service, client, receiver):
+    deposit = client.create_buy("100.00", 2, "wxpay")
+    service.api.play(deposit.order_no, "success")
+    before = client.balance().available_amount
+    service.flask("merchant", "set", "demo", "--callback-url", receiver.url)
+    refund = client.create_refund(deposit.order_no, Decimal("30.00"), "R-1", reason="退货")
+    assert (refund.status, refund.cny_amount, refund.merchant_actual_amount) == ("completed", Decimal("30.00"), 3_000)
+    assert refund == client.create_refund(deposit.order_no, "30.00", "R-1", reason="退货")
+    assert refund == client.refund(refund.refund_no) == client.refund(merchant_refund_no="R-1")
+    assert [refund] == list(client.all_refunds(order_no=deposit.order_no))
+    assert client.balance().available_amount == before - 3_000
+
+    for kind, refused in (
+        (KeyReused, lambda: client.create_refund(deposit.order_no, "31.00", "R-1")),
+        (NotFound, lambda: client.create_refund("1", "1.00", "R-2")),
+        (NotFound, lambda: client.refund("1")),
+        (Invalid, lambda: client.create_refund(deposit.order_no, "1.00", "x" * 65)),
+    ):
+        with pytest.raises(kind):
+            refused()
+    with pytest.raises(NotRefundable) as caught:
+        client.create_refund(deposit.order_no, "70.01", "R-2")
+    assert (caught.value.reason, caught.value.left) == ("amount", Decimal("70.00"))
+
+    until(lambda: receiver.got)
+    got = receiver.got[0]
+    event = verify(got.headers, got.body, seeding.CALLBACK_SECRETS["demo"])
+    assert (event.type, event.refund) == ("refund.completed", refund)
 
 
 def test_all_orders_of_several_pages_are_returned_once(client):
@@ -112,7 +143,8 @@ def test_regions_are_listed_a_payers_return_is_verified_and_each_refusal_has_its
 
 
 def test_every_example_of_the_readme_that_calls_the_service_runs(service):
-    assert len(CALLING) == 3
+    assert len(CALLING) == 4
+    completed(service.api)  # for the refund
     for example in CALLING:
         code = example.replace("http://127.0.0.1:8000", service.url)
         environ = {**service.environ, "PYTHONPATH": str(CLIENT)}

@@ -9,7 +9,7 @@ from werkzeug import Response
 
 from gateways import registry
 from gateways.alipay import serial_numbers
-from gateways.base import BadNotice, ChannelUnknown, Incoming, Payment, Payout, State
+from gateways.base import BadNotice, ChannelUnknown, Incoming, Payment, Payout, RefundRequest, State
 from runtime.settings import Settings
 from runtime.state import Runtime
 from tests.upstreams.alipay import APP_ID, Alipay
@@ -94,6 +94,11 @@ def payment(number="1", amount=10_000):
     return Payment(number, amount, "alipay", f"Order {number}", NOTIFY, "https://shop.example.com/pay", EXPIRES_AT)
 
 
+def refund(alipay):
+    """A refund of 3 of the 100 yuan that the payer of the order "1" paid."""
+    return RefundRequest("R1", "1", alipay.trades["1"]["trade_no"], 300, 10_000, "商品已售完", NOTIFY)
+
+
 PAYOUT = Payout("1", "1", 10_000, "alipay", {"card_number": "payee@example.com", "real_name": "张三"})
 
 
@@ -108,6 +113,20 @@ def test_the_sdk_creates_queries_and_closes_at_the_loopback(in_china, alipay, sd
     alipay.scan("1")
     assert sdk.api_alipay_trade_query(out_trade_no="1")["trade_status"] == "WAIT_BUYER_PAY"
     assert sdk.api_alipay_trade_close(out_trade_no="1")["code"] == "10000"
+
+
+def test_the_sdk_refunds_and_queries_at_the_loopback_and_the_driver_reads_the_same(in_china, alipay, sdk):
+    ours = driver(alipay)
+    ours.open_payment(payment())
+    alipay.pay("1")
+    asked = {"trade_no": alipay.trades["1"]["trade_no"], "out_request_no": "R1"}
+    made = sdk.api_alipay_trade_refund("3.00", refund_reason="商品已售完", **asked)
+    assert (made["code"], made["fund_change"], made["refund_fee"]) == ("10000", "Y", "3.00")
+    assert ours.refund(refund(alipay)).state is State.OPEN  # the same number again
+    found = sdk.api_alipay_trade_fastpay_refund_query(**asked)
+    assert (found["refund_status"], found["refund_amount"]) == ("REFUND_SUCCESS", "3.00")
+    assert (ours.query_refund(refund(alipay)).state, len(alipay.refunds)) == (State.PAID, 1)
+    assert "refund_status" not in sdk.api_alipay_trade_fastpay_refund_query("R2", trade_no=asked["trade_no"])
 
 
 def test_the_sdk_pays_out_by_certificates_at_the_loopback(in_china, alipay, sdk_with_certificates):
@@ -137,6 +156,10 @@ def test_the_sdk_computes_the_same_signature_for_each_of_the_drivers_requests(mo
     alipay.scan("1")
     ours.query(payment())
     ours.close(payment())
+    ours.open_payment(payment())
+    alipay.pay("1")
+    ours.refund(refund(alipay))
+    ours.query_refund(refund(alipay))
     if mode == "certificate":
         ours.pay_out(PAYOUT)
         ours.query_payout(PAYOUT)
@@ -144,7 +167,7 @@ def test_the_sdk_computes_the_same_signature_for_each_of_the_drivers_requests(mo
         fields = {**request.args.to_dict(), **dict(parse_qsl(request.get_data().decode()))}
         signature = fields.pop("sign")
         assert dict(parse_qsl(sdk.sign_data(fields)))["sign"] == signature
-    assert len(alipay.calls) == {"key": 3, "certificate": 5}[mode]
+    assert len(alipay.calls) == {"key": 6, "certificate": 8}[mode]
 
 
 def test_the_driver_accepts_responses_and_notices_that_the_sdk_signs(alipay, monkeypatch):
@@ -154,6 +177,7 @@ def test_the_driver_accepts_responses_and_notices_that_the_sdk_signs(alipay, mon
     ours.open_payment(payment())
     alipay.pay("1")
     assert ours.query(payment()).state is State.PAID
+    assert ours.refund(refund(alipay)).state is ours.query_refund(refund(alipay)).state is State.PAID
     form = signing.sign_data(alipay.notice_fields("1")) + "&sign_type=RSA2"
     notice = ours.read_notice(Incoming("POST", b"", {}, form.encode()))
     assert (notice.order_no, notice.report.state, notice.report.amount) == ("1", State.PAID, 10_000)

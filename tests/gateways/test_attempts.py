@@ -139,6 +139,7 @@ def test_money_of_another_attempt_is_found_after_an_operator_ended_the_order(
     due.orders()
     assert exceptions() == {order_no: "wrong_amount"}
     flask("order", "settle", order_no, "--refund")
+    due.orders()
     assert (api.status(order_no), exceptions()) == ("cancelled", {})
     platform.pay(f"{order_no}_2")
     later(601)

@@ -90,3 +90,22 @@ def test_the_channels_check_finds_no_problem(channel, instances):
     ours, _ = instances
     checked = ours.flask("channel", "check", str(channel), check=False)
     assert checked.returncode == 0, checked.stdout
+
+
+@pytest.mark.parametrize(("outcome", "whole"), [("success", False), ("processing", False), ("success", True)])
+def test_a_refund_here_is_a_refund_there(channel, instances, behind, outcome, whole):
+    ours, theirs = instances
+    order_no = ours.api.buy("88.80", channel).data["order_no"]
+    behind_it, _ = behind(order_no)
+    theirs.api.play(behind_it, "success")
+    until(lambda: ours.api.status(order_no) == "completed")
+    theirs.flask("channel", "set", "2", "--config", f"refund={outcome}")
+    fields = {"order_no": order_no, "cny_amount": "88.80" if whole else "30.00", "merchant_refund_no": f"R{order_no}"}
+    refund = ours.api.call("createRefund", fields).data
+    [there] = theirs.api.call("refundQueryList", {"order_no": behind_it}).data["list"]
+    assert there["cny_amount"] == fields["cny_amount"]
+    assert (refund["status"] == "completed") is (there["status"] == "completed")
+    if outcome == "processing":
+        assert refund["status"] == "confirmed"
+        return
+    assert refund["status"] == "completed"

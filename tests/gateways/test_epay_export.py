@@ -109,17 +109,18 @@ def test_a_frozen_payment_is_reported_and_the_others_are_compared(paid, row, dif
 
 def test_a_refunded_row_is_a_payment_and_a_refund(paid, row, reconcile):
     order_no = paid()
-    for back, paid_in, left in (
-        ("40.00", "100.00", "60.00"),
-        ("100.00", "100.00", "0.00"),
-        ("102.00", "102.00", "0.00"),  # with a fee
-        ("98.00", "98.00", "0.00"),  # less a discount
-        ("40.00", "", "60.00"),
+    for back, paid_in, went_back in (
+        ("40.00", "100.00", "40.00"),
+        ("100.00", "100.00", "100.00"),
+        ("102.00", "102.00", "100.00"),  # with a fee
+        ("98.00", "98.00", "100.00"),  # less a discount
+        ("40.00", "", "40.00"),
     ):
         refunded = {"支付状态": "已退款", "退款时间": f"{SECOND} 09:00:00", "已退款金额": back, "实际支付": paid_in}
         view = reconcile(row(order_no, **refunded))
         assert [(each["kind"], each["detail"]) for each in view["differences"]] == [("status", WENT_BACK)]
-        assert (view["lines"], view["sums"]["there"]["in"]) == (1, left)
+        sums = view["sums"]["there"]
+        assert (view["lines"], sums["in"], sums["refunds"]) == (1, "100.00", went_back)
 
 
 @pytest.mark.parametrize("size", ["40.00", "100.00"])

@@ -55,11 +55,12 @@ def test_money_refunded_by_the_platform_is_credited_again_only_if_it_is_received
     assert list(exceptions()) == [order_no]
 
 
-def test_after_an_operator_returned_money_only_another_payment_counts(
+def test_after_an_operator_sent_money_back_only_another_payment_counts(
     paid_late, api, flask, due, kinds, exceptions, notify
 ):
     order_no, notice = paid_late
     flask("order", "settle", order_no, "--refund")
+    due.orders()
     assert notice.to(api.send, order_no).text == "success"
     due.orders()
     assert (kinds(order_no), exceptions()) == ([("late_payment", "refund")], {})

@@ -64,6 +64,7 @@ def _figures(result: Result) -> str:
     counts = ", ".join(f"{count} {what}" for what, count in sorted(seen.counts.items()))
     return (
         f"{result.kills.total()} kills ({moments}), {result.stops} stops, {len(orders)} orders, "
+        f"{len(result.evidence.found.refunds)} refunds, "
         f"{len(result.evidence.got)} callbacks received, {counts}; {result.seconds:.0f} s"
     )
 

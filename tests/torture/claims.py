@@ -14,6 +14,9 @@ from tests.torture.seen import Seen
 BUY, SELL = 1, 2
 COMPLETED, CANCELLED = "completed", "cancelled"
 PAID = ("success", "duplicate", "silent", "late")  # outcomes by which money moved at the channel
+REFUNDED = ("success", "processing", "timeout")  # and those of refunds
+REQUESTED = ("merchant_refund_no", "order_no", "cny_amount")  # fields of a refund, as the client wants them
+ABOUT_REFUNDS = ("reversed", "refund_abnormal", "refund_conflict")  # exceptions
 
 
 @dataclass
@@ -33,13 +36,17 @@ class Evidence:
 Verdict = tuple[int, list[str]]  # the number of checked items, and the problems
 
 
+def _yuan(fen: int) -> str:
+    return f"{fen // 100}.{fen % 100:02d}"
+
+
 def told_orders_exist(e: Evidence) -> Verdict:
     orders, wrong = e.by_number, []
     told = [(number, wish) for wish in e.seen.wishes for number in set(wish.told)]
     for number, wish in told:
         order = orders.get(number)
         found = order and (order["merchant"], order["merchant_order_no"], order["order_type"], order["cny_amount"])
-        if found != (wish.merchant, wish.number, wish.order_type, f"{wish.amount // 100}.{wish.amount % 100:02d}"):
+        if found != (wish.merchant, wish.number, wish.order_type, _yuan(wish.amount)):
             wrong.append(f"{wish.number} got {number}, which has {found}")
     return len(told), wrong
 
@@ -66,7 +73,7 @@ def the_ledger_verifies(e: Evidence) -> Verdict:
     return len(e.found.orders), e.found.off
 
 
-def balances_are_what_the_orders_say(e: Evidence) -> Verdict:
+def balances_are_what_orders_and_refunds_say(e: Evidence) -> Verdict:
     expected = {key: dict(money) for key, money in e.found.before.items()}
     for order in e.found.orders:
         money, fen = expected[order["merchant"]], order["merchant_actual_amount"]
@@ -75,8 +82,13 @@ def balances_are_what_the_orders_say(e: Evidence) -> Verdict:
         elif order["status"] != CANCELLED:
             money["available"] -= fen
             money["held"] += 0 if order["status"] == COMPLETED else fen
+    for refund in e.found.refunds:
+        money, fen = expected[refund["merchant"]], refund["merchant_actual_amount"]
+        if refund["status"] != CANCELLED:
+            money["available"] -= fen
+            money["held"] += 0 if refund["status"] == COMPLETED else fen
     return len(expected), [
-        f"{key} has {e.found.balances.get(key)}, the orders sum to {money}"
+        f"{key} has {e.found.balances.get(key)}, the orders and refunds sum to {money}"
         for key, money in expected.items()
         if e.found.balances.get(key) != money
     ]
@@ -103,13 +115,67 @@ def payouts_are_spent(e: Evidence) -> Verdict:
         order = orders.get(number, {"status": "missing", "order_type": None, "cny_amount": None})
         status = COMPLETED if play.outcome in PAID else CANCELLED
         found = (order["order_type"], order["status"], order["cny_amount"])
-        if found != (SELL, status, f"{play.amount // 100}.{play.amount % 100:02d}"):
+        if found != (SELL, status, _yuan(play.amount)):
             wrong.append(
                 f"the channel has a payout {number} of {play.amount} fen ({play.outcome}), the service has {found}"
             )
     spent = {o["order_no"] for o in e.found.orders if o["order_type"] == SELL and o["status"] == COMPLETED}
     wrong += [f"{number} is completed, and the channel has no payout" for number in spent - handed_in.keys()]
     return len(handed_in), wrong
+
+
+def told_refunds_exist_once(e: Evidence) -> Verdict:
+    made, wrong = {refund["refund_no"]: refund for refund in e.found.refunds}, []
+    times = Counter((refund["merchant"], refund["merchant_refund_no"]) for refund in e.found.refunds)
+    wanted = {(wish.merchant, wish.number) for wish in e.seen.refunds}
+    wrong += [f"a refund without a wish: {number}" for number in times.keys() - wanted]
+    for wish in e.seen.refunds:
+        if len(set(wish.told)) > 1:
+            wrong.append(f"{wish.number} got several refunds: {sorted(set(wish.told))}")
+        for refund_no in set(wish.told):
+            refund = made.get(refund_no)
+            found = refund and tuple(refund[name] for name in ("merchant", *REQUESTED))
+            if found != (wish.merchant, wish.number, wish.order_no, _yuan(wish.amount)):
+                wrong.append(f"{wish.number} got {refund_no}, which has {found}")
+        expected, count = 0 if wish.refused else 1, times[wish.merchant, wish.number]
+        if count != expected and (wish.told or wish.refused or count > 1):
+            wrong.append(f"{wish.number} should exist {expected} times and exists {count} times")
+    return len(e.seen.refunds), wrong
+
+
+def refunds_are_sent_back_once(e: Evidence) -> Verdict:
+    """Each refund is completed if the channel has sent its money back, and cancelled if it has not."""
+    made, wrong = {refund["refund_no"]: refund for refund in e.found.refunds}, []
+    sent = {
+        refund_no: each
+        for refund_no, each in e.found.sent_back.items()
+        if each.accepted_at is not None and each.outcome in REFUNDED
+    }
+    for refund_no, each in sent.items():
+        refund = made.get(refund_no, {"order_no": None, "status": "missing", "cny_amount": None})
+        found = (refund["order_no"], refund["status"], refund["cny_amount"])
+        if found != (each.order_no, COMPLETED, _yuan(each.amount)):
+            wrong.append(f"the channel refunded {each.amount} fen of {each.order_no}, {refund_no} has {found}")
+    completed = {refund["refund_no"] for refund in e.found.refunds if refund["status"] == COMPLETED}
+    wrong += [f"{refund_no} is completed, and the channel has not sent it" for refund_no in completed - sent.keys()]
+    sums: Counter[str] = Counter()
+    for each in sent.values():
+        sums[each.order_no] += each.amount
+    for number, fen in sums.items():
+        if number not in e.found.books or fen > e.found.books[number].amount:
+            wrong.append(f"the channel sent back {fen} fen of {number}, which is more than was paid")
+    for number in {refund["order_no"] for refund in e.found.refunds}:
+        kinds = e.found.exceptions.get(number, "")
+        wrong += [f"{number} has the exception {kind}" for kind in ABOUT_REFUNDS if kind in kinds]
+    return len(e.found.sent_back), wrong
+
+
+def refunds_come_to_their_end(e: Evidence) -> Verdict:
+    return len(e.found.refunds), [
+        f"{refund['refund_no']} stays {refund['status']}"
+        for refund in e.found.refunds
+        if refund["status"] not in (COMPLETED, CANCELLED)
+    ]
 
 
 def orders_come_to_their_end(e: Evidence) -> Verdict:
@@ -125,11 +191,13 @@ def results_arrive_under_one_id(e: Evidence) -> Verdict:
     bodies: dict[str, set[bytes]] = defaultdict(set)
     taken = set()
     for receipt in e.got:
-        ids[receipt.order_no, receipt.event].add(receipt.webhook_id)
+        ids[receipt.about, receipt.event].add(receipt.webhook_id)
         bodies[receipt.webhook_id].add(receipt.body)
         if receipt.taken:
-            taken.add((receipt.order_no, receipt.event))
-    results = {(o["order_no"], f"order.{o['status']}") for o in e.found.orders if o["status"] in (COMPLETED, CANCELLED)}
+            taken.add((receipt.about, receipt.event))
+    ended = (COMPLETED, CANCELLED)
+    results = {(o["order_no"], f"order.{o['status']}") for o in e.found.orders if o["status"] in ended}
+    results |= {(r["refund_no"], f"refund.{r['status']}") for r in e.found.refunds if r["status"] in ended}
     wrong = [f"{event} of {number} never arrived" for number, event in results - taken]
     wrong += [
         f"{event} of {number} arrived as {sorted(those)}" for (number, event), those in ids.items() if len(those) > 1
@@ -140,7 +208,7 @@ def results_arrive_under_one_id(e: Evidence) -> Verdict:
 
 
 def _contradictions(ids: Any) -> set[str]:
-    ends = {end: {number for number, event in ids if event == f"order.{end}"} for end in (COMPLETED, CANCELLED)}
+    ends = {end: {number for number, event in ids if event.endswith(f".{end}")} for end in (COMPLETED, CANCELLED)}
     return ends[COMPLETED] & ends[CANCELLED]
 
 
@@ -162,10 +230,13 @@ CLAIMS: dict[str, Callable[[Evidence], Verdict]] = {
     "every request creates at most one order, however often it was repeated": wishes_are_fulfilled_once,
     "no nonce is accepted twice": nonces_count_once,
     "the ledger passes its integrity check": the_ledger_verifies,
-    "the balances agree with the orders": balances_are_what_the_orders_say,
+    "the balances agree with the orders and refunds": balances_are_what_orders_and_refunds_say,
     "exactly the paid amounts are credited": payments_are_credited,
     "exactly the paid out amounts are spent": payouts_are_spent,
     "every order has ended": orders_come_to_their_end,
+    "every refund in a response exists once under its number": told_refunds_exist_once,
+    "exactly the completed refunds were sent back": refunds_are_sent_back_once,
+    "every refund has ended": refunds_come_to_their_end,
     "every result reached the receiver under one webhook-id": results_arrive_under_one_id,
     "outbox and receiver agree": the_outbox_agrees,
     "no internal error, invalid signature, unexpected end or hanging stop": nothing_else_went_wrong,

@@ -20,7 +20,10 @@ MOODS = {"takes": 84, "refuses": 6, "hangs up": 6, "is slow": 4}
 
 @dataclass(frozen=True)
 class Receipt:
-    """One received callback: its id, its content, and whether the response was 200."""
+    """One received callback: its id, its content, and whether the response was 200.
+
+    `refund_no` is empty if it is about an order.
+    """
 
     webhook_id: str
     merchant: str
@@ -29,12 +32,19 @@ class Receipt:
     status: str
     body: bytes
     taken: bool
+    refund_no: str = ""
+
+    @property
+    def about(self) -> str:
+        """The number of the order or of the refund that it is about."""
+        return self.refund_no or self.order_no
 
 
 class Receiver(ThreadingHTTPServer):
     """An HTTP server on a port of its own; `got` are the callbacks, `unsigned` counts invalid signatures."""
 
     daemon_threads = True
+    request_queue_size = 128  # a restarted service sends many callbacks at once; the default, 5, resets connections
 
     def __init__(self, rng: random.Random):
         super().__init__(("127.0.0.1", 0), _Handler)
@@ -77,7 +87,16 @@ class _Handler(BaseHTTPRequestHandler):
         mood, data = self.server.mood(webhook_id), event["data"]
         taken = mood in ("takes", "is slow")
         self.server.got.append(
-            Receipt(webhook_id, merchant, data["order_no"], event["type"], data["status"], body, taken)
+            Receipt(
+                webhook_id=webhook_id,
+                merchant=merchant,
+                order_no=data["order_no"],
+                event=event["type"],
+                status=data["status"],
+                body=body,
+                taken=taken,
+                refund_no=data.get("refund_no", ""),
+            )
         )
         if mood == "hangs up":
             self.close_connection = True

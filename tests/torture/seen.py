@@ -29,10 +29,27 @@ class Wish:
 
 
 @dataclass
+class RefundWish:
+    """One refund that a client wants once; `number` is its merchant_refund_no, `amount` in fen.
+
+    It is requested with new nonces until there is a response. `told` are the refund numbers in all responses,
+    `refused` is the code of a refusal.
+    """
+
+    number: str
+    merchant: str
+    order_no: str
+    amount: int
+    told: list[str] = field(default_factory=list)
+    refused: int | None = None
+
+
+@dataclass
 class Seen:
     """The clients' facts at the end of a run; safe for several threads."""
 
     wishes: list[Wish] = field(default_factory=list)
+    refunds: list[RefundWish] = field(default_factory=list)
     accepted: Counter[str] = field(default_factory=Counter)  # responses with code 1 by nonce
     counts: Counter[str] = field(default_factory=Counter)
     wrong: list[str] = field(default_factory=list)  # violations, whatever the database contains

@@ -18,7 +18,7 @@ SETTINGS = {
     "ORDERS_LOG_LEVEL": "WARNING",
 }
 COMMANDS_TAKE = 90  # seconds at most, on a busy machine
-ENTRY, HASTY = ("app.py",), ("-m", "tests.torture.hasty")
+ENTRY = ("-m", "tests.torture.hasty")
 
 
 class CommandFailed(Exception):
@@ -48,7 +48,7 @@ class Target:
         environ = SETTINGS | more
         self.processes = [DemoService(folder, port=_port(rng), **environ) for _ in range(processes)]
         for process in self.processes:
-            process.entry = HASTY if hasty else ENTRY
+            process.entry = (*ENTRY, "--leases") if hasty else ENTRY
 
     def start(self) -> None:
         """Start every process, one after the other, and wait for their first responses."""

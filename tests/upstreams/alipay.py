@@ -87,7 +87,10 @@ def _joined(fields: dict[str, str], without: tuple[str, ...]) -> str:
 
 
 class Alipay(Loopback):
-    """One application of one merchant. `written` is the format of responses: one of WRITTEN."""
+    """One application of one merchant. `written` is the format of responses: one of WRITTEN.
+
+    `refunds_begin` is the status of a new refund: "" for one whose success only a later status check reports.
+    """
 
     def __init__(self, server: HTTPServer, prefix: str = "alipay"):
         super().__init__(server, prefix)
@@ -98,6 +101,8 @@ class Alipay(Loopback):
         self.trades: dict[str, dict[str, str]] = {}  # their trades, once a payer scanned the code
         self.transfers: dict[str, dict[str, Any]] = {}
         self.transfers_end = "SUCCESS"
+        self.refunds: dict[str, dict[str, Any]] = {}  # by request number, also those made in the console
+        self.refunds_begin = "REFUND_SUCCESS"
         self.unpayable: dict[str, str] = {}  # the reason why a payee can't be paid, by account
         self.errors: deque[tuple[str, str, bool]] = deque()
         self.cert_serial = 3003  # of the certificate that signs responses
@@ -172,6 +177,8 @@ class Alipay(Loopback):
             "alipay.trade.precreate": self._precreate,
             "alipay.trade.query": self._query,
             "alipay.trade.close": self._close,
+            "alipay.trade.refund": self._refund,
+            "alipay.trade.fastpay.refund.query": self._ask_refund,
             "alipay.fund.trans.uni.transfer": self._transfer,
             "alipay.fund.trans.common.query": self._ask_transfer,
         }
@@ -239,6 +246,53 @@ class Alipay(Loopback):
         trade["trade_status"] = "TRADE_CLOSED"
         return self._yes(out_trade_no=trade["out_trade_no"], trade_no=trade["trade_no"])
 
+    def _paid(self, trade_no: str) -> dict[str, str] | None:
+        return next((each for each in self.trades.values() if each["trade_no"] == trade_no), None)
+
+    def _refunded(self, trade_no: str) -> Decimal:
+        counting = (each["amount"] for each in self.refunds.values() if each["trade_no"] == trade_no)
+        return sum(counting, Decimal(0))
+
+    def _accept(self, trade: dict[str, str], number: str, amount: Decimal, status: str) -> None:
+        self.refunds[number] = {"trade_no": trade["trade_no"], "amount": amount, "status": status}
+        self.balance -= amount
+        if self._refunded(trade["trade_no"]) == Decimal(trade["total_amount"]):
+            trade["trade_status"] = "TRADE_CLOSED"
+
+    def _refund(self, content: dict[str, str]) -> dict[str, str]:
+        """A refund: the same number is the same refund, and another one must fit what is left and the balance."""
+        documented = {"trade_no", "refund_amount", "out_request_no", "refund_reason", "notify_url"}
+        assert set(content) <= documented, "with other fields it may refund twice"
+        number, amount = content["out_request_no"], Decimal(content["refund_amount"])
+        trade, same = self._paid(content["trade_no"]), self.refunds.get(content["out_request_no"])
+        if trade is None:
+            return self._no("ACQ.TRADE_NOT_EXIST", "交易不存在")
+        if same and same["amount"] != amount:
+            return self._no("ACQ.DISCORDANT_REPEAT_REQUEST", "退款金额不一致")
+        if same is None:
+            states = {"WAIT_BUYER_PAY": "TRADE_STATUS_ERROR", "TRADE_CLOSED": "TRADE_HAS_CLOSE"}
+            states |= {"TRADE_FINISHED": "TRADE_HAS_FINISHED"}
+            if trade["trade_status"] in states:
+                return self._no(f"ACQ.{states[trade['trade_status']]}", "交易状态不合法")
+            if self._refunded(trade["trade_no"]) + amount > Decimal(trade["total_amount"]):
+                return self._no("ACQ.REASON_TRADE_REFUND_FEE_ERR", "退款金额无效")
+            if amount > self.balance:
+                return self._no("ACQ.SELLER_BALANCE_NOT_ENOUGH", "卖家余额不足")
+            self._accept(trade, number, amount, self.refunds_begin)
+        facts = {name: trade[name] for name in ("trade_no", "out_trade_no", "buyer_logon_id")}
+        change = "Y" if same is None and self.refunds_begin else "N"
+        return self._yes(**facts, fund_change=change, refund_fee=f"{self._refunded(trade['trade_no']):.2f}")
+
+    def _ask_refund(self, content: dict[str, str]) -> dict[str, str]:
+        trade, refund = self._paid(content["trade_no"]), self.refunds.get(content["out_request_no"])
+        if trade is None:
+            return self._no("ACQ.TRADE_NOT_EXIST", "交易不存在")
+        if refund is None or not refund["status"]:
+            return self._yes()
+        facts = {name: trade[name] for name in ("trade_no", "out_trade_no", "total_amount")}
+        facts |= {"out_request_no": content["out_request_no"], "refund_amount": f"{refund['amount']:.2f}"}
+        return self._yes(**facts | {"refund_status": refund["status"]} | refund.get("changed", {}))
+
     def _transfer(self, content: dict[str, Any]) -> dict[str, str]:
         number, payee, amount = content["out_biz_no"], content["payee_info"], Decimal(content["trans_amount"])
         if (content["product_code"], content["biz_scene"]) != ("TRANS_ACCOUNT_NO_PWD", "DIRECT_TRANSFER"):
@@ -278,6 +332,20 @@ class Alipay(Loopback):
         self.scan(order_no)
         trade = self.trades[order_no]
         trade |= {"trade_status": "TRADE_SUCCESS", "total_amount": money or trade["total_amount"]}
+
+    def end_refund(self, number: str, status: str = "REFUND_SUCCESS") -> None:
+        """A refund gets this status, which its status checks report from now on."""
+        self.refunds[number]["status"] = status
+
+    def refund_in_console(self, order_no: str, money: str, number: str = "RF20260501") -> None:
+        """Somebody refunds in Alipay's console, under a number that the service does not know."""
+        self._accept(self.trades[order_no], number, Decimal(money), "REFUND_SUCCESS")
+
+    def refund_notice(self, order_no: str, number: str, **changed: str) -> Sent:
+        """The notice about the payment that Alipay repeats after a refund."""
+        so_far = f"{self._refunded(self.trades[order_no]['trade_no']):.2f}"
+        after = {"gmt_refund": "2026-05-01 12:05:00.123", "refund_fee": so_far, "out_biz_no": number}
+        return self.notice(order_no, **after | changed)
 
     def return_address(self, order_no: str) -> str:
         """The address to which its page sends the payer after a payment: with signed fields."""

@@ -53,6 +53,14 @@ class EpayPlatform(Loopback):
         self.absent: Response | None = None  # its response about an unknown order
         self.has_query = True  # it has api.php
         self.kinds = KINDS  # its names of payment methods
+        # Refunds: those that it stored, by its own number; the sum by order; and what its own upstream refunded.
+        self.refunds: dict[str, dict[str, str]] = {}
+        self.refunded: dict[str, Decimal] = {}
+        self.at_upstream: dict[str, Decimal] = {}
+        self.success_of_refunds = "0"  # version 1's code: monlor/Epay's, or 1
+        self.tells_sums = False  # version 1 reports the refunded sum of an order
+        self.refusal: str | None = None  # its error for each refund
+        self.upstream_error = ""  # what its upstream responds, although it makes the refund
 
     def config(self, version: str, **more: str) -> dict[str, str]:
         """The config of a channel for this account."""
@@ -84,6 +92,8 @@ class EpayPlatform(Loopback):
             query = request.args.to_dict()
             if query["act"] == "query":
                 return self._json(self._merchant_v1(query))
+            if query["act"] == "refund":
+                return self._json(self._refund_v1(request.form.to_dict()))
             return self._unless_absent(query, self._json(self._query_v1(query)))
         fields = dict(parse_qsl(request.get_data().decode(), keep_blank_values=True)) or request.args.to_dict()
         if self.page and path in ("mapi.php", "api/pay/create"):
@@ -96,7 +106,7 @@ class EpayPlatform(Loopback):
         return self._unless_absent(fields, said) if path == "api/pay/query" else said
 
     def _unless_absent(self, fields: dict[str, str], said: Response) -> Response:
-        there = fields.get("out_trade_no") in self.orders
+        there = self._find(fields)
         return said if there or self.absent is None else self.absent
 
     @staticmethod
@@ -158,12 +168,75 @@ class EpayPlatform(Loopback):
     def _query_v1(self, query: dict[str, str]) -> dict[str, Any]:
         if query.get("pid") != PID or query.get("key") != self.key:
             return {"code": -3, "msg": "商户密钥错误"}
-        order = self.orders.get(query.get("out_trade_no", ""))
+        order = self._find(query)
         if order is None:
             return {"code": -1, "msg": "订单号不存在"}
         # Numbers as in PHP, and money as the database's decimal.
         numbers = {name: int(order[name]) for name in ("status", "pid")}
-        return {"code": 1, "msg": "succ", **self._shown(order), **numbers}
+        back = self._refunded_of(order) if self.tells_sums else {}
+        return {"code": 1, "msg": "succ", **self._shown(order), **numbers, **back}
+
+    def _refunded_of(self, order: dict[str, str]) -> dict[str, str]:
+        back = self.refunded.get(order["trade_no"])
+        return {"refundmoney": f"{back:.2f}"} if back else {}
+
+    def _find(self, fields: dict[str, str]) -> dict[str, str] | None:
+        """The order with this number: the platform's, or the merchant's."""
+        if fields.get("trade_no"):
+            return next((each for each in self.orders.values() if each["trade_no"] == fields["trade_no"]), None)
+        return self.orders.get(fields.get("out_trade_no", ""))
+
+    # --- refunds
+
+    def _refund_v1(self, form: dict[str, str]) -> dict[str, Any]:
+        if form.get("pid") != PID or form.get("key") != self.key:
+            return {"code": -3, "msg": "商户密钥错误"}
+        said = self._refund(form)
+        if said["code"] != 0 or self.success_of_refunds == "0":
+            return said
+        return {"code": 1, "msg": "退款成功", "money": said["money"]}
+
+    def _refund_v2(self, fields: dict[str, str]) -> dict[str, Any]:
+        there = next((each for each in self.refunds.values() if each["out_refund_no"] == fields["out_refund_no"]), None)
+        if there and there["status"] == "1":
+            return {"code": 0, "msg": "已存在相同退款单号！", **there}
+        return self._refund(fields)
+
+    def _refund(self, fields: dict[str, str]) -> dict[str, Any]:
+        """As monlor/Epay does it: the refund is stored, and the number known, once the upstream succeeded."""
+        order = self._find(fields)
+        if self.refusal is not None:
+            return {"code": -1, "msg": self.refusal}
+        if order is None:
+            return {"code": -1, "msg": "当前订单不存在！"}
+        number, whole, money = order["trade_no"], Decimal(order["money"]), Decimal(fields["money"])
+        if money > whole:
+            return {"code": -1, "msg": "退款金额不能大于订单金额"}
+        if self.refunded.get(number, 0) >= whole:
+            return {"code": -1, "msg": "该订单已全额退款！"}
+        if money > self.balance:
+            return {"code": -1, "msg": "商户余额不足，请先充值"}
+        if self.at_upstream.get(number, 0) + money > whole:
+            return {"code": -1, "msg": "退款失败：退款金额超出"}
+        self.at_upstream[number] = self.at_upstream.get(number, Decimal(0)) + money
+        if self.upstream_error:
+            return {"code": -1, "msg": f"退款失败：{self.upstream_error}"}
+        self.refunded[number] = self.refunded.get(number, Decimal(0)) + money
+        order["status"] = "2"
+        refund_no = f"RF{len(self.refunds) + 1:017d}"
+        self.refunds[refund_no] = {
+            "refund_no": refund_no,
+            "out_refund_no": fields.get("out_refund_no", refund_no),
+            "trade_no": number,
+            "money": fields["money"],
+            "reducemoney": fields["money"],
+            "status": "1",
+        }
+        return {"code": 0, "msg": "退款成功！", **self.refunds[refund_no]}
+
+    def _ask_refund(self, fields: dict[str, str]) -> dict[str, Any]:
+        found = [each for each in self.refunds.values() if each["out_refund_no"] == fields.get("out_refund_no")]
+        return {"code": 0, **found[0]} if found else {"code": -1, "msg": "退款记录不存在"}
 
     def _merchant_v1(self, query: dict[str, str]) -> dict[str, Any]:
         if query.get("pid") != PID or query.get("key") != self.key:
@@ -189,6 +262,8 @@ class EpayPlatform(Loopback):
             "pay/query": self._query_v2,
             "pay/close": self._close_v2,
             "merchant/info": self._merchant_v2,
+            "pay/refund": self._refund_v2,
+            "pay/refundquery": self._ask_refund,
             "transfer/balance": self._balance,
             "transfer/submit": self._transfer,
             "transfer/query": self._ask_transfer,
@@ -211,8 +286,10 @@ class EpayPlatform(Loopback):
         return said | {"pay_type": kind, "pay_info": self._pay_info(said["trade_no"], gives), **self.adds}
 
     def _query_v2(self, fields: dict[str, str]) -> dict[str, Any]:
-        order = self.orders.get(fields.get("out_trade_no", ""))
-        return {"code": 0, **self._shown(order)} if order else {"code": -1, "msg": "订单号不存在"}
+        order = self._find(fields)
+        if order is None:
+            return {"code": -1, "msg": "订单号不存在"}
+        return {"code": 0, **self._shown(order), **self._refunded_of(order)}
 
     def _close_v2(self, fields: dict[str, str]) -> dict[str, Any]:
         order = self.orders.get(fields.get("out_trade_no", ""))

@@ -6,6 +6,7 @@ import json
 from decimal import Decimal
 from typing import Any
 
+from gateways.base import State
 from gateways.sandbox import records
 from tests.upstreams.alipay import Alipay
 from tests.upstreams.epay import EpayPlatform
@@ -43,6 +44,10 @@ class Moves:
         """Refund this amount to the payer; `left` remains."""
         raise NotImplementedError
 
+    def refunded(self, order_no: str) -> int:
+        """What was refunded to the payer so far, in fen: by this service, or at the channel."""
+        raise NotImplementedError
+
     def fail(self, order_no: str) -> None:
         """The channel closes the deposit unpaid."""
         raise NotImplementedError
@@ -68,7 +73,14 @@ class Epay1(Moves):
         self.platform.pay(order_no, yuan(fen))
 
     def give_back(self, order_no: str, fen: int, left: int) -> None:
-        self.platform.orders[order_no] |= {"status": "2"}
+        order, money = self.platform.orders[order_no], Decimal(yuan(fen))
+        order["status"] = "2"
+        for sums in (self.platform.refunded, self.platform.at_upstream):
+            sums[order["trade_no"]] = sums.get(order["trade_no"], Decimal(0)) + money
+
+    def refunded(self, order_no: str) -> int:
+        order = self.platform.orders.get(order_no)
+        return int(100 * self.platform.at_upstream.get(order["trade_no"], 0)) if order else 0
 
     def fail(self, order_no: str) -> None:
         self.platform.orders.pop(order_no)  # such platforms delete unpaid orders
@@ -82,11 +94,6 @@ class Epay2(Epay1):
 
     sized, version = True, "2"
 
-    def give_back(self, order_no: str, fen: int, left: int) -> None:
-        order = self.platform.orders[order_no]
-        back = Decimal(order.get("refundmoney") or 0) + Decimal(yuan(fen))
-        order |= {"status": "2", "refundmoney": str(back)}
-
 
 class Wechat(Moves):
     """Reports a partial or full refund, without its amount."""
@@ -96,6 +103,7 @@ class Wechat(Moves):
     def __init__(self, server: Any):
         super().__init__(server)
         self.platform = WechatPay(server)
+        self.platform.refunds_begin = "SUCCESS"
 
     def config(self, **more: str) -> dict[str, str]:
         return self.platform.config(**more)
@@ -104,7 +112,11 @@ class Wechat(Moves):
         self.platform.pay(order_no, fen)
 
     def give_back(self, order_no: str, fen: int, left: int) -> None:
-        self.platform.orders[order_no]["trade_state"] = "REFUND"
+        self.platform.refund_in_console(order_no, fen, f"CONSOLE-{len(self.platform.refunds)}")
+
+    def refunded(self, order_no: str) -> int:
+        counting = (each for each in self.platform.refunds.values() if each["order_no"] == order_no)
+        return sum(each["refund"] for each in counting if each["status"] != "CLOSED")
 
     def fail(self, order_no: str) -> None:
         self.platform.orders[order_no]["trade_state"] = "CLOSED"
@@ -131,8 +143,12 @@ class AlipayMoves(Moves):
 
     def give_back(self, order_no: str, fen: int, left: int) -> None:
         self.back[order_no] = self.back.get(order_no, Decimal(0)) + Decimal(yuan(fen))
-        if not left:
-            self.platform.trades[order_no]["trade_status"] = "TRADE_CLOSED"
+        self.platform.refund_in_console(order_no, yuan(fen), f"CONSOLE-{len(self.platform.refunds)}")
+
+    def refunded(self, order_no: str) -> int:
+        trade_no = self.platform.trades.get(order_no, {}).get("trade_no")
+        counting = (each["amount"] for each in self.platform.refunds.values() if each["trade_no"] == trade_no)
+        return int(100 * sum(counting, Decimal(0)))
 
     def fail(self, order_no: str) -> None:
         self.platform.scan(order_no)
@@ -148,6 +164,10 @@ class SandboxMoves(Moves):
 
     driver = "trial"
 
+    def __init__(self, server: Any):
+        super().__init__(server)
+        self.back: dict[str, int] = {}
+
     def config(self, **more: str) -> dict[str, str]:
         return {"secret": "a-secret-of-a-test", **more}
 
@@ -155,7 +175,15 @@ class SandboxMoves(Moves):
         records.books().set_outcome(order_no, fen, "success")
 
     def give_back(self, order_no: str, fen: int, left: int) -> None:
-        records.books().set_outcome(order_no, left or fen, "success" if left else "fail")
+        play = records.books().find(order_no)
+        assert play is not None
+        rest = play.amount - fen  # this service's own refunds have records, and reduce it in reports
+        records.books().set_outcome(order_no, rest or fen, "success" if rest else "fail")
+        self.back[order_no] = self.back.get(order_no, 0) + fen
+
+    def refunded(self, order_no: str) -> int:
+        own = sum(each.amount for each in records.books().refunds(order_no) if each.state is State.PAID)
+        return self.back.get(order_no, 0) + own
 
     def fail(self, order_no: str) -> None:
         records.books().set_outcome(order_no, 1, "fail")

@@ -1,4 +1,4 @@
-"""A loopback WeChat Pay: payments of the API v3 with signatures on all requests and responses, and the sign-in."""
+"""A loopback WeChat Pay: payments and refunds of the API v3, signed in both directions, and the sign-in."""
 
 from __future__ import annotations
 
@@ -65,7 +65,8 @@ def is_signature(public: str, text: bytes, signature: str) -> bool:
 class WechatPay(Loopback):
     """One merchant's account. `prefix` ends in v3, as all addresses of this protocol begin with it.
 
-    `signs_by`: "key" or "certificate"; `clock_off`: seconds by which its signatures' clock is wrong.
+    `signs_by`: "key" or "certificate"; `clock_off`: seconds by which its signatures' clock is wrong; `balance`: the
+    fen that refunds may use; `refunds_begin`: the status of a new refund.
     """
 
     def __init__(self, server: HTTPServer, prefix: str = "v3"):
@@ -76,6 +77,8 @@ class WechatPay(Loopback):
         self.code_url = "weixin://wxpay/bizpayurl?pr={}"
         self.h5_url = "https://wx.tenpay.com/cgi-bin/mmpayweb-bin/checkmweb?prepay_id=wx26{0}&package=1{0}"
         self.orders: dict[str, dict[str, Any]] = {}
+        self.refunds: dict[str, dict[str, Any]] = {}  # by the merchant's number, also those made in the console
+        self.balance, self.refunds_begin = 100_000_000, "PROCESSING"
         self.refuses: list[tuple[int, Any]] = []  # status and body of the next responses, instead of the right ones
 
     @property
@@ -131,6 +134,13 @@ class WechatPay(Loopback):
             return self._error(401, {"code": "SIGN_ERROR", "message": "签名错误，请检查后再试"})
         if request.headers.get("Wechatpay-Serial", KEY_ID) != KEY_ID:
             return self._error(400, {"code": "PARAM_ERROR", "message": "平台证书序列号Wechatpay-Serial错误"})
+        if path == "refund/domestic/refunds" and request.method == "POST":
+            return self._refund(json.loads(request.get_data()))
+        if path.startswith("refund/domestic/refunds/"):
+            refund_no = path.removeprefix("refund/domestic/refunds/")
+            if refund_no not in self.refunds:
+                return self._error(404, {"code": "RESOURCE_NOT_EXISTS", "message": "退款单不存在"})
+            return self._genuine(self.told_of_refund(refund_no))
         found = re.fullmatch(
             r"pay/transactions/(?:(native|jsapi|h5)|out-trade-no/([0-9A-Za-z_|*-]{6,32})(/close)?)", path
         )
@@ -227,7 +237,79 @@ class WechatPay(Loopback):
         self.orders[number]["trade_state"] = "CLOSED"
         return self._genuine(None)
 
+    def _refund(self, asked: dict[str, Any]) -> Response:
+        """A refund: the same number is the same refund, and another one must fit what is left and the balance."""
+        amount, notify = asked["amount"], urlsplit(asked.get("notify_url", ""))
+        if (
+            not set(asked) <= {"transaction_id", "out_refund_no", "reason", "notify_url", "amount"}
+            or set(amount) != {"refund", "total", "currency"}
+            or not (type(amount["refund"]) is type(amount["total"]) is int and 0 < amount["refund"] <= amount["total"])
+            or amount["currency"] != "CNY"
+            or not re.fullmatch(r"[0-9A-Za-z_|*@-]{1,64}", asked["out_refund_no"])
+            or not 0 < len(asked.get("reason", "-").encode()) <= 80
+            or notify.scheme not in ("http", "https")
+            or notify.query
+        ):
+            return self._error(400, {"code": "PARAM_ERROR", "message": "参数错误"})
+        paid = {self.told(each).get("transaction_id"): each for each in self.orders}
+        order_no = paid.get(asked["transaction_id"])
+        if order_no is None:
+            return self._error(404, {"code": "RESOURCE_NOT_EXISTS", "message": "订单不存在"})
+        same = self.refunds.get(asked["out_refund_no"])
+        left = self.told(order_no)["amount"]["total"] - self._refunded(order_no)
+        if amount["total"] != self.told(order_no)["amount"]["total"] or (same and same["refund"] != amount["refund"]):
+            differs = "订单金额或退款金额与之前请求不一致，请核实后再试"
+            return self._error(400, {"code": "INVALID_REQUEST", "message": differs})
+        if same is None:
+            if amount["refund"] > left:
+                why = "refund_fee大于可退金额" if left else "订单已全额退款"
+                return self._error(400, {"code": "INVALID_REQUEST", "message": why})
+            if amount["refund"] > self.balance:
+                why = "基本账户余额不足，请充值后重新发起"
+                return self._error(403, {"code": "NOT_ENOUGH", "message": why})
+            self._accept(order_no, asked["out_refund_no"], amount["refund"], self.refunds_begin)
+        return self._genuine(self.told_of_refund(asked["out_refund_no"]))
+
+    def _refunded(self, order_no: str) -> int:
+        counting = (each for each in self.refunds.values() if each["order_no"] == order_no)
+        return sum(each["refund"] for each in counting if each["status"] != "CLOSED")
+
+    def _accept(self, order_no: str, refund_no: str, fen: int, status: str) -> None:
+        refund_id = f"5030000038{len(self.refunds):019d}"
+        new = {"order_no": order_no, "refund": fen, "status": status, "refund_id": refund_id}
+        self.refunds[refund_no] = new
+        self.orders[order_no]["trade_state"] = "REFUND"
+        self.balance -= fen
+
+    def told_of_refund(self, refund_no: str) -> dict[str, Any]:
+        """The facts of a refund in responses; its `changed` overrides some."""
+        refund = self.refunds[refund_no]
+        order = self.told(refund["order_no"])
+        sums = {"total": order["amount"]["total"], "refund": refund["refund"]}
+        told = {
+            "refund_id": refund["refund_id"],
+            "out_refund_no": refund_no,
+            "transaction_id": order["transaction_id"],
+            "out_trade_no": refund["order_no"],
+            "channel": "ORIGINAL",
+            "user_received_account": "招商银行信用卡0403",
+            "create_time": "2026-05-01T12:00:00+08:00",
+            "status": refund["status"],
+            "amount": sums | {"payer_total": sums["total"], "payer_refund": sums["refund"], "currency": "CNY"},
+        }
+        return told | refund.get("changed", {})
+
     # --- actions of people
+
+    def end_refund(self, refund_no: str, status: str = "SUCCESS") -> None:
+        """A refund gets this status; a closed one returns its amount to the balance."""
+        self.refunds[refund_no]["status"] = status
+        if status == "CLOSED":
+            self.balance += self.refunds[refund_no]["refund"]
+
+    def refund_in_console(self, order_no: str, fen: int, refund_no: str = "50000000382019052709732678859") -> None:
+        """Somebody refunds in the merchant console, under a number that the service does not know."""
+        self._accept(order_no, refund_no, fen, "SUCCESS")
 
     def pay(self, order_no: str, total: int | None = None) -> None:
         """The payer pays the order's amount or another one, in fen."""
@@ -260,6 +342,26 @@ class WechatPay(Loopback):
             "event_type": "TRANSACTION.SUCCESS",
             "summary": "支付成功",
             "resource": sealed | (resource or {}),
+        }
+        return self.sent(json.dumps(whole | (event or {}), ensure_ascii=False).encode())
+
+    def refund_notice(self, refund_no: str, *, event: dict[str, Any] | None = None, **told: Any) -> Sent:
+        """The notice about a refund that has ended, signed now; `told` and `event` override as in `notice`."""
+        facts = self.told_of_refund(refund_no)
+        status = facts.pop("status")
+        amount = {name: value for name, value in facts["amount"].items() if name != "currency"}
+        for name in ("channel", "create_time"):
+            del facts[name]
+        facts |= {"mchid": MCHID, "refund_status": status, "amount": amount}
+        facts |= {"success_time": "2026-05-01T12:05:00+08:00"} if status == "SUCCESS" else {}
+        sealed = self.encrypted(json.dumps(facts | told, ensure_ascii=False).encode(), data="refund")
+        whole = {
+            "id": secrets.token_hex(16),
+            "create_time": "2026-05-01T12:05:00+08:00",
+            "resource_type": "encrypt-resource",
+            "event_type": f"REFUND.{status}",
+            "summary": "退款结果",
+            "resource": sealed | {"original_type": "refund"},
         }
         return self.sent(json.dumps(whole | (event or {}), ensure_ascii=False).encode())
 

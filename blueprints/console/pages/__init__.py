@@ -28,12 +28,13 @@ from blueprints.console.pages import (
     payout_accounts,
     payouts,
     reconciliations,
+    refunds,
     search,
     second_factor,
     sign_in,
     statements,
 )
-from services.console import order_list, record_lists
+from services.console import order_list, record_lists, refund_list
 
 LISTS = (
     batches.BATCHES,
@@ -55,6 +56,8 @@ BLUEPRINTS = (
     order.pages,
     payouts.pages,
     batches.pages,
+    refunds.pages,
+    refunds.one,
     callbacks.pages,
     ledger.pages,
     statements.pages,
@@ -97,6 +100,7 @@ MENU = (
         (
             Item("orders", lazy_gettext("Orders"), "order", icon="orders"),
             Item("payouts", lazy_gettext("Payouts"), to_do=order_list.payouts_waiting, icon="payouts"),
+            Item("refunds", lazy_gettext("Refunds"), to_do=refund_list.refunds_waiting, icon="refunds"),
             Item("claims", lazy_gettext("Claims"), to_do=order_list.claims_waiting, icon="claims"),
             Item("exceptions", lazy_gettext("Exceptions"), to_do=record_lists.exceptions_open, icon="exceptions"),
             Item("callbacks", lazy_gettext("Callbacks"), "callback", record_lists.callbacks_failing, icon="callbacks"),

@@ -21,7 +21,7 @@ from blueprints.console.pages.channels import ChannelForm
 from blueprints.console.pages.epay_gateway import NewEpayForm
 from blueprints.console.pages.merchants import MerchantForm
 from blueprints.console.pages.notifications import DestinationForm
-from schemas.fields import Percent, Yuan
+from schemas.fields import Percent, Sum, Yuan
 from services.console import setup_lists
 from services.platform.safe_text import printable
 from services.security.audit import NOT_DONE
@@ -33,8 +33,11 @@ PAGES = {
     "merchant": ("merchant.show", "key"),
     "channel": ("channel.show", "channel_id"),
     "batch": ("batch.show", "number"),
+    "refund": ("refund.show", "refund_no"),
 }
-UNITS = {Percent: " %", Yuan: " ¥"}
+UNITS = {Percent: " %", Yuan: " ¥", Sum: " ¥"}
+# The labels of values, by field.
+VALUES: dict[str, dict[str, Any]] = {"refund_mode": labels.REFUND_MODES, "refund_fees": labels.REFUND_FEES}
 
 
 @cache
@@ -64,8 +67,9 @@ def _changes(row: Any) -> Iterator[tuple[str, str, str]]:
     """Yield the label, the old and the new value of each changed field."""
     for name, old, new in json.loads(row.changed or "[]"):
         label, unit, is_flag = _fields().get(name, (name, "", False))
-        words = {"yes": gettext("yes"), "no": gettext("no")} if is_flag else {}
-        yield str(label), *(words.get(value, value if value == "-" else value + unit) for value in (old, new))
+        words = {"yes": gettext("yes"), "no": gettext("no")} if is_flag else VALUES.get(name, {})
+        before, after = (str(words.get(value, value if value == "-" else value + unit)) for value in (old, new))
+        yield str(label), before, after
 
 
 def _told_change(row: Any, changes: list[tuple[str, str, str]]) -> tuple[str, str, str] | None:

@@ -23,7 +23,7 @@ from models.tables.payout_batch import DISCARDED, FAILED, SENT, PayoutBatch
 from runtime.state import current
 from services.console import record_lists
 from services.errors import OperatorError
-from services.operations import bank_results, bulk, payouts
+from services.operations import bank_results, bulk
 from services.operations.bank_results import Effect
 from services.platform.safe_text import cells
 from services.statements import kept_layouts, tables
@@ -115,7 +115,7 @@ def new() -> Any:
         "console/payouts/batch_new.html",
         orders=chosen,
         refused=[(order, refused[order.id]) for order in orders if order.id in refused],
-        channels=payouts.subtotals(chosen, "channel"),
+        channels=bulk.subtotals(chosen, "channel"),
         total=bulk.total(chosen),
         message_of=message_of,
         templates={name: translate(template.title) for name, template in TEMPLATES.items()},

@@ -16,12 +16,15 @@ from blueprints.console.forms import find_or_404, translate
 from blueprints.console.list_page import ListPage, pages_of_one
 from blueprints.console.pages.order import act_on, find_order
 from services.callbacks import delivery, epay_notices
+from services.callbacks.outbox import REFUND_RESULTS
 from services.console import record_lists, timeline
 from services.merchants import merchant_setup
 from services.operations import actions
 from services.security import masking
 
-EVENTS = {name: name for name in (*(f"order.{event}" for event in merchant_setup.EVENTS), epay_notices.TYPE)}
+EVENTS = {
+    name: name for name in (*map(merchant_setup.event_name, merchant_setup.EVENTS), *REFUND_RESULTS, epay_notices.TYPE)
+}
 
 
 def _last_answer(row: Any) -> str:

@@ -14,7 +14,7 @@ from blueprints.console import access, sign_in_limits
 from blueprints.console.access import current_user
 from blueprints.console.forms import message_of
 from blueprints.console.locale import internal_url
-from blueprints.console.pages import batches, bulk_payouts, order
+from blueprints.console.pages import batches, bulk_payouts, order, refunds
 from blueprints.console.pages.second_factor import flash_codes_left
 from models.tables.operator import Operator
 from services.errors import ApiError, OperatorError
@@ -104,11 +104,12 @@ def check() -> Any:
 def _is_needed() -> bool:
     if request.method != "POST":
         return False
-    if request.endpoint == "order.act":
-        return order.is_large_payout(str((request.view_args or {})["order_no"]))
+    if request.endpoint == "order.act" or (request.endpoint == "order.refund" and request.form.get("sure")):
+        return order.sends_much(str((request.view_args or {})["order_no"]))
     if request.endpoint == "batch.apply":
         return batches.is_large(int((request.view_args or {})["number"]))
-    return request.endpoint in NEEDED or bulk_payouts.is_large(str(request.endpoint))
+    name = str(request.endpoint)
+    return name in NEEDED or bulk_payouts.is_large(name) or refunds.is_large(name)
 
 
 def _check() -> Any:

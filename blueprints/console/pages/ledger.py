@@ -21,12 +21,13 @@ from blueprints.console.list_page import ListPage
 from blueprints.console.locale import local_time
 from blueprints.console.pages.merchants import pages as merchant_pages
 from models.tables.merchant import Merchant
+from models.tables.order import Order
 from runtime.money import grouped, hundredths
 from runtime.state import current
 from schemas.fields import Sum
 from services.channels import channel_setup
 from services.console import record_lists
-from services.errors import OperatorError
+from services.errors import N_, OperatorError
 from services.ledger import accounts, integrity, scheduled_checks
 from services.merchants import merchant_setup
 from services.security import audit
@@ -141,17 +142,31 @@ ENTRIES = ListPage(
 
 
 class AdjustForm(FlaskForm):
-    """An adjustment: amount, reason and channel. `newest` is the id of the newest one when the page was shown."""
+    """An adjustment: amount, reason, channel, and the order that it is about.
+
+    `newest` is the number of the balance's newest entry when the page was shown.
+    """
 
     newest = HiddenField(filters=[row_id])
     amount = SchemaField(lazy_gettext("Amount in yuan"), Sum(negative=True))
     reason = StringField(lazy_gettext("Reason"), [DataRequired(), Length(max=300)])
     channel = SelectField(lazy_gettext("Channel"))
+    order_no = StringField(lazy_gettext("Order number"), [Length(max=64)])
 
     def __init__(self, **options: Any):
         super().__init__(**options)
         each = [SelectChoice(str(row.id), f"{row.id} · {row.name}") for row in channel_setup.every()]
         self.channel.choices = [SelectChoice("", gettext("none (your own money)")), *each]
+
+    def order_of(self, merchant: Merchant) -> Order | None:
+        """Return the order that the adjustment is about, or None. Raises OperatorError."""
+        if not (number := (self.order_no.data or "").strip()):
+            return None
+        order = Order.find(number)
+        if order is None:
+            raise OperatorError(N_("No order has this number."), "order_no")
+        accounts.check_order(merchant, order)
+        return order
 
 
 @merchant_pages.route("/<key>/adjust", methods=["GET", "POST"])
@@ -159,12 +174,13 @@ def adjust(key: str) -> Any:
     """Show the form, then the effect for confirmation, then adjust the balance."""
     access.must_act()
     row = find_or_404(merchant_setup.find_merchant, key)
-    form = AdjustForm(data={"newest": accounts.newest_adjustment(row)})
+    form = AdjustForm(data={"newest": accounts.newest_entry(row), "order_no": request.args.get("order_no")})
     sure = False
     if form.validate_on_submit():
         try:
             if request.form.get("sure"):
                 return _adjusted(row, form)
+            form.order_of(row)
             accounts.check_newest(row, form.newest.data)
             accounts.check_cover(row, form.amount.value)
             sure = True
@@ -177,13 +193,17 @@ def adjust(key: str) -> Any:
 def _adjusted(row: Merchant, form: AdjustForm) -> Any:
     through = channel_setup.find_usable(int(form.channel.data)) if form.channel.data else None
     fen, reason, actor = form.amount.value, form.reason.data.strip(), access.actor()
+    order = form.order_of(row)
+    of_order = f"order: {order.order_no}; " if order else ""
     audit.act(
         actor,
         "adjust balance",
         "merchant",
         row.key,
-        lambda: accounts.adjust(row, fen, reason, channel=through, who=actor.who, once=True, newest=form.newest.data),
-        f"{hundredths(fen)} yuan; channel: {through.id if through else '-'}; {reason}",
+        lambda: accounts.adjust(
+            row, fen, reason, channel=through, order=order, who=actor.who, once=True, newest=form.newest.data
+        ),
+        f"{hundredths(fen)} yuan; channel: {through.id if through else '-'}; {of_order}{reason}",
     )
     flash(gettext("Balance adjusted by ¥%(amount)s.", amount=grouped(fen)), "good")
     return redirect(url_for("merchant.show", key=row.key), 303)

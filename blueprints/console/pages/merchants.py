@@ -8,10 +8,10 @@ from typing import Any
 from flask import flash, redirect, render_template, url_for
 from flask_babel import gettext, lazy_gettext
 from flask_wtf import FlaskForm
-from wtforms import BooleanField, HiddenField, SelectChoice, StringField
+from wtforms import BooleanField, HiddenField, SelectChoice, SelectField, StringField
 from wtforms.validators import DataRequired, Length
 
-from blueprints.console import access
+from blueprints.console import access, labels
 from blueprints.console.access import current_user
 from blueprints.console.columns import ENABLED_COLUMN, Column, merchant_link
 from blueprints.console.filters import ENABLED, Filter
@@ -26,9 +26,9 @@ from blueprints.console.forms import (
     translate,
 )
 from blueprints.console.list_page import ListPage, pages_of_one
-from models.tables.merchant import Merchant
+from models.tables.merchant import KEEP, OFF, Merchant
 from runtime.money import hundredths
-from schemas.fields import Percent, Whole
+from schemas.fields import Percent, Sum, Whole
 from services.callbacks import test_callback
 from services.channels import channel_setup
 from services.console import setup_lists
@@ -39,7 +39,10 @@ from services.security import audit, masking, vault
 
 LONGEST_KEEP = 720  # hours
 MORE_EVENTS = [event for event in merchant_setup.EVENTS if event not in merchant_setup.RESULTS]
-FIELDS = ("name", "callback_url", "events", "buy_rate", "sell_rate", "allowed_addresses", "enabled", "channels")
+FIELDS = (
+    *("name", "callback_url", "events", "buy_rate", "sell_rate", "allowed_addresses", "enabled", "channels"),
+    *("refund_mode", "refund_auto_max", "refund_fees"),
+)
 MASKS = {"callback_url": masking.address}  # viewers see masked values
 RECORDED = MASKS | {"allowed_addresses": masking.networks}
 
@@ -68,6 +71,10 @@ MERCHANTS = ListPage(
 )
 
 
+def _choices(words: dict[str, Any]) -> list[SelectChoice]:
+    return [SelectChoice(name, label) for name, label in words.items()]
+
+
 class MerchantForm(FlaskForm):
     """A merchant's settings; `mark` is the version that the page showed."""
 
@@ -76,13 +83,20 @@ class MerchantForm(FlaskForm):
     callback_url = StringField(lazy_gettext("Callback URL"), [Length(max=2000)])
     events = Checkboxes(
         lazy_gettext("Additional callback events"),
-        choices=[SelectChoice(each, f"order.{each}") for each in MORE_EVENTS],
+        choices=[SelectChoice(each, merchant_setup.event_name(each)) for each in MORE_EVENTS],
     )
     buy_rate = SchemaField(lazy_gettext("Deposit fee"), Percent(), default="0.00")
     sell_rate = SchemaField(lazy_gettext("Withdrawal fee"), Percent(), default="0.00")
     allowed_addresses = StringField(lazy_gettext("Allowed IP addresses"), [Length(max=2000)])
     enabled = BooleanField(lazy_gettext("Enabled"), default=True)
     channels = Checkboxes(lazy_gettext("Available channels"), coerce=int)
+    refund_mode = SelectField(
+        lazy_gettext("Refunds by the merchant"), choices=_choices(labels.REFUND_MODES), default=OFF
+    )
+    refund_auto_max = SchemaField(lazy_gettext("Maximum of an automatic refund"), Sum(zero=True), default="0.00")
+    refund_fees = SelectField(
+        lazy_gettext("Fee of a refunded deposit"), choices=_choices(labels.REFUND_FEES), default=KEEP
+    )
 
     def __init__(self, **options: Any):
         super().__init__(**options)
@@ -93,7 +107,12 @@ class MerchantForm(FlaskForm):
         plain = {name: (self[name].data or "").strip() for name in ("name", "callback_url", "allowed_addresses")}
         rates = {name: self[name].value for name in ("buy_rate", "sell_rate")}
         lists = {"events": ",".join(self.events.data or ()), "channels": self.channels.data or ()}
-        return plain | rates | lists | {"enabled": self.enabled.data}
+        refunds = {
+            "refund_mode": self.refund_mode.data,
+            "refund_auto_max": self.refund_auto_max.value,
+            "refund_fees": self.refund_fees.data,
+        }
+        return plain | rates | lists | refunds | {"enabled": self.enabled.data}
 
 
 class NewMerchantForm(MerchantForm):
@@ -120,6 +139,9 @@ def _present(row: Merchant) -> dict[str, Any]:
         "allowed_addresses": row.allowed_addresses,
         "enabled": bool(row.enabled),
         "channels": links.channels_of(row),
+        "refund_mode": row.refund_mode,
+        "refund_auto_max": hundredths(row.refund_auto_max),
+        "refund_fees": row.refund_fees,
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import segno
@@ -10,18 +11,20 @@ from markupsafe import Markup
 
 from blueprints.console import access, action_labels
 from blueprints.console.access import current_user
-from blueprints.console.forms import find_or_404, message_of
+from blueprints.console.forms import find_or_404, message_of, translate
 from blueprints.console.list_page import pages_of_one
 from models.tables.order import CANCELLED, COMPLETED, CONFIRMED, PENDING, Order
+from models.tables.refund import refunds_of
 from runtime.money import hundredths
 from runtime.state import current
 from services.channels.calls import driver_of, pay_url
 from services.console import timeline
 from services.epay import queries
 from services.errors import OperatorError
-from services.operations import actions, perform
+from services.operations import actions, perform, refunds
 from services.operations.actions import Act, Action, Effect, Given
 from services.orders.verdict import COMPLETE
+from services.refunds import approve as approval
 from services.security import masking, second_operator
 
 pages = pages_of_one("order", "orders")
@@ -32,22 +35,27 @@ def find_order(order_no: str) -> Order:
     return find_or_404(timeline.find, order_no)
 
 
-def _given() -> Given:
-    names = ("reason", "amount", "reference", "shared", "in_file")
+def given_values() -> Given:
+    """Return the values that the form has for an action."""
+    names = ("reason", "amount", "reference", "shared", "in_file", "platform", "again")
     return Given(**{name: request.form.get(name, "") for name in names})
 
 
-def is_large_payout(order_no: str) -> bool:
-    """Return whether the form pays out more than `confirm_above`. Raises NotFound."""
-    limit = current().settings.confirm_above
-    return bool(limit) and perform.payout(find_order(order_no), request.form.get("action", ""), _given()) > limit
+def sends_much(order_no: str) -> bool:
+    """Return whether the form pays out or refunds more than `confirm_above`. Raises NotFound."""
+    limit, key = current().settings.confirm_above, request.form.get("action", "")
+    if not limit:
+        return False
+    order, given = find_order(order_no), given_values()
+    fen = perform.refund(order, key, given, access.actor().who) if order.is_buy else perform.payout(order, key, given)
+    return fen > limit
 
 
 def act_on(order: Order) -> None:
     """Perform the form's action and flash the outcome or the refusal."""
     key, seal = request.form.get("action", ""), request.form.get("seal", "")
     try:
-        action, result = perform.perform(order, key, seal, _given(), access.actor())
+        action, result = perform.perform(order, key, seal, given_values(), access.actor())
     except OperatorError as refusal:
         flash(message_of(refusal), "bad")
     else:
@@ -146,23 +154,36 @@ def _epay(order: Order) -> dict[str, Any]:
 
 
 def _page(order: Order, sensitive: dict[str, str], revealed: bool = False) -> str:
+    whole = timeline.order_timeline(order)
     every, driver = actions.possible(order), driver_of(order.channel)
     request_of = second_operator.waiting(order)
     is_own = request_of is not None and request_of.who == current_user.name
-    possible = [each for each in every if not (is_own and each.act is Act.SECOND_APPROVAL)]
+    who = access.actor().who
+    own = {each.id for each in refunds_of(order) if approval.waits_for_another(each, who)}
+    possible = [
+        each
+        for each in every
+        if not (is_own and each.act is Act.SECOND_APPROVAL)
+        and not (each.refund and each.act is Act.APPROVE_REFUND and each.refund.id in own)
+    ]
+    why_not_refund, is_shown = refunds.why_not_refund(order)
     following = _next(order, possible)
     rest = [each for each in possible if each.act in OTHERS and each != following]
     folded = sorted(rest, key=lambda each: OTHERS.index(each.act))
     return render_template(
         "console/order.html",
         order=order,
-        timeline=timeline.order_timeline(order),
+        timeline=whole,
         sensitive=sensitive,
         revealed=revealed,
         account=timeline.account_ending(order),
         actions=possible,
         decisions=_decisions(possible),
         payout_request=request_of,
+        refund_action=next((each for each in possible if each.act is Act.REFUND), None),
+        why_not_refund=translate(why_not_refund) if is_shown else "",
+        own_refunds=own,
+        open_refund_exceptions=Counter(each.reference for each in whole.exceptions if each.is_open),
         next_action=following,
         folded=folded,
         payment_link=_payment_link(order),

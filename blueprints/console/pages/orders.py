@@ -123,7 +123,7 @@ EXCEPTION_STATES = {
 def _resolution(row: Any) -> tuple[str, Any]:
     if row.resolution is None:
         return "bad", gettext("Open")
-    return "good", labels.name_of(labels.RESOLUTIONS, row.resolution)
+    return "good", labels.resolution(row)
 
 
 EXCEPTIONS = ListPage(

@@ -80,7 +80,12 @@ KINDS = {
     reconcile.MISSING_THERE: lazy_gettext("Missing in the statement"),
     reconcile.FEE: lazy_gettext("Fee differs"),
 }
-SUMS = {"in": lazy_gettext("Received"), "out": lazy_gettext("Paid out"), "fees": lazy_gettext("Fees")}
+SUMS = {
+    "in": lazy_gettext("Received"),
+    "out": lazy_gettext("Paid out"),
+    "refunds": lazy_gettext("Refunds"),
+    "fees": lazy_gettext("Fees"),
+}
 THERE = {
     "paid": lazy_gettext("paid"),
     "failed": lazy_gettext("failed"),
@@ -267,6 +272,6 @@ def _action(each: Difference, kept: Kept, order: Order | None, is_open: bool) ->
     if Remark.AT_EDGE in codes:
         upload = url_for("reconciliation.upload", channel=kept.row.channel_id)
         return gettext("Compare the statement of %(day)s", day=codes[Remark.AT_EDGE]["day"]), upload
-    if current_user.may_administer and each.kind == reconcile.MISSING_THERE:
-        return gettext("Adjust balance"), url_for("merchant.adjust", key=order.merchant.key)
+    if current_user.may_administer and each.kind == reconcile.MISSING_THERE and Remark.REFUNDED not in codes:
+        return gettext("Adjust balance"), url_for("merchant.adjust", key=order.merchant.key, order_no=order.order_no)
     return gettext("Check the order"), page

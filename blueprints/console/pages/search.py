@@ -10,11 +10,12 @@ from flask_babel import force_locale, lazy_gettext
 from marshmallow import ValidationError
 
 from blueprints.console.access import current_user
-from blueprints.console.columns import channel_link, merchant_link
+from blueprints.console.columns import channel_link, merchant_link, refund_link
 from blueprints.console.filters import LONGEST
 from blueprints.console.locale import LANGUAGES
 from blueprints.console.pages import new_order
 from models.tables.operator import ADMINISTRATOR, OPERATOR, VIEWER
+from models.tables.refund import Refund
 from runtime.money import hundredths
 from schemas.fields import Yuan
 from services.console import search
@@ -66,6 +67,8 @@ def index() -> Any:
     exact = search.exactly(text)
     if len(exact) == 1 and (fen is None or exact[0].order_no == text):
         return redirect(url_for("order.show", order_no=exact[0].order_no))
+    if (refund := Refund.find(text)) is not None:
+        return redirect(refund_link(refund))
     hits = search.find(text, fen)
     return render_template(
         "console/search.html",

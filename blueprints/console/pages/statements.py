@@ -20,7 +20,7 @@ from runtime.clock import in_china
 from runtime.money import hundredths
 from services.errors import OperatorError
 from services.ledger import monthly_statement
-from services.ledger.monthly_statement import Line, Statement
+from services.ledger.monthly_statement import Line, Refunds, Statement
 from services.merchants import merchant_setup
 from services.platform.safe_text import cells
 
@@ -131,6 +131,11 @@ def _file(statement: Statement, slot: ExitStack) -> Iterator[str]:
         closing = [ends if statement.is_over else "", gettext("Closing balance"), "", "", *map(hundredths, amounts), ""]
         held = ["", gettext("of which reserved"), *blank, "", "", hundredths(statement.held), ""]
         yield cells([closing, held])
+        refunds = statement.refunds
+        if refunds != Refunds():
+            number = gettext("Number of refunds: %(count)s", count=refunds.count)
+            amounts = [-refunds.amount, refunds.fees, -refunds.deducted]
+            yield cells([["", gettext("Refunds"), "", "", *map(hundredths, amounts), "", number]])
 
 
 def _cells(line: Line) -> list[str]:

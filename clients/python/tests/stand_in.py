@@ -23,6 +23,19 @@ ORDER = {
     "createtime": 1795232380,
     "updatetime": 1795232400,
 }
+REFUND = {
+    "refund_no": "202611224410932758106347",
+    "order_no": "202611218899480685472049",
+    "merchant_refund_no": "R-1001",
+    "cny_amount": "30.00",
+    "service_amount": 18,
+    "merchant_actual_amount": 2982,
+    "status": "completed",
+    "reason": "",
+    "createtime": 1795318780,
+    "updatetime": 1795318800,
+    "in_a_later_version": "new",
+}
 DEPOSIT = {
     "order_no": "202611218899480685472049",
     "merchant_order_no": "",
@@ -60,9 +73,15 @@ class StandIn:
         self.answers: list[Callable[[], Response]] = []
         self.got: list[Request] = []
         self.pauses: list[float] = []
-        server.expect_request("/merchant/createOrder").respond_with_handler(self._answer)
-        server.expect_request("/merchant/orderQueryDetail").respond_with_handler(self._answer)
-        server.expect_request("/merchant/orderQueryList").respond_with_handler(self._answer)
+        for endpoint in (
+            "createOrder",
+            "orderQueryDetail",
+            "orderQueryList",
+            "createRefund",
+            "refundQueryDetail",
+            "refundQueryList",
+        ):
+            server.expect_request(f"/merchant/{endpoint}").respond_with_handler(self._answer)
 
     def _answer(self, request: Request) -> Response:
         self.got.append(request)

@@ -18,7 +18,7 @@ import pytest
 from django.conf import settings
 from django.test import Client as DjangoClient
 from django.urls import path
-from stand_in import ORDER
+from stand_in import ORDER, REFUND
 
 from tillbook_client import BadSignature, Event, verify
 from tillbook_client.django import callback as django_callback
@@ -77,6 +77,17 @@ def test_a_changed_callback_is_a_bad_signature(headers, body):
 def test_a_value_that_is_not_a_callback_secret_is_refused(secret):
     with pytest.raises(ValueError, match="whsec_"):
         verify(signed(), BODY, secret, now=NOW)
+
+
+def test_a_callback_of_a_refund_has_the_refund():
+    body = json.dumps({"type": "refund.completed", "timestamp": "2026-11-22T03:40:00Z", "data": REFUND}).encode()
+    event = verify(signed(body), body, SECRET, now=NOW)
+    assert (event.type, event.refund.refund_no, event.refund.status) == (
+        "refund.completed",
+        REFUND["refund_no"],
+        "completed",
+    )
+    assert (event.refund.cny_amount, event.refund.merchant_actual_amount) == (Decimal("30.00"), 2982)
 
 
 def test_an_unknown_type_is_an_event_too():

@@ -4,7 +4,18 @@ Names and units are those of the service's documentation: a `Decimal` is in yuan
 points, a time in Unix seconds.
 """
 
-from tillbook_client.answers import Account, Balance, BuyOrder, Channel, Order, OrderPage, Region, SellOrder
+from tillbook_client.answers import (
+    Account,
+    Balance,
+    BuyOrder,
+    Channel,
+    Order,
+    OrderPage,
+    Refund,
+    RefundPage,
+    Region,
+    SellOrder,
+)
 from tillbook_client.callbacks import BadSignature, Event, Return, verify, verify_return
 from tillbook_client.client import Client
 from tillbook_client.details import CardInfo, PersonalData
@@ -17,6 +28,7 @@ from tillbook_client.errors import (
     NoPayoutAccount,
     NotAuthorized,
     NotFound,
+    NotRefundable,
     OrdersError,
     OutcomeUnknown,
     Refused,
@@ -42,11 +54,14 @@ __all__ = [
     "NoPayoutAccount",
     "NotAuthorized",
     "NotFound",
+    "NotRefundable",
     "Order",
     "OrderPage",
     "OrdersError",
     "OutcomeUnknown",
     "PersonalData",
+    "Refund",
+    "RefundPage",
     "Refused",
     "Region",
     "Retry",

@@ -114,6 +114,32 @@ class SellOrder:
 
 
 @dataclass(frozen=True)
+class Refund:
+    """A refund of a deposit, in responses and callbacks."""
+
+    refund_no: str
+    order_no: str
+    merchant_refund_no: str  # empty if the operator made it
+    cny_amount: Decimal  # yuan; what the payer receives
+    service_amount: int  # fen; the fee that you get back
+    merchant_actual_amount: int  # fen; what is deducted
+    status: str  # pending, confirmed, completed, cancelled
+    reason: str
+    createtime: int
+    updatetime: int
+
+
+@dataclass(frozen=True)
+class RefundPage:
+    """A page of refunds, newest first; `total` counts all matching refunds."""
+
+    list: tuple[Refund, ...]
+    total: int
+    page: int
+    limit: int
+
+
+@dataclass(frozen=True)
 class Channel:
     """A payment channel that you may use; its `id` is the `paychannel_id` of an order."""
 
@@ -138,7 +164,7 @@ class Balance:
 
     available_cny_amount: Decimal
     available_amount: int
-    held_cny_amount: Decimal  # reserved for open withdrawals
+    held_cny_amount: Decimal  # reserved for open withdrawals and refunds
     held_amount: int
     unsettled_cny_amount: Decimal  # confirmed deposits that are not credited yet, after fees
     unsettled_amount: int

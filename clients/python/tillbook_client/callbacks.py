@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any, Protocol
 
-from tillbook_client.answers import Order, read
+from tillbook_client.answers import Order, Refund, read
 
 PREFIX = "whsec_"
 UNIX_SECONDS = re.compile(r"[0-9]{1,12}")
@@ -36,8 +36,8 @@ class Event:
 
     Attributes:
         id: the same at each delivery; process each id once.
-        type: such as `order.completed`, `order.cancelled` or `test`. Ignore unknown types: later versions may add some.
-        timestamp: when the order reached that status.
+        type: such as `order.completed`, `refund.completed`, `test`. Ignore unknown types: later versions may add some.
+        timestamp: when the order or the refund reached that status.
         data: the `data` of the body.
     """
 
@@ -48,8 +48,13 @@ class Event:
 
     @property
     def order(self) -> Order:
-        """The order at the time of the event."""
+        """The order at the time of an event `order.*`."""
         return read(Order, self.data)
+
+    @property
+    def refund(self) -> Refund:
+        """The refund at the time of an event `refund.*`."""
+        return read(Refund, self.data)
 
 
 @dataclass(frozen=True)

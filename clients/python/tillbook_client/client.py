@@ -15,7 +15,18 @@ from urllib.parse import urlsplit
 
 import requests
 
-from tillbook_client.answers import Balance, BuyOrder, Channel, Order, OrderPage, Region, SellOrder, read
+from tillbook_client.answers import (
+    Balance,
+    BuyOrder,
+    Channel,
+    Order,
+    OrderPage,
+    Refund,
+    RefundPage,
+    Region,
+    SellOrder,
+    read,
+)
 from tillbook_client.details import CardInfo, PersonalData
 from tillbook_client.money import amount_text
 from tillbook_client.retrying import Retry
@@ -24,6 +35,7 @@ from tillbook_client.transport import Transport
 
 PayMethod = Literal["wxpay", "alipay", "bank"]
 Status = Literal["pending", "paid", "confirmed", "completed", "cancelled"]
+RefundStatus = Literal["pending", "confirmed", "completed", "cancelled"]
 Category = Literal["gateway_a", "gateway_b", "gateway_c"]
 Created = TypeVar("Created", BuyOrder, SellOrder)
 
@@ -207,6 +219,82 @@ class Client:
                 return
             before = found.list[-1].order_no
 
+    def create_refund(
+        self, order_no: str, cny_amount: Decimal | str, merchant_refund_no: str, *, reason: str | None = None
+    ) -> Refund:
+        """Refund `cny_amount` yuan of a deposit, whole or in part.
+
+        `merchant_refund_no` is your own number of this refund. Store it before the call: then you can repeat the call
+        even after a crash of your process. The same number with the same arguments returns the refund as it is now.
+
+        Raises:
+            Refused: nothing was refunded; the class is the reason.
+            OutcomeUnknown: the refund may exist; call again with the same arguments.
+            ValueError: the amount is invalid; nothing was sent.
+        """
+        refund = {
+            "order_no": order_no,
+            "cny_amount": amount_text(cny_amount),
+            "merchant_refund_no": merchant_refund_no,
+            "reason": reason,
+        }
+        return read(Refund, self._call("createRefund", refund, number=merchant_refund_no))
+
+    def refund(self, refund_no: str | None = None, *, merchant_refund_no: str | None = None) -> Refund:
+        """Return a refund by one of its numbers."""
+        by = {"refund_no": refund_no, "merchant_refund_no": merchant_refund_no}
+        if sum(bool(number) for number in by.values()) != 1:
+            raise TypeError("pass one of refund_no and merchant_refund_no")
+        return read(Refund, self._call("refundQueryDetail", by))
+
+    def refunds(
+        self,
+        *,
+        page: int = 1,
+        limit: int = 20,
+        status: RefundStatus | None = None,
+        order_no: str | None = None,
+        start_time: int | None = None,
+        end_time: int | None = None,
+        before: str | None = None,
+    ) -> RefundPage:
+        """Return a page of refunds, newest first, by their order and inclusive times of creation."""
+        filters = {
+            "page": page,
+            "limit": limit,
+            "status": status,
+            "order_no": order_no,
+            "start_time": start_time,
+            "end_time": end_time,
+            "before": before,
+        }
+        data = self._call("refundQueryList", filters)
+        return read(RefundPage, data | {"list": tuple(read(Refund, each) for each in data["list"])})
+
+    def all_refunds(
+        self,
+        *,
+        status: RefundStatus | None = None,
+        order_no: str | None = None,
+        start_time: int | None = None,
+        end_time: int | None = None,
+    ) -> Iterator[Refund]:
+        """Iterate over all refunds, newest first, and fetch them page by page, as `all_orders` does."""
+        before = None
+        while True:
+            found = self.refunds(
+                limit=MOST_PER_PAGE,
+                status=status,
+                order_no=order_no,
+                start_time=start_time,
+                end_time=end_time,
+                before=before,
+            )
+            yield from found.list
+            if len(found.list) < MOST_PER_PAGE:
+                return
+            before = found.list[-1].refund_no
+
     def channels(self, category: Category | None = None) -> list[Channel]:
         """Return the channels that you may use."""
         data = self._call("getPayChannels", {}, {"category": category} if category else {})
@@ -245,8 +333,11 @@ class Client:
         endpoint: str,
         fields: Mapping[str, Any],
         query: Mapping[str, str] | None = None,
+        *,
         idempotency_key: str | None = None,
+        number: str | None = None,
     ) -> Any:
+        """Send a signed request. `number` makes a request unique by a field, as `idempotency_key` does by a header."""
         headers = {"Content-Type": "application/json"}
         if idempotency_key is not None:
             headers["Idempotency-Key"] = idempotency_key
@@ -259,4 +350,4 @@ class Client:
             url = f"{self.base_url}/merchant/{endpoint}"
             return requests.Request("POST", url, headers=headers, params=query, data=content)
 
-        return self._transport.call(signed, idempotency_key)
+        return self._transport.call(signed, idempotency_key or number)

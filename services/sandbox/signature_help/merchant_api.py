@@ -34,7 +34,16 @@ from services.sandbox.signature_help.explanation import (
 from services.security import signing, vault
 
 MISTAKES = mistakes.MERCHANT_API
-ENDPOINTS = ("createOrder", "orderQueryDetail", "orderQueryList", "getPayChannels", "balanceQuery")
+ENDPOINTS = (
+    "createOrder",
+    "orderQueryDetail",
+    "orderQueryList",
+    "getPayChannels",
+    "balanceQuery",
+    "createRefund",
+    "refundQueryDetail",
+    "refundQueryList",
+)
 AUTH_IN_QUERY = ("getPayChannels",)  # endpoints that accept the four auth parameters in the query string, too
 
 

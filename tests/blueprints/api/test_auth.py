@@ -7,10 +7,9 @@ from urllib.parse import urlencode
 
 import pytest
 
-from tests.support import PERSON, Api, signature, signed
+from tests.support import ENDPOINTS, PERSON, Api, signature, signed
 
 BUY = {"order_type": 1, "cny_amount": "100.00", "paychannel_id": 2, "paychannel_paymethod": "wxpay"}
-ENDPOINTS = ("createOrder", "orderQueryDetail", "orderQueryList", "getPayChannels", "balanceQuery")
 
 
 def sent(body):

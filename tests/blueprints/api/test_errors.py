@@ -18,8 +18,8 @@ REGIONS = "/addons/paychannel/channel.gatewaya"
 
 # The documented codes.
 DOCUMENTED = {
-    *(40000, 40101, 40102, 40103, 40104, 40300, 40401, 40402, 40403, 40404, 40500, 41300, 41500),
-    *(40901, 40902, 40903, 42200, 42201, 42900, 50000, 50201, 50300),
+    *(40000, 40101, 40102, 40103, 40104, 40300, 40401, 40402, 40403, 40404, 40405, 40500, 41300, 41500),
+    *(40901, 40902, 40903, 40904, 42200, 42201, 42900, 50000, 50201, 50300),
 }
 WITH_RETRY_AFTER = {42900, 50000, 50300}
 LIMIT = 20
@@ -61,6 +61,7 @@ row(40402, "province")(lambda world: world.send("GET", f"{REGIONS}/cityList?prov
 row(40403, "buy")(lambda world: world.api.buy(channel=999))
 row(40404, "root")(lambda world: world.send("GET", "/nowhere"))
 row(40404, "merchant")(lambda world: world.api.call("deleteOrder"))
+row(40405, "detail")(lambda world: world.api.call("refundQueryDetail", {"refund_no": "1" * 24}))
 row(40500, "GET")(lambda world: world.send("GET", "/merchant/createOrder"))
 row(40500, "OPTIONS of a region")(lambda world: world.send("OPTIONS", f"{REGIONS}/provinceList"))
 row(41300, "large")(lambda world: world.api.post("createOrder", b"{" + b" " * 65_536))
@@ -103,6 +104,13 @@ def in_flight(world):
 def reused(world):
     assert world.api.buy("1.00", headers={"Idempotency-Key": "k"}).code == 1
     return world.api.buy("2.00", headers={"Idempotency-Key": "k"})
+
+
+@row(40904, "refunds are disabled")
+def not_refundable(world):
+    world.flask("merchant", "set", "demo", "--refunds", "off")
+    fields = {"order_no": world.api.buy().data["order_no"], "cny_amount": "1.00", "merchant_refund_no": "R-1"}
+    return world.api.call("createRefund", fields)
 
 
 @row(42900, "requests")
@@ -160,6 +168,8 @@ def test_an_error_has_the_documented_response_in_the_callers_language(world, cod
         assert retry_after == ""
     if code == 42200:
         assert all(type(messages) is list and messages for messages in answer.data.values())
+    elif code == 40904:
+        assert answer.data == {"reason": "disabled", "left": "0.00"}
     elif code == 50201:
         assert world.api.status(answer.data["order_no"]) == "cancelled"
     else:

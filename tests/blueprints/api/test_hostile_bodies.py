@@ -7,9 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.support import CARD, PERSON, signature, signed, signed_text
+from tests.support import CARD, ENDPOINTS, PERSON, signature, signed, signed_text
 
-ENDPOINTS = ("createOrder", "orderQueryDetail", "orderQueryList", "getPayChannels", "balanceQuery")
 BUY = {"order_type": 1, "cny_amount": "1.00", "paychannel_id": 2, "paychannel_paymethod": "wxpay"}
 SELL = BUY | {"order_type": 2, "paychannel_id": 1, "gatewaya_personal_data": PERSON, "gatewaya_card_info": CARD}
 FILTERS = {"page": 1, "limit": 20, "status": "paid", "order_type": 1, "merchant_order_no": "x", "start_time": 1}
@@ -19,6 +18,12 @@ WHOLE = {
     "detail": ("orderQueryDetail", {"id": 1, "order_no": "1", "merchant_order_no": "x"}),
     "list": ("orderQueryList", FILTERS | {"end_time": 2}),
     "balance": ("balanceQuery", {}),
+    "refund": ("createRefund", {"order_no": "1", "cny_amount": "1.00", "merchant_refund_no": "x", "reason": "x"}),
+    "refund detail": ("refundQueryDetail", {"refund_no": "1", "merchant_refund_no": "x"}),
+    "refund list": (
+        "refundQueryList",
+        {"page": 1, "limit": 20, "status": "completed", "order_no": "1", "start_time": 1},
+    ),
 }
 
 # In addition to those of `test_errors.py`, whose messages name the place.

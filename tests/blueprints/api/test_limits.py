@@ -12,9 +12,7 @@ from models.queries import search
 from models.tables.order import BUY
 from services import kinds
 from services.platform import cpu_affinity, rate_limits
-from tests.support import Api, through_flask
-
-ENDPOINTS = ("createOrder", "orderQueryDetail", "orderQueryList", "getPayChannels", "balanceQuery")
+from tests.support import ENDPOINTS, Api, through_flask
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import pytest
 from models.tables.operator import AuditEntry
 from services.ledger import scheduled_checks
 from tests.databases import unguarded
+from tests.refunds import allow, refunded
 from tests.support import completed, until, words
 
 BALANCE_OFF = "UPDATE ledger_account SET balance = balance + 1 WHERE kind = 'fees'"
@@ -104,3 +105,19 @@ def test_the_command_accepts_the_pages_checkpoints(console, api, flask, tmp_path
     file.write_text(answer.text)
     completed(api)
     assert "ok      entries go back to the heads that were kept" in flask("ledger", "verify", "--against", file).stdout
+
+
+def test_numbered_postings_are_found_by_their_purpose(page, api, later):
+    allow()
+    order_no = completed(api)
+    refunded(api, order_no, "40.00")
+    later(61)
+    refunded(api, order_no, "20.00", "silent")
+    for purpose, label, entries in (
+        ("refund_hold", "Refund reserved", 4),
+        ("refund", "Deposit refunded", 2),
+        ("refund_release", "", 0),
+        ("credit", "Deposit credited", 3),
+    ):
+        rows = page(f"entries/?flt_purpose={purpose}").rows
+        assert ({row["Purpose"] for row in rows}, len(rows)) == ({label} if label else set(), entries)

@@ -358,7 +358,7 @@ def test_the_menu_shows_where_a_page_belongs(page, api):
     assert list(current.values()) == ["Overview", "Orders", "Orders", "Merchants", "Channels", "Audit log"]
 
 
-def test_an_order_with_an_open_exception_is_marked_in_every_list_of_orders(page, world, flask):
+def test_an_order_with_an_open_exception_is_marked_in_every_list_of_orders(page, world, flask, due):
     order_no, other = walks.deposit_too_small(world), world.api.buy().data["order_no"]
     payout = walks.payout_before_it_was_accepted(world)
 
@@ -371,4 +371,5 @@ def test_an_order_with_an_open_exception_is_marked_in_every_list_of_orders(page,
     (row,) = page("payouts/").rows
     assert (row["Order number"].split()[0], row["To do"]) == (payout, "Review Needs review")
     flask("order", "settle", order_no, "--refund")
+    due.orders()
     assert marked("orders/?flt_type=buy") == {order_no: False, other: False}

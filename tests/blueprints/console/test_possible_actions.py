@@ -6,6 +6,7 @@ import pytest
 
 from models.tables.ledger import Entry, LedgerAccount, Posting
 from models.tables.order import Order, PaymentException
+from models.tables.refund import Refund
 from services.operations import actions
 from services.orders.verdict import RESOLUTIONS
 from tests.services import walks
@@ -38,13 +39,36 @@ def silent_since_now(w):
     return order_no
 
 
+def refund_to_approve(w):
+    w.flask("merchant", "set", "demo", "--refunds", "approval")
+    order_no = walks.buy_claimed_and_proven(w)
+    fields = {"order_no": order_no, "cny_amount": "40.00", "merchant_refund_no": f"R-{order_no}"}
+    assert w.api.call("createRefund", fields).code == 1
+    return order_no
+
+
+def refund_to_send(w):
+    order_no = walks.buy_claimed_and_proven(w)
+    w.flask("refund", "create", order_no, "40.00")
+    w.later(1)
+    return order_no
+
+
+def refund_sent(w):
+    order_no = refund_to_send(w)
+    w.flask("refund", "paid", Refund.select().order_by(Refund.id.desc()).get().refund_no)
+    return order_no
+
+
+REFUNDS = (refund_to_approve, refund_to_send, refund_sent)
 WALKS = [
+    *REFUNDS,
     *(each for each in vars(walks).values() if inspect.isfunction(each) and each not in NO_WALKS),
     *PLAYED,
     *(silent(walk) for walk in (walks.buy_pending, walks.sell_handed_over)),
     silent_since_now,
 ]
-GIVEN = {"reject": {"reason": "no"}, "paid": {"reference": "BANK-NEW"}}
+GIVEN = {"reject": {"reason": "no"}, "paid": {"reference": "BANK-NEW"}, "reject-refund": {"reason": "no"}}
 # Refusals by the channel's report, which is unknown before the status check.
 CHANNEL_S_WORD = (
     "The channel has it",
@@ -62,20 +86,30 @@ def w(world, ahead):
 
 
 def offered(order_no):
-    return {action.key: action for action in actions.possible(Order.get(Order.order_no == order_no))}
+    """The actions on an order by key, without that whose form has a page of its own."""
+    every = actions.possible(Order.get(Order.order_no == order_no))
+    return {action.key: action for action in every if action.act != "refund"}
 
 
 def commands(order_no):
-    """All actions on an order, as commands, by key."""
-    yield "approve", ("approve", order_no)
-    yield "reject", ("reject", order_no, "--reason", "no")
-    yield "paid", ("paid", order_no, "--reference", "BANK-NEW")
-    yield "returned", ("returned", order_no, "--yes")
-    yield "not-received", ("not-received", order_no)
-    yield "check", ("check", order_no)
+    """All actions on an order and its refunds, as commands, by key."""
+    yield "approve", ("order", "approve", order_no)
+    yield "reject", ("order", "reject", order_no, "--reason", "no")
+    yield "paid", ("order", "paid", order_no, "--reference", "BANK-NEW")
+    yield "returned", ("order", "returned", order_no, "--yes")
+    yield "not-received", ("order", "not-received", order_no)
+    yield "check", ("order", "check", order_no)
+    for refund in Refund.select().join(Order).where(Order.order_no == order_no):
+        yield f"approve-refund-{refund.id}", ("refund", "approve", refund.refund_no)
+        yield f"reject-refund-{refund.id}", ("refund", "reject", refund.refund_no, "--reason", "no")
+        yield f"mark-refunded-{refund.id}", ("refund", "paid", refund.refund_no)
+        yield f"check-refund-{refund.id}", ("refund", "check", refund.refund_no)
     for exception in PaymentException.select().join(Order).where(Order.order_no == order_no):
         for way in RESOLUTIONS:
-            yield f"resolve-{exception.id}-{way}", ("resolve", order_no, f"--{way}", "--exception", exception.id)
+            yield (
+                f"resolve-{exception.id}-{way}",
+                ("order", "resolve", order_no, f"--{way}", "--exception", exception.id),
+            )
 
 
 def moved_since(last):
@@ -92,7 +126,7 @@ def test_offered_actions_move_the_shown_amounts_and_all_others_are_refused(w, de
     before = rows()
     for key, command in commands(order_no):
         if key not in keys:
-            flask("order", *command, fails=True)
+            flask(*command, fails=True)
             assert rows() == before, key
     for number in range(len(keys)):
         order_no = walk(w) if number else order_no
@@ -108,6 +142,7 @@ def test_offered_actions_move_the_shown_amounts_and_all_others_are_refused(w, de
 
 
 ONCE = [
+    *REFUNDS[:2],
     walks.sell_pending,
     walks.buy_claimed,
     walks.deposit_too_small,
@@ -125,12 +160,16 @@ def test_an_action_is_done_once_however_often_its_form_is_sent(w, desk, rows, wa
     def kept():
         return {name: found for name, found in rows().items() if name != "AuditEntry"}
 
-    keys = [key for key, action in offered(walk(w)).items() if not action.asks and action.act != "redeliver"]
-    assert keys
-    for number in range(len(keys)):
+    def acts(order_no):
+        every = offered(order_no).values()
+        return [action for action in every if not action.asks and action.act not in ("redeliver", "redeliver-all")]
+
+    count = len(acts(walk(w)))
+    assert count
+    for number in range(count):
         order_no = walk(w)
-        key = [key for key, action in offered(order_no).items() if not action.asks][number]
-        form, given = desk.order(order_no).actions[key], GIVEN.get(key, {})
+        action = acts(order_no)[number]
+        form, given = desk.order(order_no).actions[action.key], GIVEN.get(action.act, {})
         assert desk.send(form, **given)[0] == "good"
         before = kept()
         category, text = desk.send(form, **given)

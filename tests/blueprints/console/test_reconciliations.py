@@ -12,6 +12,7 @@ from models.tables.outbox import Callback
 from models.tables.reconciliation import Reconciliation
 from services.statements import kept_results, tables
 from tests.blueprints.console.acting import token_of
+from tests.refunds import allow, refunded
 from tests.support import completed
 
 CHINA = timezone(timedelta(hours=8))
@@ -196,3 +197,33 @@ def test_a_file_without_a_status_column_asks_whether_each_line_is_paid(upload, r
     assert "1 of 1 match an order" in shown.html
     (received,) = [row for row in shown.rows if row.get("Sum (¥)") == "Received"]
     assert (received["Channel statement"], received["Orders"], received["Difference"]) == ("100.00", "100.00", "")
+
+
+def test_refunds_have_a_sum_of_their_own_and_a_missing_one_is_checked_and_not_adjusted(result, api, page):
+    allow()
+    first, second = completed(api), completed(api)
+    refunded(api, first, "40.00")
+    number = refunded(api, second, "30.00")
+    shown = result(csv_of(line(first), line(first, "40.00", status="refunded"), line(second)))
+    sums = {row["Sum (¥)"]: (row["Channel statement"], row["Orders"], row["Difference"]) for row in shown.rows[:4]}
+    assert sums == {
+        "Received": ("200.00", "200.00", ""),
+        "Paid out": ("0.00", "0.00", ""),
+        "Refunds": ("40.00", "70.00", "-30.00"),
+        "Fees": ("0.00", "0.00", ""),
+    }
+    (missing,) = [row for row in shown.rows if "Next step" in row]
+    assert (missing["Kind of difference"], missing["Orders"], missing["Next step"]) == (
+        "Missing in the statement",
+        "Completed ¥30.00",
+        "Check the order",
+    )
+    assert missing["Details"] == f"refund {number} completed here at 2026-05-01 12:00:00"
+    # Results of earlier versions have no such sum.
+    row = Reconciliation.get()
+    kept = json.loads(row.result)
+    for side in kept["sums"].values():
+        del side["refunds"]
+    Reconciliation.update(result=json.dumps(kept)).execute()
+    older = [each["Sum (¥)"] for each in page("reconciliation/1").rows if "Sum (¥)" in each]
+    assert older == ["Received", "Paid out", "Fees"]

@@ -2,13 +2,15 @@
 
 import csv
 import io
+import re
 from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from models.tables.merchant import Merchant
+from models.tables.merchant import PROPORTIONAL, Merchant
 from services.ledger import day_sums, monthly_statement
 from services.sandbox import seeded_orders
+from tests.refunds import allow, refunded
 from tests.support import completed
 
 CHINA = timezone(timedelta(hours=8))
@@ -53,6 +55,7 @@ def test_the_page_has_balances_movements_and_days_with_their_lines(sums, page, a
         "Opening balance": "10,000.00",
         "Deposits": "100.00",
         "Withdrawals": "0.00",
+        "Refunds": "0.00",
         "Exceptions": "0.00",
         "Adjustments": "-12.50",
         "Fees": "-0.60",
@@ -88,6 +91,36 @@ def test_the_file_has_all_lines_between_its_balances(file):
     assert (len(fen) > 10, shown.opening + sum(fen)) == (True, shown.closing)
     assert closing["Change (¥)"] == f"{sum(fen) / 100:.2f}"
     assert {line["Time (China)"][-6:] for line in lines} == {"+08:00"}
+
+
+def test_refunds_have_a_line_a_column_and_a_section_of_their_own(sums, page, api, file):
+    allow(fees=PROPORTIONAL)
+    order_no = completed(api)
+    refunded(api, order_no, "40.00")
+    shown = sums()
+    assert (shown["Refunds"], shown["Fees"], shown["Closing balance"]) == ("-40.00", "-0.36", "10,059.64")
+    month = page(f"{MAY}&day=2026-05-02")
+    section = month.html.partition('id="refunds"')[2].partition("</table>")[0]
+    assert re.findall(r'scope="row">([^<]+)</th><td class="money">([^<]+)<', section) == [
+        ("Number of refunds", "1"),
+        ("Refunded to payers", "40.00"),
+        ("Fees returned", "0.24"),
+        ("Deducted", "39.76"),
+    ]
+    (row,) = [row for row in month.rows if "Day" in row]
+    assert row["Refunds"] == "-40.00"
+    (line,) = [row for row in month.rows if row.get("Type") == "Deposit refunded"]
+    assert (line["Amount before fees (¥)"], line["Fees (¥)"], line["Change (¥)"]) == ("-40.00", "0.24", "-39.76")
+    assert month.links[order_no] == f"/console/order/{order_no}"
+    *_, closing, held, refunds = file("2026-05")
+    assert (closing["Balance (¥)"], held["Balance (¥)"]) == ("10059.64", "0.00")
+    assert refunds["Memo"] == "Number of refunds: 1"
+    assert [refunds[name] for name in ("Type", "Amount before fees (¥)", "Fees (¥)", "Change (¥)")] == [
+        "Refunds",
+        "-40.00",
+        "0.24",
+        "-39.76",
+    ]
 
 
 def test_the_last_month_is_the_default_and_each_page_links_to_it(page):

@@ -105,10 +105,10 @@ def test_a_longer_name_is_cut_at_127_bytes(shop, api, due):
 TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\r\n"), max_size=40)
 NAMES = (
     "pid key act sign sign_type timestamp type out_trade_no trade_no notify_url return_url name money param clientip "
-    "device limit offset method refund_no"
+    "device limit offset method refund_no out_refund_no"
 )
 PATHS = ["/submit.php", "/mapi.php", "/api.php"]
-PATHS += [f"/api/pay/{name}" for name in ("create", "submit", "query", "close")]
+PATHS += [f"/api/pay/{name}" for name in ("create", "submit", "query", "close", "refund", "refundquery")]
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -162,7 +162,7 @@ def test_a_payer_cannot_query_by_a_signature_that_it_sees(shop, api, due, http):
     assert shop.is_ours(shop.notices[0])
     assert shop.is_ours(returned)
     for seen in (shop.signed(), shop.signed(act="order"), shop.notices[0], returned):
-        for act in ("order", "orders", "query"):
+        for act in ("order", "orders", "query", "refund"):
             for send, path, fields in (
                 (shop.get, "/api.php", {"act": act} | seen),
                 (shop.post, "/api.php", {"act": act} | seen),
@@ -173,7 +173,9 @@ def test_a_payer_cannot_query_by_a_signature_that_it_sees(shop, api, due, http):
                 assert send(path, fields).json["code"] == -3, (act, path, fields)
 
 
-@pytest.mark.parametrize("path", ["pay/query", "pay/close", "merchant/info", "merchant/orders"])
+@pytest.mark.parametrize(
+    "path", ["pay/query", "pay/close", "pay/refund", "pay/refundquery", "merchant/info", "merchant/orders"]
+)
 def test_the_signature_of_a_payment_is_for_payments_only(path, rsa_shop, api):
     seen = rsa_shop.signed(2)
     number = number_in(rsa_shop.post("/api/pay/submit", seen).headers["Location"])

@@ -147,5 +147,4 @@ def test_the_server_of_sub2api_queries_its_payment_by_a_form_with_the_key_in_it(
     assert (found["status"], found["money"], found["trade_no"]) == (1, "12.50", placed["trade_no"])
     assert found["trade_status"] == "TRADE_SUCCESS"
     refused = query("/api.php?act=refund", out_trade_no=site.shop.number, money="12.50")
-    assert refused["code"] < 0
-    assert refused["msg"]
+    assert refused == {"code": -1, "msg": "Refunds are not enabled for this merchant"}

@@ -11,14 +11,16 @@ from openapi_spec_validator import validate
 from blueprints.openapi.operations import LEFT_OUT
 from runtime import settings
 from schemas.field_descriptions import PERCENT, SCHEMAS, YUAN
-from services.callbacks import test_callback
+from services.callbacks import outbox, test_callback
 from services.errors import ACTIONS, ERRORS, Action
 from services.merchants import merchant_setup
 from tests.support import CARD, PERSON, signed
 
-NAMES = ("createOrder", "orderQueryDetail", "orderQueryList", "getPayChannels", "balanceQuery")
+ORDERS = ("createOrder", "orderQueryDetail", "orderQueryList", "getPayChannels", "balanceQuery")
+NAMES = (*ORDERS, "createRefund", "refundQueryDetail", "refundQueryList")
 BUY = {"order_type": 1, "cny_amount": "1.00", "paychannel_id": 2, "paychannel_paymethod": "wxpay"}
 SELL = BUY | {"order_type": 2}
+REFUND = {"order_no": "2" * 24, "cny_amount": "1.00", "merchant_refund_no": "R-1"}
 NO_END = {name: value for name, value in PERSON.items() if name != "cert_end_date"}
 SELL_A = SELL | {"paychannel_id": 1, "gatewaya_personal_data": PERSON, "gatewaya_card_info": CARD}
 
@@ -226,7 +228,7 @@ def test_every_example_fits_its_schema(document):
 BAD = {"api_key": "nobody", "signature": "0" * 64, "timestamp": 1, "nonce": "short"}
 
 
-@pytest.mark.parametrize("name", ["createOrder", "orderQueryDetail", "orderQueryList"])
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in ("getPayChannels", "balanceQuery")])
 def test_a_bad_value_is_refused_by_a_code_that_its_field_names(document, api, name):
     content = document["paths"][f"/merchant/{name}"]["post"]["requestBody"]["content"]["application/json"]
     for form, example in content["examples"].items():
@@ -253,7 +255,31 @@ def test_an_unknown_or_empty_region_is_refused_by_a_code_that_its_field_names(do
 
 def test_the_callbacks_are_those_that_the_service_sends(document):
     names = [*document["webhooks"]]
-    assert sorted(names) == sorted([*(f"order.{event}" for event in merchant_setup.EVENTS), test_callback.TYPE])
+    subscribed = [event if "." in event else f"order.{event}" for event in merchant_setup.EVENTS]
+    assert sorted(names) == sorted([*subscribed, *outbox.REFUND_RESULTS, test_callback.TYPE])
+
+
+def test_the_errors_of_a_refund_have_their_own_data_and_actions(document):
+    responses = document["paths"]["/merchant/createRefund"]["post"]["responses"]
+    shown = {code: each for status in ("409", "502") for code, each in of_status(responses, status)["examples"].items()}
+    actions = {code: each.get("x-action") for code, each in shown.items()}
+    assert actions == {"40901": "same-key", "40904": None, "50201": "new-key"}  # None: the shared example
+    assert examples_of_codes(document)["40904"]["x-action"] == "no-retry"
+    for status, data in (
+        ("409", {"reason": "window", "left": "0.00"}),
+        ("409", None),
+        ("502", {"refund_no": "2" * 24}),
+    ):
+        shape = of_status(responses, status)["schema"]["allOf"][1]["properties"]["data"]
+        validator = Draft202012Validator(shape)
+        assert validator.is_valid(data)
+        assert not validator.is_valid({"order_no": "2" * 24})
+        assert not validator.is_valid({"reason": "no", "left": "0.00"})
+
+
+def of_status(responses, status):
+    """The JSON content of the response with this status."""
+    return responses[status]["content"]["application/json"]
 
 
 # Bodies and queries that the document accepts, or refuses.
@@ -270,6 +296,10 @@ GOOD = {
     "a page": ("orderQueryList", {"limit": 100, "order_type": 2, "page": 7}),
     "the first second": ("orderQueryList", {"end_time": 0, "start_time": 0}),
     "the page after an order": ("orderQueryList", {"before": "2" * 24, "page": 1}),
+    "a refund": ("createRefund", REFUND | {"reason": "x" * 80}),
+    "one of two": ("refundQueryDetail", {"merchant_refund_no": "R-1"}),
+    "refunds of an order": ("refundQueryList", {"order_no": "2" * 24, "status": "completed", "page": 7}),
+    "the page after a refund": ("refundQueryList", {"before": "2" * 24, "page": 1}),
 }
 BAD_FIELDS = {
     "dated, no end": ("createOrder", SELL_A | {"gatewaya_personal_data": NO_END}),
@@ -296,6 +326,14 @@ BAD_FIELDS = {
     "a limit above 100": ("orderQueryList", {"limit": "101"}),
     "a limit of zero": ("orderQueryList", {"limit": "00"}),
     "no type": ("orderQueryList", {"order_type": "0"}),
+    "a refund without a number": ("createRefund", REFUND | {"merchant_refund_no": ""}),
+    "a number of 65 characters": ("createRefund", REFUND | {"merchant_refund_no": "x" * 65}),
+    "a long reason": ("createRefund", REFUND | {"reason": "x" * 81}),
+    "a refund of nothing": ("createRefund", REFUND | {"cny_amount": "0.00"}),
+    "a refund with a type": ("createRefund", REFUND | {"order_type": 1}),
+    "no refund": ("refundQueryDetail", {}),
+    "a refund cannot be paid": ("refundQueryList", {"status": "paid"}),
+    "two pages of refunds": ("refundQueryList", {"before": "2" * 24, "page": 2}),
 }
 
 
@@ -308,7 +346,7 @@ def fits(document, name, fields):
 def test_the_document_accepts_and_refuses_the_same_requests_as_the_service(document, api):
     for what, (name, fields) in GOOD.items():
         assert fits(document, name, fields), what
-        assert api.call(name, fields).code in ((1,) if name == "createOrder" else (1, 40401)), what
+        assert api.call(name, fields).code in ((1,) if name == "createOrder" else (1, 40401, 40405)), what
     for what, (name, fields) in BAD_FIELDS.items():
         assert not fits(document, name, fields), what
         assert api.call(name, fields).code == 42200, what

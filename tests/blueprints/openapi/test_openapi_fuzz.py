@@ -1,6 +1,7 @@
 """Generated requests to every operation of the OpenAPI document return documented responses, and no 5xx."""
 
 from functools import cache
+from itertools import count
 
 import pytest
 import schemathesis
@@ -17,6 +18,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from blueprints.openapi.operations import OPERATIONS
+from models.tables.merchant import AUTOMATIC, Merchant
 from services.callbacks import delivery
 from services.platform import heartbeats
 from tests.support import signature, signed
@@ -29,8 +31,8 @@ CHECKS = [
     response_schema_conformance,
 ]
 # Requests that the schema allows are accepted, except for rules that it cannot express: the amounts and places of a
-# channel, and notices, whose form a driver decides.
-JUDGED_FURTHER = ("createOrder", "noticeByGet", "noticeByPost")
+# channel, what is left of a payment, and notices, whose form a driver decides.
+JUDGED_FURTHER = ("createOrder", "createRefund", "noticeByGet", "noticeByPost")
 NAMES = [operation.name for operation in OPERATIONS]
 WITH_PARAMETERS = [each.name for each in OPERATIONS if each.body or each.form or each.query or each.query_texts]
 AUTH = ("api_key", "timestamp", "nonce", "signature")
@@ -66,14 +68,30 @@ def contract(app):
 
 
 @pytest.fixture
-def there(api):
+def there(api, request):
     """Values that exist, by field: generated values would hardly ever match them."""
     deposits = [api.buy(channel=channel, merchant_order_no="A-1001").data["order_no"] for channel in (2, 3)]
     withdrawal = api.sell("1.00").data["order_no"]
     places = {"province": ["广东省"], "city": ["广州市"], "prov_id": ["110000"], "area_id": ["110101"]}
     numbers = [*deposits, withdrawal]
     existing = {"order_no": numbers, "before": numbers, "paychannel_id": [1, 2, 3], "merchant_order_no": ["A-1001"]}
+    name = request.getfixturevalue("name")
+    if "efund" in name:
+        existing |= _refunded(api)
+    if name == "createRefund":  # its number must be new
+        existing |= {"cny_amount": ["1.00", "0.01"]}
+        del existing["merchant_refund_no"]
     return places | existing
+
+
+def _refunded(api):
+    """A deposit that can be refunded, and a refund of it."""
+    Merchant.update(refund_mode=AUTOMATIC, refund_auto_max=10**12).where(Merchant.key == "demo").execute()
+    order_no = api.buy("900000.00").data["order_no"]
+    api.play(order_no, "success")
+    fields = {"order_no": order_no, "cny_amount": "1.00", "merchant_refund_no": "R-1"}
+    refund_no = api.call("createRefund", fields).data["refund_no"]
+    return {"order_no": [order_no], "refund_no": [refund_no], "merchant_refund_no": ["R-1"], "before": [refund_no]}
 
 
 def known(fields, there, number):
@@ -145,13 +163,16 @@ def test_every_response_at_the_bounds_of_parameters_is_documented(contract, name
 def test_each_example_of_the_document_succeeds(contract, there, name):
     operation = contract(name)
     # An example cannot have the number of an existing order.
-    existing = dict.fromkeys(("order_no", "before"), there["order_no"])
+    existing = {field: there[field] for field in ("order_no", "before", "refund_no") if field in there}
+    counted = count()
 
     @BOUNDED
     @given(case=st.one_of(operation.get_strategies_from_examples()))
     def ask_example(case):
         case.headers.clear()  # the same Idempotency-Key for all would be refused
-        case.body = known(case.body, existing, 0)
+        numbers = {"refundQueryDetail": ["R-1"], "createRefund": [f"R-1-{next(counted)}"]}
+        own = {"merchant_refund_no": numbers[name]} if name in numbers else {}
+        case.body = known(case.body, existing | own, 0)
         sign(case)
         assert ask(case, name).status_code == 200
 

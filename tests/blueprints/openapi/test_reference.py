@@ -78,6 +78,7 @@ def test_each_request_is_shown_in_six_languages_of_which_one_is_chosen(response)
     groups = re.findall(r'<div class="tabs"[^>]*>(.*?)</div>\n\n', response.text, re.DOTALL)
     names = {re.search(r'name="sample-([^"]+)"', group)[1].partition("-")[0] for group in groups}
     signed = {"createOrder", "orderQueryDetail", "orderQueryList", "getPayChannels", "balanceQuery"}
+    signed |= {"createRefund", "refundQueryDetail", "refundQueryList"}
     assert names >= signed | {"regionData", "provinceList", "cityList", "districtList"}
     assert {(group.count("<input"), group.count(" checked")) for group in groups} == {(6, 1)}
 
@@ -94,6 +95,14 @@ def test_each_error_of_an_operation_has_its_action(page, response):
     assert actions[50201] == "new-key"
     assert actions[42201] == "no-retry"
     assert actions.items() <= {(int(code), action.value) for code, action in ACTIONS.items()}
+
+
+def test_the_actions_of_a_refund_are_about_its_own_number(response):
+    refund = response.text.partition('<section id="createRefund">')[2].partition("</section>")[0]
+    shown = dict(re.findall(r'href="#(\d+)">\d+</a></td>.*?class="action [\w-]+">([^<]+)<', refund))
+    assert shown["40901"] == shown["50000"] == "Retry with the same merchant_refund_no"
+    assert shown["50201"] == "Retry with a new merchant_refund_no"
+    assert {shown["40904"], shown["42201"]} == {"Do not retry"}
 
 
 def test_the_rule_its_example_and_the_key_of_callbacks_are_on_the_page(response, http):

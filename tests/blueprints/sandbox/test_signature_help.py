@@ -127,6 +127,17 @@ def test_the_form_begins_with_an_example_whose_mistake_is_explained(http, explan
     assert http("POST", "/merchant/createOrder", mended.encode(), {"Content-Type": "application/json"}).code == 1
 
 
+@pytest.mark.parametrize("endpoint", ["createRefund", "refundQueryDetail", "refundQueryList"])
+def test_the_signature_of_a_refund_is_explained_too(http, api, explanation, endpoint):
+    fields = {"order_no": "1", "merchant_refund_no": "R-1", "reason": "退货"}
+    assert f"<option>{endpoint}</option>" in http("GET", PAGE).text
+    body = signed(endpoint, fields)
+    shown = explanation(endpoint=endpoint, query="", body=json.dumps(body | {"signature": "0" * 64}))
+    assert f"Correct signature {body['signature']}" in shown
+    refused = api.post(endpoint, json.dumps(body | {"signature": "0" * 64}).encode())
+    assert (refused.code, "/sandbox/sign?refused=" in refused.json["msg"]) == (40102, True)
+
+
 def test_a_text_alone_is_compared_with_the_servers(explanation):
     mistaken = Mistaken()
     for name, change in TEXTS:

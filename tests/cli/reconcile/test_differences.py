@@ -29,8 +29,8 @@ def test_without_differences_there_is_only_the_summary(api, run, compared, paid_
         "lines": 2,
         "matched": 2,
         "sums": {
-            "there": {"in": "100.00", "out": "100.00", "fees": "0.60", "unknown": "0.00"},
-            "here": {"in": "100.00", "out": "100.00", "fees": "0.00"},
+            "there": {"in": "100.00", "out": "100.00", "refunds": "0.00", "fees": "0.60", "unknown": "0.00"},
+            "here": {"in": "100.00", "out": "100.00", "refunds": "0.00", "fees": "0.00"},
         },
         "differences": [],
     }
@@ -92,7 +92,8 @@ def test_a_statement_of_one_type_reports_no_order_of_the_other(api, compared, ki
     deposit, withdrawal = completed(api), paid_out()
     assert kinds(line(deposit)) == [("missing_there", withdrawal)]
     found = compared(csv_of(line(deposit)), "--type", "buy")
-    assert (found["differences"], found["sums"]["here"]) == ([], {"in": "100.00", "out": "0.00", "fees": "0.00"})
+    sums = {"in": "100.00", "out": "0.00", "refunds": "0.00", "fees": "0.00"}
+    assert (found["differences"], found["sums"]["here"]) == ([], sums)
     assert kinds(line(withdrawal), options=("--type", "sell")) == []
     monkeypatch.setattr(SandboxDriver, "statement", Layout(types=(1,)))
     assert kinds(line(deposit)) == []

@@ -25,6 +25,7 @@ WECHAT = Layout(
     paid=frozenset({"SUCCESS"}),
     refunded=frozenset({"REFUND"}),
 )
+SUMS = dict.fromkeys(("in", "out", "refunds", "fees", "unknown"), "0.00")
 
 
 def test_a_file_of_wechats_shape(api, compared, monkeypatch):
@@ -40,7 +41,7 @@ def test_a_file_of_wechats_shape(api, compared, monkeypatch):
     ]
     found = compared("\ufeff" + "\r\n".join((header, *lines, "")))
     assert (found["lines"], found["matched"]) == (3, 3)
-    assert found["sums"]["there"] == {"in": "160.00", "out": "0.00", "fees": "0.96", "unknown": "0.00"}
+    assert found["sums"]["there"] == SUMS | {"in": "200.00", "refunds": "40.00", "fees": "0.96"}
     (refund,) = found["differences"]
     assert (refund["kind"], refund["there"]) == ("status", {"status": "refunded", "amount": "40.00"})
 
@@ -66,7 +67,7 @@ def test_a_file_of_alipays_shape(api, compared):
     options = [option for column in columns for option in ("--column", column)]
     found = compared("\r\n".join(lines).encode("gb18030"), *options)
     assert (found["lines"], found["matched"]) == (3, 3)
-    assert found["sums"]["there"] == {"in": "100.00", "out": "0.00", "fees": "0.60", "unknown": "0.00"}
+    assert found["sums"]["there"] == SUMS | {"in": "200.00", "refunds": "100.00", "fees": "0.60"}
     assert [(each["kind"], each["order_no"]) for each in found["differences"]] == [("status", second)]
 
 
@@ -106,7 +107,7 @@ def test_an_account_statement_is_compared_by_its_own_columns(claimed, flask, wor
     found = compared(csv_of(*rows, header=head), channel=MANUAL)
     assert (found["lines"], found["matched"]) == (5, 3)
     assert [(each["kind"], each["line"]) for each in found["differences"]] == [("missing_here", 4), ("missing_here", 6)]
-    assert found["sums"]["there"] == {"in": "150.00", "out": "20.00", "fees": "0.00", "unknown": "6.50"}
+    assert found["sums"]["there"] == SUMS | {"in": "150.00", "out": "20.00", "unknown": "6.50"}
 
 
 def test_a_reversed_payment_is_a_difference_and_an_unclear_row_ends_the_comparison(claimed, flask, compared, run):
@@ -128,7 +129,7 @@ def test_a_file_without_a_status_column_needs_a_confirmation(api, refused, compa
     assert "no status column, so each line would count as a completed payment" in refused(content)
     found = compared(content, "--all-paid")  # a negative amount is a refund, or a payout
     assert [(each["kind"], each["order_no"], each["line"]) for each in found["differences"]] == [("status", deposit, 3)]
-    assert (found["sums"]["there"]["in"], found["sums"]["there"]["out"]) == ("0.00", "100.00")
+    assert found["sums"]["there"] == SUMS | {"in": "100.00", "out": "100.00", "refunds": "100.00"}
 
 
 def test_the_lines_end_at_their_sums(api, compared, refused):

@@ -5,9 +5,16 @@ import pytest
 from models.tables.order import Order
 from tests.cli.reconcile.conftest import csv_of, line
 from tests.support import completed
+from tests.trial_service import Trial
 from tests.upstreams.money_moves import Epay2
 
 FIRST, SECOND = DAYS = ("2026-05-01", "2026-05-02")
+
+
+@pytest.fixture(autouse=True)
+def _refunds_are_made_at_the_channel(monkeypatch):
+    """An operator returns money there; test_refunds.py has the refunds of this service."""
+    monkeypatch.setattr(Trial, "refunds", False)
 
 
 @pytest.fixture
@@ -159,7 +166,7 @@ def test_an_order_completed_with_a_larger_amount_is_compared_by_the_received_amo
     flask("order", "settle", order_no, "--complete", typed="y\n")
     content = csv_of(line(order_no, "120.00", time=f"{FIRST} 12:00:00", reference="R-1"))
     found = compared(content, "--since", FIRST, "--until", FIRST, "--fee-rate", "1", "--column", "fee=amount")
-    assert found["sums"]["here"] == {"in": "120.00", "out": "0.00", "fees": "1.20"}
+    assert found["sums"]["here"] == {"in": "120.00", "out": "0.00", "refunds": "0.00", "fees": "1.20"}
     assert [(each["kind"], each["here"]) for each in found["differences"]] == [("fee", {"fee": "1.20"})]
     (missing,) = reconcile(FIRST)
     assert (missing["kind"], missing["here"]["amount"]) == ("missing_there", "120.00")

@@ -38,8 +38,11 @@ CONFIG = {  # each test begins with it
     "pay_verify": "0",
     "pay_verify_type": "0",
     "pay_iplimit": "0",
+    "pay_payaddstart": "0",
     "loopback_submitted": "0",
     "loopback_queried": "1",
+    "user_refund": "1",
+    "loopback_refund_error": "",
 }
 DATABASE = (
     "--skip-log-bin",
@@ -213,7 +216,7 @@ class RealPlatform:
         self.sql(
             "".join(f"TRUNCATE pre_{table};" for table in tables)
             + "UPDATE pre_type SET status = 1 WHERE name IN ('alipay', 'wxpay');"
-            + f"UPDATE pre_user SET money = 100000, `key` = '{KEY}', publickey = '{self._merchant_public}'"
+            + f"UPDATE pre_user SET money = 100000, refund = 1, `key` = '{KEY}', publickey = '{self._merchant_public}'"
         )
         self.set(**CONFIG)
         self.set_clock(0)
@@ -241,6 +244,12 @@ class RealPlatform:
         """Return its payouts."""
         columns = ("out_biz_no", "biz_no", "account", "username", "money", "costmoney", "status")
         rows = self.sql(f"SELECT {', '.join(columns)} FROM pre_transfer")
+        return [dict(zip(columns, row, strict=True)) for row in rows]
+
+    def refunds(self) -> list[dict[str, str]]:
+        """Return its refunds."""
+        columns = ("refund_no", "out_refund_no", "trade_no", "money", "status")
+        rows = self.sql(f"SELECT {', '.join(columns)} FROM pre_refundorder")
         return [dict(zip(columns, row, strict=True)) for row in rows]
 
     def money(self) -> str:

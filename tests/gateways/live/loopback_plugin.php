@@ -1,6 +1,6 @@
 <?php
 /* A payment plugin without a payment company: every payment, refund and transfer succeeds. The tests choose the status
- * of transfers in pre_config. */
+ * of transfers and an error of refunds in pre_config. */
 
 class loopback_plugin
 {
@@ -25,6 +25,10 @@ class loopback_plugin
 
     public static function refund($order)
     {
+        global $conf;
+        if ($conf['loopback_refund_error']) {
+            return ['code' => -1, 'msg' => $conf['loopback_refund_error']];
+        }
         return ['code' => 0, 'trade_no' => $order['api_trade_no'], 'refund_fee' => $order['refundmoney']];
     }
 

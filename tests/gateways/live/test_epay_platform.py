@@ -8,8 +8,8 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from gateways.base import ChannelUnknown, Payout
-from gateways.epay import EpayDriver
+from gateways import registry
+from gateways.base import ChannelRefused, ChannelUnknown, Payout, RefundRequest, State
 from tests.gateways.live.epay_platform import PID, SYSTEM_KEY
 from tests.pages import GO
 
@@ -230,6 +230,103 @@ def test_a_refund_before_the_service_knew_of_the_payment_is_not_credited(
     assert (api.status(order_no), about(order_no), balances()) == (*expected, BACK)
 
 
+# --- refunds through the driver
+
+REFUND_NO = "202605010000000000000001"
+
+
+@pytest.fixture
+def driver(app, platform, version):
+    return registry.build("epay", platform.config(version))
+
+
+@pytest.fixture
+def request_of(paid, platform):
+    """`request_of(3_000)`: the request to refund 30 yuan of a payment of 100 yuan."""
+
+    def make(fen, refund_no=REFUND_NO, before=0):
+        return RefundRequest(refund_no, paid, platform.order(paid, "trade_no"), fen, 10_000, "", "", before)
+
+    return make
+
+
+def test_refunds_of_the_platform_are_done_and_found(version, driver, request_of, platform, paid):
+    request = request_of(3_000)
+    assert (driver.refunded_sum(request), driver.query_refund(request).state) == (0, State.ABSENT)
+    report = driver.refund(request)
+    [made] = platform.refunds()
+    assert (report.state, report.amount, report.reference) == (State.PAID, 3_000, made["refund_no"])
+    assert (made["money"], made["status"], platform.order(paid, "refundmoney")) == ("30.00", "1", "30.00")
+    if version == "1":  # it does not report the sum
+        assert driver.refunded_sum(request) is None
+        with pytest.raises(ChannelUnknown):
+            driver.query_refund(request)
+        return
+    assert made["out_refund_no"] == REFUND_NO
+    assert (driver.refunded_sum(request), driver.query_refund(request).state) == (3_000, State.PAID)
+    rest = request_of(7_000, REFUND_NO[:-1] + "2", before=3_000)
+    assert driver.query_refund(rest).state is State.ABSENT
+    assert driver.refund(rest).state is State.PAID
+    assert driver.query_refund(rest).state is driver.query_refund(request).state is State.PAID
+    assert platform.order(paid, "refundmoney") == "100.00"
+
+
+@pytest.mark.parametrize("fen", [3_000, 10_000])
+def test_a_refund_with_a_lost_response_is_made_once(fen, version, driver, request_of, platform):
+    request = request_of(fen)
+    assert driver.repeats_refund(request) is (fen == 10_000)
+    platform.spoils("api.php" if version == "1" else "pay/refund")
+    with pytest.raises(ChannelUnknown):
+        driver.refund(request)
+    platform.spoils("")
+    if version == "2":
+        assert driver.query_refund(request).state is State.PAID
+        assert driver.refund(request).state is State.PAID  # the same number
+    elif fen == 10_000:
+        with pytest.raises(ChannelUnknown, match="该订单已全额退款"):
+            driver.refund(request)
+    assert [each["status"] for each in platform.refunds()] == ["1"]
+
+
+def test_an_error_of_the_platforms_upstream_is_an_unknown_outcome(driver, request_of, platform):
+    request = request_of(3_000)
+    platform.set(loopback_refund_error="Operation timed out")
+    with pytest.raises(ChannelUnknown, match="退款失败：Operation timed out"):
+        driver.refund(request)
+    assert (platform.refunds(), driver.query_refund(request).state) == ([], State.ABSENT)
+
+
+def test_a_low_balance_at_the_platform_is_an_unknown_outcome(driver, request_of, platform):
+    request = request_of(3_000)
+    platform.sql("UPDATE pre_user SET money = 1")
+    with pytest.raises(ChannelUnknown, match="商户余额不足"):
+        driver.refund(request)
+    platform.sql("UPDATE pre_user SET money = 1000")
+    assert driver.refund(request).state is State.PAID
+
+
+def test_refunds_that_the_platform_does_not_allow_are_refused(version, driver, request_of, platform):
+    request = request_of(10_001)
+    with pytest.raises(ChannelRefused, match="退款金额不能大于订单金额"):
+        driver.refund(request)
+    unknown = RefundRequest(REFUND_NO, "1", "2026050112000000001", 3_000, 10_000, "", "", 0)
+    assert driver.refunded_sum(unknown) is None
+    with pytest.raises(ChannelRefused, match="当前订单不存在"):
+        driver.refund(unknown)
+    platform.set(user_refund="0")
+    with pytest.raises(ChannelRefused, match="未开启商户后台自助退款"):
+        driver.refund(request)
+    if version == "1":
+        platform.set(user_refund="1")
+        platform.sql("UPDATE pre_user SET refund = 0")
+        with pytest.raises(ChannelRefused, match="商户未开启订单退款API接口"):
+            driver.refund(request)
+    assert platform.refunds() == []
+
+
+# --- other states of a payment
+
+
 def test_a_frozen_payment_is_reported_and_not_credited(place, platform, listener, later, order_details, balances):
     order_no = place()
     listener.deaf = True
@@ -340,7 +437,7 @@ def test_a_payout_with_a_lost_response_is_one_transfer(send, platform, api, late
 
 
 def test_the_same_number_twice_is_one_transfer_and_no_failure(platform):
-    driver = EpayDriver.of({"proxy": "", **platform.config("2", redirect="", clientip="", device="pc")})
+    driver = registry.build("epay", platform.config("2"))
     account = {"card_number": "a@example.com", "real_name": "张三"}
     payout = Payout("1", "2026050112000012345", 10_000, "alipay", account)
     driver.pay_out(payout)

@@ -111,6 +111,7 @@ def test_requests_read_nothing_that_grows(raw, app, api, other, http, web_server
         all_interfaces.be_refused(api, other, flask)
         all_interfaces.open_all_pages(api, http)
         all_interfaces.list_by_every_filter(api)
+        all_interfaces.refund(api)
         all_interfaces.be_an_epay_shop(api, http, web_server, flask_json)
     all_interfaces.use_the_simulator(api, http)  # the demo's own, which never has months of orders
     without_database = {rule.endpoint for rule in app.url_map.iter_rules() if rule.endpoint.startswith("guides.")}

@@ -1,10 +1,18 @@
 """After a restore: no shop credits twice, no id is reused, and payouts and expiry wait for the operator."""
 
 import pytest
+from peewee import fn
 
+from gateways.sandbox.records import books
 from models.db.base import database
+from models.tables.order import Order
+from models.tables.outbox import Callback
+from models.tables.refund import Refund, RefundHistory
+from services.refunds import place
+from services.refunds.place import Wanted
 from tests import postgres
 from tests.backups import Backup
+from tests.refunds import allow
 from tests.support import Service, completed
 
 MANUAL = 3
@@ -80,6 +88,31 @@ def test_ids_of_exceptions_callbacks_and_channels_are_not_reused_and_search_find
     assert api.listed(merchant_order_no="the restore").data["total"] == 2
 
 
+def test_a_refund_that_was_made_after_the_backup_is_made_once(api, flask, later, backup, balances, due):
+    allow()
+    order_no = completed(api)
+    refund = place.place(Order.find(order_no), Wanted(4_000, "operator", approved_by="operator"))
+    saved = backup()
+    due.orders()
+    assert Refund.find(refund.refund_no).status == "completed"
+    after, webhooks = balances(), list(Callback.select(Callback.webhook_id).tuples())
+    saved.restore()
+    assert Refund.find(refund.refund_no).status == "pending"
+    unsent = place.place(Order.find(completed(api)), Wanted(2_000, "operator", approved_by="operator"))
+    assert unsent.id == refund.id + AHEAD
+    later(301, 3)
+    # The channel has the first one. The other one waits.
+    assert Refund.find(refund.refund_no).status == "completed"
+    assert RefundHistory.select(fn.MAX(RefundHistory.id)).scalar() > AHEAD
+    assert Refund.find(unsent.refund_no).status == "pending"
+    assert balances() == (after[0] + 9_940 - 2_000, 2_000)
+    assert set(webhooks) <= set(Callback.select(Callback.webhook_id).tuples())
+    flask("db", "resume")
+    later(301, 2)
+    assert Refund.find(unsent.refund_no).status == "completed"
+    assert [each.amount for each in books().refunds(order_no)] == [4_000]
+
+
 def test_nothing_is_sent_and_no_manual_deposit_expires_until_the_operator_resumes(api, flask, later, backup, balances):
     by_hand, queried = (api.buy("100.00", channel=channel).data["order_no"] for channel in (MANUAL, 2))
     unsent, paid_out, manual = (api.sell("50.00", channel=channel).data["order_no"] for channel in (2, 2, MANUAL))
@@ -110,7 +143,7 @@ def test_nothing_is_sent_and_no_manual_deposit_expires_until_the_operator_resume
 def test_the_commands_say_what_is_paused_and_what_to_do_next_and_are_audited(flask, refuses, rows, backup):
     assert "nothing is paused" in refuses("db", "resume")
     said = backup().restore()
-    assert "payouts and the expiry of manual deposits are paused" in said
+    assert "payouts, refunds and the expiry of manual deposits are paused" in said
     steps = [
         "start the service",
         "tillbook reconcile",

@@ -1,14 +1,19 @@
 """Names, certificates and cards of ended orders are erased after some days; the ledger does not change."""
 
+import json
+
 import pytest
 
 from models.db.base import database
 from models.tables.maintenance import ErasureDelayed
 from models.tables.operator import AuditEntry
 from models.tables.order import Order
+from models.tables.outbox import Callback
+from models.tables.refund import Refund
 from services.console import privacy
 from tests.all_interfaces import GATEWAY_A
-from tests.support import CARD, PERSON, DemoService, until
+from tests.refunds import allow, request
+from tests.support import CARD, PERSON, DemoService, completed, until
 
 DAY = 86_400
 NAME = "李四光"
@@ -182,3 +187,74 @@ def test_a_running_service_erases_by_its_setting(slow, demo, instance):
         until(lambda: not stored())
     finally:
         service.stop()
+
+
+# Reasons of refunds, which merchants choose
+
+REASON = f"退款给{NAME}"
+
+
+@pytest.fixture
+def refunded_for(api):
+    """`refunded_for(order_no)`: the refund of a part, with a reason that names the customer."""
+    allow()
+
+    def place(order_no, outcome="success"):
+        answer = request(api, order_no, "40.00", outcome, reason=REASON)
+        return Refund.find(answer.data["refund_no"])
+
+    return place
+
+
+def reason_of(refund):
+    """The stored reason, and those in the bodies of callbacks."""
+    told = [json.loads(each.body)["data"] for each in Callback.select().where(Callback.type.startswith("refund."))]
+    return Refund.find(refund.refund_no).reason, {each["reason"] for each in told}
+
+
+def test_the_reason_of_a_refund_is_erased_with_its_order_and_in_its_callbacks(
+    api, delivered, refunded_for, ahead, rows, balances
+):
+    refund = refunded_for(completed(api))
+    delivered()
+    assert privacy.run(30) == 0
+    assert reason_of(refund) == (REASON, {REASON})
+    ahead(31 * DAY)
+    had, body = balances(), Callback.get(Callback.type == "refund.completed").body
+    assert (privacy.run(30), privacy.run(30)) == (1, 0)
+    assert reason_of(refund) == ("", {""})
+    assert Callback.get(Callback.type == "refund.completed").body == body.replace(REASON, "")
+    assert balances() == had
+    assert NAME not in str(rows())
+    assert api.call("refundQueryDetail", {"refund_no": refund.refund_no}).data["reason"] == ""
+
+
+def test_a_refund_in_progress_keeps_its_reason(api, delivered, refunded_for, ahead, flask, refuses):
+    order_no = completed(api)
+    refund = refunded_for(order_no, "silent")
+    delivered()
+    ahead(31 * DAY)
+    assert privacy.run(30) == 0
+    assert "a refund is in progress" in refuses("privacy", "erase", order_no, "--yes")
+    assert reason_of(refund)[0] == REASON
+
+
+@pytest.mark.parametrize("restarted", [True, False])
+def test_the_reason_of_a_refund_after_the_erasure_of_its_order_is_erased_later(
+    api, paid_by_name, delivered, refunded_for, ahead, restarted
+):
+    order_no = paid_by_name()
+    delivered()
+    ahead(31 * DAY)
+    assert privacy.run(30) == 1
+    refund = refunded_for(order_no)
+    if restarted:
+        privacy._later_refunds.forget()
+    assert privacy.run(30) == 0
+    delivered()
+    ahead(20 * DAY)
+    assert privacy.run(30) == 0
+    assert reason_of(refund)[0] == REASON
+    ahead(11 * DAY)
+    assert privacy.run(30) == 1
+    assert reason_of(refund) == ("", {""})

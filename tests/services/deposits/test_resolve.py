@@ -42,6 +42,7 @@ def test_unexpected_money_is_visible_and_moves_nothing_until_it_is_credited_or_r
 
     settle(order_no, "cancel", fails=True)
     settle(order_no, how)
+    world.later(0)  # a refund is sent to the channel
     after = (money + credit if how == "credit" else money, 0)
     assert now(order_no) == (ENDS[status], after, {})
     assert about(order_no) == [(kind, amount, how)]

@@ -90,17 +90,30 @@ def settled(flask, order_no, how):
     return order_no
 
 
+@pytest.fixture
+def send_back(flask, due, about):
+    """`send_back(order_no)`: an operator sends late money back, which the channel refunds."""
+
+    def refunded(order_no):
+        settled(flask, order_no, "refund")
+        due.orders()
+        assert about(order_no) == [("late_payment", "100.00", "refund")]
+
+    return refunded
+
+
 # --- refunds
 
 
 @of_drivers(WAYS)
 def test_refunded_late_money_counts_for_what_is_left_of_it(
-    paid_late, deliver, moves, flask, about, order_details, balances, driver, way
+    paid_late, deliver, moves, flask, send_back, about, order_details, balances, driver, way
 ):
     kept, credited, sent_back, partly = paid_late(4)
     settled(flask, credited, "credit")
-    settled(flask, sent_back, "refund")
-    for order_no in (kept, credited, sent_back):
+    send_back(sent_back)
+    deliver(sent_back)
+    for order_no in (kept, credited):
         moves.give_back(order_no, 10_000, 0)
         deliver(order_no)
     returned = ("late_payment", "100.00", "returned") if moves.sized else ("late_payment", "0.00", None)
@@ -127,11 +140,10 @@ def test_refunded_late_money_counts_for_what_is_left_of_it(
 
 
 @of_drivers([(Epay1, SCHEDULED), (AlipayMoves, SCHEDULED)])
-def test_scheduled_checks_find_refunds_of_late_money(paid_late, deliver, moves, flask, about):
+def test_scheduled_checks_find_refunds_of_late_money(paid_late, deliver, moves, send_back, about):
     kept, sent_back = paid_late(2)
-    settled(flask, sent_back, "refund")
-    for order_no in (kept, sent_back):
-        moves.give_back(order_no, 10_000, 0)
+    send_back(sent_back)
+    moves.give_back(kept, 10_000, 0)
     deliver(kept)
     returned = ("late_payment", "100.00", "returned") if moves.sized else ("late_payment", "0.00", None)
     assert (about(kept), about(sent_back)) == ([returned], [("late_payment", "100.00", "refund")])
@@ -240,7 +252,7 @@ def test_a_credited_deposit_that_the_channel_reports_as_unpaid_is_reversed(api, 
 
 
 @pytest.mark.parametrize("driver", DRIVERS)
-def test_an_amount_corrected_after_its_resolution_is_an_exception(paid_late, pay, flask, about):
+def test_an_amount_corrected_after_its_resolution_is_an_exception(paid_late, pay, flask, due, about):
     cases = [
         ("credit", 12_000, [("amount_corrected", "20.00", None)]),
         ("credit", 7_000, [("reversed", "30.00", None)]),
@@ -249,6 +261,7 @@ def test_an_amount_corrected_after_its_resolution_is_an_exception(paid_late, pay
     ]
     for order_no, (how, reported, expected) in zip(paid_late(len(cases)), cases, strict=True):
         settled(flask, order_no, how)
+        due.orders()
         for _ in range(2):
             pay(order_no, reported)
         assert about(order_no) == [("late_payment", "100.00", how), *expected], (how, reported)

@@ -18,7 +18,7 @@ WHOLE = "every entry has a posting and an account"
 ZERO = "postings sum to zero"
 SUMS = "balances equal their entries"
 MOVES = "postings match their orders"
-HELD = "reserved balances equal the open withdrawals"
+HELD = "reserved balances equal the open withdrawals and refunds"
 CREDITED = "completed deposits are credited, no others"
 SPENT = "completed withdrawals are spent, no others"
 RELEASED = "cancelled withdrawals are released, no others"
@@ -159,7 +159,7 @@ def test_each_kind_of_damage_is_found_by_each_check_that_it_violates(stranger, f
     lines = found()
     assert set(lines) == checks
     if damage == "a reserve without its withdrawal":
-        assert lines[HELD] == ["account held 1 has 5015 fen, but the open withdrawals sum to 0"]
+        assert lines[HELD] == ["account held 1 has 5015 fen, but the open withdrawals and refunds sum to 0"]
 
 
 # Damage that the hash chains reveal

@@ -7,14 +7,18 @@ from datetime import date, datetime
 import pytest
 from peewee import fn
 
+from gateways.base import Report, State
 from models.tables.ledger import LedgerDay
-from models.tables.merchant import Merchant
+from models.tables.merchant import PROPORTIONAL, Merchant
+from models.tables.refund import Refund
 from runtime.clock import CHINA
 from services.errors import OperatorError
 from services.ledger import day_sums, integrity
 from services.ledger import monthly_statement as statement
+from services.refunds import settle
 from services.sandbox import seeded_orders
 from tests import month_statements
+from tests.refunds import allow, refunded
 from tests.support import completed
 
 MAY, JUNE = (date(2026, month, 1) for month in (5, 6))
@@ -75,6 +79,7 @@ def test_each_kind_of_movement_has_its_group_in_the_json_and_its_line_in_the_csv
 
     of_may = ("merchant", "statement", "demo", "2026-05")
     sums = {"deposits": "100.00", "withdrawals": "-50.00", "exceptions": "99.00", "adjustments": "-12.50"}
+    sums |= {"refunds": "0.00", "refund_count": 0, "refund_fees": "0.00", "refund_deducted": "0.00"}
     balances = {"opening": "10000.00", "fees": "-1.34", "closing": "10135.16", "available": "10085.01", "held": "50.15"}
     assert flask_json(*of_may) == {"merchant": "demo", "month": "2026-05"} | sums | balances
     assert "10135.16" in flask(*of_may).stdout
@@ -99,6 +104,65 @@ def test_a_payout_that_came_back_returns_its_fees_too(api, flask, at, of):
     flask("order", "returned", sent, "--yes")
     flask("order", "settle", sent, "--credit")
     assert moves(of(MAY)) == [("spend", -5_000, -65), ("return 1", 5_000, 65)]
+
+
+def test_refunds_have_their_own_sum_and_the_fees_that_go_back(api, flask_json, at, of, merchant, later):
+    allow(fees=PROPORTIONAL)
+    at("2026-05-02 10:00:00")
+    order_no = completed(api)  # 100.00, fee 0.60
+    refunded(api, order_no, "40.00")
+    later(61)
+    refunded(api, order_no, "20.00", "silent")  # reserved only
+    refunded(api, completed(api), "10.00", "fail")
+    found = of(MAY)
+    assert moves(found) == [("credit", 10_000, -60), ("refund 1", -4_000, 24), ("credit", 10_000, -60)]
+    assert found.sums == statement.Sums(deposits=20_000, refunds=-4_000, fees=-120 + 24)
+    assert (found.refunds, found.refunds.deducted) == (statement.Refunds(1, 4_000, 24), 3_976)
+    assert found.held == 1_988
+    assert found.closing == found.opening + found.sums.change
+    month_statements.check(merchant)
+    shown = flask_json("merchant", "statement", "demo", "2026-05")
+    names = ("refunds", "refund_count", "refund_fees", "refund_deducted", "closing")
+    assert [shown[name] for name in names] == ["-40.00", 1, "0.24", "39.76", "10159.04"]
+
+
+def test_a_refund_that_came_back_takes_the_returned_fee_again(api, flask, at, of, merchant, later):
+    allow(fees=PROPORTIONAL)
+    at("2026-05-02 10:00:00")
+    refund_no = refunded(api, completed(api), "40.00")
+    refund = Refund.find(refund_no)
+    settle.apply_report(refund, Report(State.FAILED))
+    flask("order", "settle", refund.order.order_no, "--cancel", typed="y\n")
+    found = of(MAY)
+    assert moves(found) == [("credit", 10_000, -60), ("refund 1", -4_000, 24), ("refund_return 1", 4_000, -24)]
+    assert (found.sums.refunds, found.refunds) == (0, statement.Refunds())
+    month_statements.check(merchant)
+
+
+def test_a_refund_before_the_credit_is_in_the_statement_of_the_credit(api, flask, at, of, merchant, due):
+    allow(fees=PROPORTIONAL)
+    flask("channel", "set", 2, "--settlement-days", 1)
+    at("2026-05-31 10:00:00")
+    order_no = completed(api)
+    refunded(api, order_no, "40.00")
+    refunded(api, completed(api))  # whole: never credited
+    assert moves(of(MAY)) == []
+    at("2026-06-01 23:00:00")
+    due.orders()
+    due.orders()
+    assert api.status(order_no) == "completed"
+    assert moves(of(JUNE)) == [("credit", 10_000, -60), ("refund 1", -4_000, 24)]
+    assert of(JUNE).refunds == statement.Refunds(1, 4_000, 24)
+    month_statements.check(merchant)
+
+
+def test_an_adjustment_of_an_order_is_an_adjustment(api, flask, at, of, merchant):
+    at("2026-05-02 10:00:00")
+    order_no = completed(api)
+    flask("ledger", "adjust", "demo", "-5.00", "--reason", "complaint", "--order", order_no)
+    assert moves(of(MAY)) == [("credit", 10_000, -60), ("adjustment 1", -500, 0)]
+    assert of(MAY).sums.adjustments == -500
+    month_statements.check(merchant)
 
 
 def test_a_movement_belongs_to_the_month_of_its_completion_in_china(api, at, of, merchant):

@@ -8,6 +8,7 @@ import pytest
 from gateways.base import Report, State
 from gateways.sandbox.driver import SandboxDriver
 from models.tables.order import BUY
+from models.tables.refund import OPEN, Refund
 from services.orders import next_step
 from services.orders.verdict import RESOLUTIONS
 from tests.services.walks import SANDBOX, sell_accepted, sell_rejected
@@ -21,6 +22,12 @@ def any_report(draw, amount):
     state = draw.choice([*State, State.PAID, State.PAID])
     fen = draw.choice([0, amount, amount, amount - 3_000, amount + 2_000]) if state is State.PAID else 0
     return Report(state, fen, draw.choice(["", "A", "A", "A", "B"]), returned=draw.choice([0, 0, 3_000]))
+
+
+def any_refund_report(draw, amount):
+    """A report on a refund, more often of its success."""
+    state = draw.choice([State.PAID, State.PAID, State.PAID, State.FAILED, State.OPEN, State.STUCK, State.ABSENT])
+    return Report(state, draw.choice([amount, amount, amount - 1]) if state is State.PAID else 0)
 
 
 def deposit(world, draw):
@@ -43,6 +50,8 @@ def test_any_reports_are_settled_and_a_repeated_one_changes_nothing(
     draw, told = random.Random(seed), []
     for call in ("query", "query_payout", "pay_out"):
         monkeypatch.setattr(SandboxDriver, call, lambda driver, about: told[-1])
+    for call in ("refund", "query_refund"):
+        monkeypatch.setattr(SandboxDriver, call, lambda driver, request: any_refund_report(draw, request.amount))
     runner = app.test_cli_runner()
 
     def money_after(*command):
@@ -70,3 +79,8 @@ def test_any_reports_are_settled_and_a_repeated_one_changes_nothing(
                     how = f"--{draw.choice(RESOLUTIONS)}"
                     once = money_after("order", "settle", order_no, how, "--exception", exception, "--yes")
                 assert money_after(*ask)[:2] == once[:2], (seed, told)
+            if draw.random() < 0.4 and Refund.select().where(Refund.status.in_(OPEN)).exists():
+                world.later(draw.choice([0, 301]))  # refunds are sent, or their status is checked
+                once = money_after(*ask)
+                assert money_after(*ask) == once, (seed, told)
+                assert next_step.missing_refunds(1) == [], (seed, told)

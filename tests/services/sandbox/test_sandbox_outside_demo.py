@@ -8,13 +8,18 @@ import pytest
 from app import create_app
 from models.tables.channel import Channel
 from models.tables.ledger import Posting
-from models.tables.merchant import Merchant
+from models.tables.merchant import PROPORTIONAL, Merchant
+from models.tables.order import Order
+from models.tables.refund import Refund
 from services.ledger import accounts
 from services.merchants import cache
+from services.refunds import place
+from services.refunds.place import Wanted
 from services.sandbox import removal
 from tests import applications, databases
+from tests.refunds import allow, refunded
 from tests.services import walks
-from tests.support import Api, Service, through_flask
+from tests.support import Api, Service, completed, through_flask
 
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 LEFTOVERS = "the database has money or open orders of sandbox channels (merchants: {}), which work in demo mode only"
@@ -66,9 +71,34 @@ def adjusted(w):
     w.flask("ledger", "adjust", "demo", "5.00", "--reason", "a present", "--channel", "2")
 
 
+def refund(outcome):
+    def refunded_in_part(w):
+        allow(fees=PROPORTIONAL)
+        refunded(w.api, walks.buy_paid(w), "40.00", outcome)
+
+    refunded_in_part.__name__ = f"refund_{outcome}"
+    return refunded_in_part
+
+
+def refund_by_platform(w):
+    order = Order.find(walks.buy_paid(w))
+    place.place(order, Wanted(None, "operator", approved_by="operator", by_platform=True))
+
+
+def adjusted_for_an_order(w):
+    order_no = walks.buy_paid(w)
+    w.flask("ledger", "adjust", "demo", "5.00", "--reason", "a present", "--channel", "2", "--order", order_no)
+
+
 LEFT = [
     all_fee,
     adjusted,
+    adjusted_for_an_order,
+    refund("success"),
+    refund("silent"),
+    refund("fail"),
+    refund("late_fail"),
+    refund_by_platform,
     walks.buy_pending,
     walks.buy_paid,
     walks.buy_confirmed,
@@ -198,6 +228,45 @@ def test_every_account_is_reversed_once_and_the_ledger_passes_its_check(earnest,
     production.run("ledger", "verify")
     audit = json.loads(production.run("order", "show", held, "--json").stdout)
     assert audit["history"][-1]["code"] == "sandbox_removed"
+
+
+def test_refunds_are_reversed_with_their_deposits_and_open_ones_cancelled(earnest, api, flask, real, balances, later):
+    allow(fees=PROPORTIONAL)
+    done, going = completed(api), completed(api)
+    refunded(api, done, "40.00")
+    refund_no = refunded(api, going, "30.00", "silent")
+    flask("channel", "set", 2, "--settlement-days", 1)
+    refunded(api, completed(api), "10.00", "silent")
+    late = api.buy().data["order_no"]
+    api.play(late, "fail")
+    api.notice(late, 9_000, reference="R-9")
+    flask("order", "settle", late, "--refund")
+    assert balances()[1] == 2_982
+    production = earnest()
+    production.run("ledger", "remove-sandbox", "--apply")
+    assert {each.status for each in Refund.select()} == {"completed", "cancelled"}
+    assert Refund.find(refund_no).status == "cancelled"
+    assert balances() == (REAL, 0)
+    assert {name: fen for name, fen in accounts.operator_balances().items() if fen} == {"fees": -REAL}
+    removal.refuse_leftovers()
+    assert "nothing to remove" in production.run("ledger", "remove-sandbox", "--apply").output
+    production.run("ledger", "verify")
+    removal.disable()
+    assert Refund.select().where(Refund.due_at.is_null(False)).count() == 0
+
+
+def test_an_adjustment_is_reversed_if_it_went_through_the_sandbox_whatever_order_it_names(
+    earnest, api, flask, paid, balances
+):
+    claimed = api.buy("100.00", channel=3).data["order_no"]
+    flask("order", "paid", claimed)  # 99.40 of real money
+    flask("ledger", "adjust", "demo", "7.00", "--reason", "through", "--channel", "2", "--order", claimed)
+    flask("ledger", "adjust", "demo", "3.00", "--reason", "own money", "--order", paid)
+    production = earnest()
+    production.run("ledger", "remove-sandbox", "--apply")
+    assert balances() == (REAL + 9_940 + 300, 0)
+    removal.refuse_leftovers()
+    production.run("ledger", "verify")
 
 
 def test_a_deposit_that_was_all_fee_is_reversed_too(earnest, other, flask, balances):

@@ -1,13 +1,16 @@
 """The overview begins with what awaits an operator: each queue with its number, age, total and list."""
 
 import re
+from datetime import UTC
 
 import pytest
 
 from gateways.base import Report, State
 from gateways.sandbox.driver import SandboxDriver
 from models.tables.order import Order
+from models.tables.refund import Refund
 from services.ledger import scheduled_checks
+from services.operations import alerts as findings
 from services.operations import to_do
 from tests.blueprints.console.overview.parts import alerts, card, queue, quiet
 from tests.databases import unguarded
@@ -192,3 +195,47 @@ def test_paused_payouts_after_a_restore_and_notices_about_unknown_orders_are_sho
     assert restored not in overview().html
     api.notice("202611230000000000000001", 100)
     assert "1 verified notice refers to an unknown order." in overview().html
+
+
+def test_refunds_to_approve_and_to_send_have_cards_once_there_are_any(overview, verified, api, flask, http, due, ahead):
+    assert "Refunds to approve" not in overview().text
+    order_no = api.buy("100.00", channel=3).data["order_no"]
+    flask("order", "paid", order_no, "--reference", "BANK-1")
+    for amount in ("40.00", "10.00", "5.00"):
+        flask("refund", "create", order_no, amount)
+    due.orders()
+    _, waits, _ = Refund.select().order_by(Refund.id)
+    Refund.update(approved_by="", who="merchant", due_at=None).where(Refund.id == waits.id).execute()
+    ahead(2 * 3_600)
+    shown = overview()
+    assert queue(shown, "refund_approve") == "Refunds to approve 1 ¥10.00 oldest: 2 hours Approve refunds"
+    assert queue(shown, "refund_send") == "Refunds to send 1 ¥40.00 oldest: 2 hours Send refunds"
+    told = flask("to-do").output
+    assert all(text in told for text in ("refunds to approve", "refunds to send manually", "refund list --state send"))
+    assert 'orders_to_do{queue="refund_send"} 1.0' in http("GET", "/metrics").text
+
+
+def test_a_refund_without_a_result_for_an_hour_is_a_finding_that_is_urgent_after_a_day(
+    overview, verified, api, flask, ahead, due
+):
+    order_no = api.buy("100.00", channel=3).data["order_no"]
+    flask("order", "paid", order_no, "--reference", "BANK-1")
+    flask("refund", "create", order_no, "40.00")
+    due.orders()
+    at_channel = {"channel": 2, "due_at": Refund.get().updatetime + 10 * 86_400}
+    Refund.update(at_channel).execute()
+    ahead(3_000)
+    assert "Refunds without a result" not in overview().text
+    ahead(700)
+    text = "Refunds without a result: 1 (oldest: 62 minutes). Check them at the channel."
+    assert text in alerts(overview())[1]
+    finding = next(each for each in findings.now(UTC) if each.kind == "refund_late")
+    assert finding.severity == findings.SOON
+    ahead(86_400)
+    finding = next(each for each in findings.now(UTC) if each.kind == "refund_late")
+    assert finding.severity == findings.URGENT
+    Refund.update(due_at=None).execute()
+    number = Refund.get().refund_no
+    text = f"Open refunds without a next step: 1 ({number}). Check them, and report this error."
+    assert text in alerts(overview())[1]
+    assert f"tillbook refund show {number}" in flask("to-do").output

@@ -8,7 +8,7 @@ from werkzeug import Response
 from schemas.views import order_view
 from services.callbacks import delivery
 from tests.blueprints.console.setting_up.filling import Page
-from tests.support import Api, free_port
+from tests.support import Api, completed, free_port
 
 HOSTILE = '"><script>alert(1)</script>'
 
@@ -256,6 +256,22 @@ def test_an_impossible_adjustment_is_reported_at_its_field(wrong, balances):
     ):
         given = {"amount": "1", "reason": "a gift"} | {field: value}
         assert (wrong("merchant/demo/adjust", **given), balances()) == ({field: words}, before)
+
+
+def test_an_adjustment_may_name_its_order_which_then_shows_it(fill, console, page, wrong, api, other, audited):
+    order_no, foreign = completed(api), other.buy().data["order_no"]
+    for number, words in ((foreign, "This order is of another merchant."), ("77", "No order has this number.")):
+        given = {"amount": "-5.00", "reason": "complaint", "order_no": number}
+        assert wrong("merchant/demo/adjust", **given) == {"order_no": words}
+    assert page(f"merchant/demo/adjust?order_no={order_no}").fields["order_no"] == order_no
+    asked = fill("merchant/demo/adjust", amount="-5.00", reason="complaint", order_no=f" {order_no} ")
+    assert order_no in asked.text
+    assert console.post("/console/merchant/demo/adjust", data=Page(asked.text).form().sent).status_code == 303
+    assert audited()[-1].endswith(f"-5.00 yuan; channel: -; order: {order_no}; complaint")
+    assert "Adjustment" in page(f"order/{order_no}").html
+    rows = page(f"entries/?flt_purpose=adjustment&flt_order={order_no}").rows
+    assert [row["Order number"] for row in rows] == [order_no] * 2
+    assert {row["Purpose"] for row in rows} == {"Adjustment complaint"}
 
 
 def test_a_viewer_sees_a_merchant_without_forms_and_its_name_is_escaped(fill, page, viewer):

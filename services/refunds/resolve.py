@@ -1,0 +1,155 @@
+"""The rules by which operators resolve the exceptions of refunds: the payer received it, or the money came back."""
+
+from __future__ import annotations
+
+from gateways.base import ChannelUnknown, State
+from models.tables.ledger import AVAILABLE, LedgerAccount
+from models.tables.order import (
+    AMOUNT_CORRECTED,
+    CANCELLED,
+    COMPLETED,
+    CONFIRMED,
+    LATE_PAYMENT,
+    OF_REFUNDS,
+    PAID_TWICE,
+    STATUSES,
+    WRONG_AMOUNT,
+    Order,
+    PaymentException,
+)
+from models.tables.refund import EXCEPTION, OPEN, UNCREDITED, Refund
+from runtime import clock
+from services.channels.calls import driver_of
+from services.errors import N_, OperatorError
+from services.ledger import postings
+from services.ledger.postings import Lines
+from services.orders import lifecycle
+from services.orders.reasons import Why, because, reason_of
+from services.orders.resolution import Case, ResolutionRule
+from services.orders.verdict import CANCEL, COMPLETE, REFUND
+from services.refunds import approve, send, settle
+from services.refunds.place import DAY, send_back
+
+_REPORTS = {
+    State.PAID: N_("The channel reports the refund as successful."),
+    State.OPEN: N_("The channel has the refund in progress."),
+    State.FAILED: N_("The channel reports that the refund failed."),
+}
+
+
+def refund_of(exception: PaymentException) -> Refund:
+    """Return the refund that an exception is about, with its order."""
+    refund = Refund.get(Refund.refund_no == exception.reference)
+    refund.order = exception.order
+    return refund
+
+
+def _lines(after: str, order: Order, exception: PaymentException) -> Lines:
+    refund = refund_of(exception)
+    return {} if refund.status == after else postings.refund(refund, order, refund.status, after)
+
+
+def _complete(order: Order, exception: PaymentException, who: str) -> None:
+    refund = settle.lock(refund_of(exception))
+    if refund.status != COMPLETED:
+        settle.complete(refund, who, lifecycle.settled(exception, COMPLETE), about=exception.id)
+
+
+def _cancel(order: Order, exception: PaymentException, who: str) -> None:
+    refund = settle.lock(refund_of(exception))
+    before = refund.status
+    if before == CANCELLED:
+        return
+    settle.cancel(refund, who, lifecycle.settled(exception, CANCEL), about=exception.id)
+    if refund.paid_from == UNCREDITED and order.status != CONFIRMED:
+        # The deposit ended with this refund, so nobody owns the money that came back.
+        lifecycle.raise_exception(order, LATE_PAYMENT, because(Why.PAID_AFTER_END), refund.amount, refund.reference)
+    elif refund.paid_from == EXCEPTION and before == COMPLETED:
+        _ask_again(order, refund)
+
+
+def _ask_again(order: Order, refund: Refund) -> None:
+    """Let an operator decide again about the money of an exception that came back after it was sent back."""
+    decided = PaymentException.get_by_id(refund.exception_id)
+    if decided.resolution not in (None, REFUND):
+        return
+    same = [each for each in lifecycle.open_exceptions(order) if each.kind == decided.kind]
+    waiting = [each for each in same if each.reference == refund.reference]
+    if waiting:
+        lifecycle.add_to_exception(waiting[0], refund.amount, "service")
+    else:
+        lifecycle.raise_exception(order, decided.kind, reason_of(decided), refund.amount, refund.reference)
+
+
+def _not_covered(order: Order, exception: PaymentException) -> str:
+    """Return the reason not to complete a cancelled refund that the payer got after all, or ""."""
+    needed = -_lines(COMPLETED, order, exception).get((AVAILABLE, order.merchant_id), 0)
+    if needed > 0 and LedgerAccount.balance_of(AVAILABLE, order.merchant_id) < needed:
+        return N_("The merchant's available balance does not cover the refund.")
+    return ""
+
+
+def check(order: Order, resolution: str, exception: PaymentException) -> None:
+    """Check the refund's status before an operator decides that its money came back.
+
+    Raises:
+        OperatorError: the channel reports otherwise.
+    """
+    refund = refund_of(exception)
+    if resolution != CANCEL or refund.status != CONFIRMED or driver_of(refund.channel).by_hand:
+        return
+    try:
+        report = send.ask(refund)
+    except ChannelUnknown:
+        return  # the operator has checked it there
+    if report.state in _REPORTS:
+        settle.apply_report(refund, report)
+        raise OperatorError(_REPORTS[report.state])
+
+
+def why_not_now(exception: PaymentException) -> str:
+    """Return the reason not to resolve an exception because its money is being refunded, or ""."""
+    going = Refund.exception == exception, Refund.status.in_(OPEN)
+    return N_("A refund of this money is in progress.") if Refund.select().where(*going).exists() else ""
+
+
+def _refunds(order: Order, exception: PaymentException) -> bool:
+    """Return whether the channel can refund the exception's money."""
+    driver = driver_of(order.channel)
+    is_old = bool(driver.refund_days) and clock.now() - exception.createtime > driver.refund_days * DAY
+    known = exception.amount > 0 and exception.reference
+    return bool(driver.refunds and not driver.by_hand and known and not is_old)
+
+
+def _send_back(order: Order, exception: PaymentException, who: str) -> None:
+    send_back(order, exception, who, approved_by="" if approve.needs_second(order, exception.amount, who) else who)
+
+
+RULES = (
+    ResolutionRule(
+        resolution=REFUND,
+        case=Case.SEND_BACK_BY_CHANNEL,
+        kinds=(WRONG_AMOUNT, LATE_PAYMENT, PAID_TWICE, AMOUNT_CORRECTED),
+        states=STATUSES,
+        fits=_refunds,
+        act=_send_back,
+        resolves=False,
+    ),
+    ResolutionRule(
+        resolution=COMPLETE,
+        case=Case.REFUND_RECEIVED,
+        kinds=OF_REFUNDS,
+        states=STATUSES,
+        act=_complete,
+        lines=lambda order, exception: _lines(COMPLETED, order, exception),
+        against=_not_covered,
+    ),
+    ResolutionRule(
+        resolution=CANCEL,
+        case=Case.REFUND_CAME_BACK,
+        kinds=OF_REFUNDS,
+        states=STATUSES,
+        act=_cancel,
+        lines=lambda order, exception: _lines(CANCELLED, order, exception),
+    ),
+)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hmac
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import count
 from typing import Any
 
 from peewee import IntegrityError
@@ -16,6 +17,7 @@ from models.tables.order import (
     CONFIRMED,
     OF_REFUNDS,
     PENDING,
+    REVERSED,
     UNKNOWN_OUTCOME,
     Order,
     PaymentException,
@@ -34,12 +36,12 @@ from models.tables.refund import (
 from runtime import clock
 from runtime.money import hundredths
 from services.channels.calls import LEASE, driver_of, lock_account
-from services.channels.order_numbers import new_order_no
 from services.deposits import money as deposit_money
 from services.errors import N_, ApiError, Code, OperatorError
 from services.ledger import accounts, postings
 from services.orders.lifecycle import exceptions_of, lines_about
 from services.orders.reasons import Why, because, reason_of
+from services.orders.verdict import REFUND
 from services.security import replay
 from services.security.replay import Call
 
@@ -114,7 +116,10 @@ def quote(order: Order, amount: int | None, *, by_platform: bool = False) -> Quo
     """
     made = lives(refunds_of(order))
     own = [each for each in made if each.paid_from != EXCEPTION and each.reference == order.channel_reference]
+    back = [each for each in exceptions_of(order) if each.kind == REVERSED and each.resolution == REFUND]
     left = order.received - sum(each.amount for each in own)
+    left -= sum(each.amount for each in back if each.reference == order.channel_reference)
+    left = max(left, 0)
     if not order.is_buy or order.status not in (CONFIRMED, COMPLETED):
         raise NotRefundable(Refusal.STATE, 0)
     driver = driver_of(order.channel)
@@ -184,8 +189,9 @@ def place(order: Order, wanted: Wanted, call: Call | None = None) -> Refund:
     order = Order.for_update(order.id)
     lock_account(order.channel_id)
     quoted = quote(order, wanted.amount, by_platform=wanted.by_platform)
-    number = refund_no_of(order, wanted.merchant_refund_no)
-    if number in {reason_of(line).args["number"] for line in lines_about(order, Why.REFUND_ELSEWHERE)}:
+    if wanted.merchant_refund_no is None:
+        number = _next_refund_no(order, order.channel_reference, quoted.amount)
+    elif (number := merchants_refund_no(order.merchant_id, wanted.merchant_refund_no)) in _made_elsewhere(order):
         # The channel made it before a restore, and its exception `reversed` settles it.
         raise NotRefundable(Refusal.EXCEPTION, quoted.left)
     refund = _insert(order, wanted, quoted, order.channel_reference, number)
@@ -200,20 +206,37 @@ def send_back(order: Order, exception: PaymentException, who: str, approved_by: 
     lock_account(order.channel_id)
     quoted = Quote(int(exception.amount), int(exception.amount), 0, 0, EXCEPTION)
     wanted = Wanted(quoted.amount, who, approved_by)
-    return _insert(order, wanted, quoted, exception.reference, new_order_no(), exception)
+    number = _next_refund_no(order, exception.reference, quoted.amount)
+    return _insert(order, wanted, quoted, exception.reference, number, exception)
 
 
-def refund_no_of(order: Order, merchant_refund_no: str | None) -> str:
-    """Return the number of a new refund, under which the channel knows it: 24 digits.
+def merchants_refund_no(merchant_id: int, merchant_refund_no: str) -> str:
+    """Return the number of the refund with this number of a merchant: 24 digits, always the same.
 
-    The same number of a merchant always has the same one. So after a restore to a backup that lacks a refund, the
-    merchant's repeated request has the number that the channel knows, and no money goes back twice.
+    So after a restore to a backup that lacks the refund, the merchant's repeated request has the number that the
+    channel knows, and no money goes back twice.
     """
-    if merchant_refund_no is None:
-        return new_order_no()
-    name = f"refund\n{order.merchant_id}\n{merchant_refund_no}"
-    digest = hmac.digest(webhook_key(), name.encode(), "sha256")
+    return _number("refund", str(merchant_id), merchant_refund_no)
+
+
+def _next_refund_no(order: Order, reference: str, amount: int) -> str:
+    """Return the number of a refund without a merchant's number: the first that is free for this payment and amount.
+
+    After a restore, the same refund gets the same number again, as that of a merchant does.
+    """
+    taken = {each.refund_no for each in refunds_of(order)} | _made_elsewhere(order)
+    numbers = (_number("payment", order.order_no, reference, str(amount), str(number)) for number in count())
+    return next(number for number in numbers if number not in taken)
+
+
+def _number(*parts: str) -> str:
+    digest = hmac.digest(webhook_key(), "\n".join(parts).encode(), "sha256")
     return f"{int.from_bytes(digest) % 10**24:024d}"
+
+
+def _made_elsewhere(order: Order) -> set[str]:
+    """Return the numbers of refunds that the channel reported and this database lacked."""
+    return {str(reason_of(line).args["number"]) for line in lines_about(order, Why.REFUND_ELSEWHERE)}
 
 
 def _insert(

@@ -297,7 +297,7 @@ def test_a_refund_the_platform_pays_does_not_take_the_merchants_credit(api, flas
 def test_a_refund_that_a_restored_database_lacks_is_not_charged_twice(paid, refund, http, flask, balances):
     """The backup is from before the refund. Its notice names a number that only a repeated request would get."""
     order = Order.find(paid)
-    number = place.refund_no_of(order, "R-1")
+    number = place.merchants_refund_no(order.merchant_id, "R-1")
     refund_notice(http, paid, number, 4_000)
     assert open_ones() == [("reversed", 4_000)]
     assert refund(paid, "40.00", number="R-1").data["reason"] == "exception"
@@ -309,8 +309,8 @@ def test_a_refund_that_a_restored_database_lacks_is_not_charged_twice(paid, refu
 
 def test_the_same_number_of_a_merchant_always_has_the_same_refund_number(paid, refund, other):
     data = refund(paid, "40.00", number="R-1").data
-    assert data["refund_no"] == place.refund_no_of(Order.find(paid), "R-1")
-    assert data["refund_no"] != place.refund_no_of(Order.find(paid), "R-2")
+    assert data["refund_no"] == place.merchants_refund_no(Order.find(paid).merchant_id, "R-1")
+    assert data["refund_no"] != place.merchants_refund_no(Order.find(paid).merchant_id, "R-2")
 
 
 def test_a_refund_that_failed_after_its_order_was_completed_with_other_money_posts_nothing(
@@ -339,3 +339,11 @@ def test_a_deposit_that_was_completed_with_other_money_can_be_refunded_again(api
     api.notice(order_no, 10_000, reference="R-2")
     flask("order", "resolve", order_no, "--complete", typed="y\n")
     assert place.quote(Order.find(order_no), None).left == 10_000
+
+
+def test_money_that_went_back_elsewhere_is_not_refunded_again(paid, refund, flask):
+    report(paid, State.PAID, 7_000)
+    flask("order", "resolve", paid, "--refund")
+    answer = refund(paid, "80.00")
+    assert (answer.code, answer.data) == (40904, {"reason": "amount", "left": "70.00"})
+    assert refund(paid, "70.00").code == 1

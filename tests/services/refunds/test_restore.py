@@ -195,10 +195,12 @@ def test_the_result_of_a_lost_refund_has_the_same_webhook_id(paid, refund, shop,
 def test_merchants_with_the_same_number_have_different_refunds(paid):
     mine, another = Order.find(paid), Order.find(paid)
     another.merchant = 2
-    numbers = {place.refund_no_of(order, number) for order in (mine, another) for number in ("R-1", "R-2")}
+    numbers = {
+        place.merchants_refund_no(order.merchant_id, number) for order in (mine, another) for number in ("R-1", "R-2")
+    }
     assert len(numbers) == 4
     assert all(len(number) == 24 and number.isdecimal() for number in numbers)
-    assert place.refund_no_of(mine, "R-1") in numbers
+    assert place.merchants_refund_no(mine.merchant_id, "R-1") in numbers
 
 
 def test_a_lost_refund_that_its_notice_reported_first_is_deducted_once(
@@ -259,3 +261,34 @@ def test_recorded_refunds_do_not_stop_the_next_one_at_a_channel_without_numbers(
     second = refund(paid, "60.00").data["refund_no"]
     later(61, 2)
     assert (requests, state(first), state(second)) == ([first, second], "completed", "completed")
+
+
+def test_an_operators_refund_that_is_repeated_after_a_restore_is_the_same_at_the_channel(
+    paid, requests, backup, later, state, flask, balances
+):
+    saved = backup()
+    first = committed(paid, 4_000)
+    later(1)
+    saved.restore()
+    flask("db", "resume")
+    again = committed(paid, 4_000)
+    later(1)
+    assert (again, state(first), requests) == (first, "completed", [first, first])
+    assert len(books().refunds(paid)) == 1
+    another = committed(paid, 4_000)
+    assert another != first
+
+
+def test_money_that_is_sent_back_again_after_a_restore_goes_back_once(api, requests, backup, later, state, flask):
+    order_no = api.buy().data["order_no"]
+    api.notice(order_no, 15_000)
+    saved = backup()
+    for _ in range(2):
+        flask("order", "resolve", order_no, "--refund")
+        later(1)
+        if saved:
+            saved.restore()
+            flask("db", "resume")
+            saved = None
+    assert len(set(requests)) == 1
+    assert [each.amount for each in books().refunds(order_no)] == [15_000]

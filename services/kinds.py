@@ -29,7 +29,7 @@ from services.orders.new import Placed
 from services.orders.reasons import ASKED, Reason, Why, because
 from services.orders.resolution import ResolutionRule
 from services.refunds import resolve as resolve_refund
-from services.refunds.notices import take_refund_notice
+from services.refunds import settle as settle_refund
 from services.withdrawals import approve, send
 from services.withdrawals import money as withdrawal_money
 from services.withdrawals import place as place_withdrawal
@@ -140,7 +140,7 @@ def take_notice(order: Order, incoming: Incoming) -> None:
     if order_no_of(notice.order_no) != order.order_no:
         raise BadNotice("it is about another order")
     if notice.refund_no:
-        take_refund_notice(order, notice)
+        settle_refund.take_notice(order, notice)
     if notice.report is not None:
         of(order).take_notice(order, notice)
 

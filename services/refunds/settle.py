@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from gateways.base import Report, State
+from gateways.base import Notice, Report, State
 from models.db.writer import transaction
 from models.tables.order import (
     CANCELLED,
@@ -20,7 +20,7 @@ from models.tables.order import (
 from models.tables.refund import EXCEPTION, UNCREDITED, Refund, RefundHistory, lives, refunds_of
 from runtime import clock
 from services.callbacks import outbox
-from services.channels.calls import LATE, driver_for
+from services.channels.calls import LATE, LEASE, driver_for
 from services.deposits import money as deposit_money
 from services.deposits import resolve as resolve_deposit
 from services.deposits import settle as settle_deposit
@@ -212,6 +212,24 @@ def outcome_unknown(refund: Refund, text: str, again_at: int | None, is_long: bo
     refund.set_due(again_at)
     if is_long and refund.status == CONFIRMED and not exceptions_about(refund):
         raise_exception(refund, REFUND_ABNORMAL, because(Why.REFUND_SILENT, text=text))
+
+
+def take_notice(order: Order, notice: Notice) -> None:
+    """Apply what a genuine notice says about a refund of the order.
+
+    Without a report on the refund, its status is checked now, unless a worker has claimed it. A refund with an unknown
+    number was made at the channel.
+    """
+    refund = Refund.get_or_none(Refund.refund_no == notice.refund_no, Refund.order == order.id)
+    if refund is None:
+        if notice.refund is not None and order.is_buy:
+            take_unknown(order, notice.refund_no, notice.refund, notice.payment)
+        return
+    refund.order = order
+    if notice.refund is not None:
+        apply_report(refund, notice.refund, "channel", because(Why.NOTICE))
+    elif refund.is_open and refund.due_at is not None and refund.due_at > clock.now() + LEASE:
+        refund.set_due(clock.now())
 
 
 @transaction

@@ -57,7 +57,7 @@ def view(row: Refund) -> dict[str, Any]:
 @click.option(
     "--state",
     type=click.Choice(refund_list.STATES),
-    help="Only refunds that an operator must review or send, that are under way, or that have ended.",
+    help="Only refunds that an operator must review or send, that are in progress, or that have ended.",
 )
 @limit_option
 @json_option

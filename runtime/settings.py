@@ -154,10 +154,12 @@ class Settings:
         False, _flag, "require console accounts to set up a second factor before anything else"
     )
     confirm_above: int = _setting(
-        0, _yuan, "yuan above which a payout needs the second factor or password again (kept in fen); 0: never"
+        0,
+        _yuan,
+        "yuan above which a payout or refund needs the second factor or password again (kept in fen); 0: never",
     )
     second_operator_above: int = _setting(
-        0, _yuan, "yuan above which a payout needs a second operator (kept in fen); 0: never"
+        0, _yuan, "yuan above which a payout or refund needs a second operator (kept in fen); 0: never"
     )
     erase_after_days: int = _setting(
         0, _whole(0, 36_500), "days after its end until an order's personal data is erased; 0: never"

@@ -57,7 +57,7 @@ def _own(order: Order) -> list[Refund]:
 def why_not_refund(order: Order) -> tuple[str, bool]:
     """Return the reason not to refund a deposit now, "" for none, and whether its page shows that reason.
 
-    It does not if there is nothing to refund: the order has no payment, or all of it was refunded.
+    It does not if the order has no payment, or all of it was refunded.
     """
     try:
         place.quote(order, None)

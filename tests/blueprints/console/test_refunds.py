@@ -380,7 +380,7 @@ class TestAboveTheLimits:
 
 
 class TestAtAChannel:
-    """The driver `trial` refunds as its upstream is told to."""
+    """The driver `trial` refunds as the test sets it."""
 
     def test_money_of_an_exception_goes_back_through_the_channel(self, desk, api, due, balances):
         before = balances()

@@ -140,7 +140,7 @@ def test_a_refund_at_the_edge_of_the_day_names_the_day_of_the_other_statement(ap
     other = completed(api)
     refunded(api, other, "30.00", "silent")
     books().set_refund_outcome(Refund.get(Refund.amount == 3_000).refund_no, "success")
-    clock("2026-05-03 15:00:00")  # this service learns of it a day late
+    clock("2026-05-03 15:00:00")  # this service hears the result a day late
     due.orders()
     (missing,) = found(THIRD)
     assert missing[4].endswith("it may stand in the statement of 2026-05-02")

@@ -1,4 +1,4 @@
-"""After a restore: a refund goes on under the number that its channel knows, and no money goes back twice."""
+"""After a restore: a refund continues under the number that its channel knows, and no money goes back twice."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""A merchant's settings of refunds: who may refund, up to which amount, and which fee goes back."""
+"""A merchant's settings of refunds: whether it can refund, up to which amount, and which fee goes back."""
 
 from models.tables.merchant import Merchant
 from tests.blueprints.console.acting import main_form

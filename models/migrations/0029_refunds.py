@@ -48,6 +48,8 @@ STATEMENTS = (
     WHERE ("merchant_refund_no" IS NOT NULL)""",
     'CREATE INDEX "refund_due" ON "refund" ("channel_id", "due_at") WHERE ("due_at" IS NOT NULL)',
     'CREATE INDEX "refund_status" ON "refund" ("status", "createtime")',
+    """CREATE INDEX "refund_reference" ON "refund" ("channel_id", "channel_reference")
+    WHERE ("channel_reference" != '')""",
     """CREATE TABLE "refund_history" ("id" {id},
     "refund_id" {int} NOT NULL,
     "before" {text} NOT NULL,

@@ -101,10 +101,22 @@ class Refund(Table):
             setattr(self, name, value)
         return True
 
-    def pay_from_balance(self) -> None:
-        """Charge it to the merchant's balance, because its deposit is credited in the caller's transaction."""
-        Refund.update(paid_from=BALANCE).where(Refund.id == self.id).execute()
-        self.paid_from = BALANCE
+    def charged_to_balance(self, order: Order) -> dict[str, Any]:
+        """Return the columns of a refund whose deposit is credited after all, so that the balance pays for it.
+
+        A full one was to prevent the credit: it has no fee yet, and gets back what is left of the order's.
+        """
+        fee = int(self.service_amount)
+        if fee + self.merchant_actual_amount != self.amount:
+            others = sum(each.service_amount for each in lives(refunds_of(order)) if each.id != self.id)
+            fee = min(int(self.amount), max(int(order.service_amount) - others, 0))
+        return {"paid_from": BALANCE, "service_amount": fee, "merchant_actual_amount": self.amount - fee}
+
+    def store(self, **facts: Any) -> None:
+        """Store these columns of the locked refund, in the caller's transaction."""
+        Refund.update(facts).where(Refund.id == self.id).execute()
+        for name, value in facts.items():
+            setattr(self, name, value)
 
     @transaction
     def claim(self, until: int) -> bool:
@@ -132,6 +144,8 @@ Refund.add_index(
 )
 Refund.add_index(Refund.index(Refund.channel, Refund.due_at, where=Refund.due_at.is_null(False), name="refund_due"))
 Refund.add_index(Refund.status, Refund.createtime, name="refund_status")
+_numbered = Refund.channel_reference != ""
+Refund.add_index(Refund.index(Refund.channel, Refund.channel_reference, where=_numbered, name="refund_reference"))
 
 
 @compiled_rows(Refund)

@@ -47,7 +47,8 @@ def of_deposit(order: Order) -> Progress:
     checked = [each for each in money if each.is_open]
     refunds = [] if order.status in (PENDING, PAID) else [each for each in refunds_of(order) if _is_shown(each)]
     state = _state(order, money, checked)
-    if state in PROVEN and sum(each.amount for each in refunds if each.status == COMPLETED) >= order.received:
+    own = [each for each in refunds if each.status == COMPLETED and each.reference == order.channel_reference]
+    if state in PROVEN and sum(each.amount for each in own) >= order.received:
         state = "refunded"
     return Progress(state, bool(checked), _received_at(order, money), refunds)
 

@@ -15,6 +15,7 @@ from models.tables.order import (
     CONFIRMED,
     LATE_PAYMENT,
     MONEY_IN,
+    OF_REFUNDS,
     PAID,
     PAID_TWICE,
     PENDING,
@@ -166,12 +167,13 @@ def complete(
     due_at = attempts.checked_again_at(order)
     if not lifecycle.transitions(order, [*steps, (COMPLETED, who, why)], due_at=due_at, **facts):
         return False
+    waited = [each for each in lives(refunds_of(order)) if each.paid_from == UNCREDITED] if may_be_refunded else []
+    for refund in waited:  # rows are locked before accounts
+        refund.store(**refund.charged_to_balance(order))
     accounts.post("credit", postings.credit(order), who=who, order=order)
-    for refund in lives(refunds_of(order)) if may_be_refunded else ():
-        if refund.paid_from == UNCREDITED:
-            refund.pay_from_balance()
-            lines = postings.refund(refund, order, "", refund.status)
-            accounts.post(accounts.numbered(order, "refund"), lines, who=who, order=order)
+    for refund in waited:
+        lines = postings.refund(refund, order, "", refund.status)
+        accounts.post(accounts.numbered(order, "refund"), lines, who=who, order=order)
     return True
 
 
@@ -198,9 +200,11 @@ def is_held(order: Order) -> bool:
     """Return whether the deposit waits for a decision about its money.
 
     Only an exception about a confirmed deposit's own payment delays its credit: a second payment does not. An open
-    refund delays it too.
+    refund, and an open exception about a refund, delay it too.
     """
-    if order.status == CONFIRMED and next_step.has_open_refund(order):
+    if order.status == CONFIRMED and (
+        next_step.has_open_refund(order) or any(each.kind in OF_REFUNDS for each in lifecycle.open_exceptions(order))
+    ):
         return True
     return next_step.is_held(order, order.channel_reference if order.status == CONFIRMED else None)
 

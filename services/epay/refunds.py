@@ -88,12 +88,13 @@ def _numbered(order: Order, amount: int, number: str) -> Refund | None:
 
 def _repeated(order: Order, amount: int) -> Refund | None:
     """Return the refund that a request without a number repeats, or None."""
-    equal = [each for each in lives(refunds_of(order)) if each.amount == amount and each.paid_from != EXCEPTION]
+    own = [each for each in lives(refunds_of(order)) if each.reference == order.channel_reference]
+    equal = [each for each in own if each.amount == amount and each.paid_from != EXCEPTION]
     if amount == order.received:
         return next(iter(equal), None)
     since = clock.now() - REPEATED
-    own = [each for each in equal if each.who == WHO and each.merchant_refund_no is None]
-    return next((each for each in own if each.is_open or (each.completedtime or 0) > since), None)
+    shops = [each for each in equal if each.who == WHO and each.merchant_refund_no is None]
+    return next((each for each in shops if each.is_open or (each.completedtime or 0) > since), None)
 
 
 def find(known: Known, refund_no: str, number: str) -> tuple[Refund, EpayOrder]:
@@ -115,7 +116,8 @@ def find(known: Known, refund_no: str, number: str) -> tuple[Refund, EpayOrder]:
 def refunded(orders: list[Order]) -> dict[int, int]:
     """Return how much the payers of these orders got back of the credited payments, in fen by order id."""
     sums = dict.fromkeys((order.id for order in orders), 0)
-    done = (Refund.order.in_(list(sums))) & (Refund.status == COMPLETED) & (Refund.paid_from != EXCEPTION)
-    for order_id, amount in Refund.select(Refund.order, Refund.amount).where(done).tuples() if sums else ():
+    own = (Refund.paid_from != EXCEPTION) & (Refund.reference == Order.channel_reference)
+    done = Refund.select(Refund.order, Refund.amount).join(Order).where(own, Refund.status == COMPLETED)
+    for order_id, amount in done.where(Refund.order.in_(list(sums))).tuples() if sums else ():
         sums[order_id] += amount
     return sums

@@ -5,13 +5,13 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from peewee import SQL, fn
+from peewee import SQL, Case, fn
 
 from models.db.compiled import compiled, compiled_rows
 from models.db.writer import transaction
 from models.tables.channel import Channel
 from models.tables.order import BUY, CANCELLED, COMPLETED, CONFIRMED, PAID, SELL, Order
-from models.tables.refund import Refund
+from models.tables.refund import OPEN, Refund
 from runtime import clock
 from services import kinds
 from services.channels.calls import LATE, LEASE, LONGEST_PAUSE
@@ -91,7 +91,8 @@ def release(ahead: int = 0) -> int:
     dated = deposits | Order.status.in_((CANCELLED, COMPLETED))
     stuck = Order.update(due_at=now + LEASE).where(*due, Order.due_at > now + LONGEST_PAUSE, ~dated)
     count: int = stuck.execute()
-    # A refund's pauses are as long as LATE at most.
-    late = Refund.update(due_at=now + LEASE).where(Refund.due_at > now + LATE[-1])
+    # The pauses of an open refund are as long as the second of LATE at most, those of an ended one as the last.
+    too_late = Refund.due_at > Case(None, [(Refund.status.in_(OPEN), now + LATE[1])], now + LATE[-1])
+    late = Refund.update(due_at=now + LEASE).where(too_late)
     count += late.execute()
     return count

@@ -51,7 +51,8 @@ def refunded_of(order: Order) -> int:
 
 
 def _own(order: Order) -> list[Refund]:
-    return [each for each in lives(refunds_of(order)) if each.paid_from != EXCEPTION]
+    own = [each for each in lives(refunds_of(order)) if each.reference == order.channel_reference]
+    return [each for each in own if each.paid_from != EXCEPTION]
 
 
 def why_not_refund(order: Order) -> tuple[str, bool]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from peewee import fn
+from peewee import SQL, fn
 
 from gateways.base import ChannelUnknown, State
 from models.db.writer import transaction
 from models.tables.maintenance import paused_since
-from models.tables.order import CANCELLED, CONFIRMED, PENDING, Order
+from models.tables.order import COMPLETED, CONFIRMED, PENDING, Order
 from models.tables.refund import Refund
 from runtime import clock
 from runtime.clock import in_china
@@ -18,6 +18,7 @@ from services.orders.reasons import Why, because
 from services.refunds import send, settle
 from services.security import second_operator
 
+NONE = SQL("''")  # written out, so that both databases use the partial index
 CHANGED = N_("The refund changed just now. Reload and try again.")
 OWN_REQUEST = N_("You requested this refund, so another operator must approve it.")
 
@@ -33,7 +34,7 @@ def total_today(order: Order, who: str) -> int:
     """Return the sum of today's refunds of this order, and of those that `who` requested, in fen; days of China."""
     since = int(in_china(clock.now()).replace(hour=0, minute=0, second=0).timestamp())
     mine = (Refund.order == order.id) | (Refund.who == who)
-    wanted = (Refund.createtime >= since, Refund.status != CANCELLED, mine)
+    wanted = (Refund.createtime >= since, Refund.status.in_((PENDING, CONFIRMED, COMPLETED)), mine)
     return int(Refund.select(fn.COALESCE(fn.SUM(Refund.amount), 0)).where(*wanted).scalar())
 
 
@@ -127,9 +128,18 @@ def mark_refunded(refund: Refund, reference: str = "", who: str = "operator") ->
         reference: the bank's or wallet's number of the transfer.
 
     Raises:
-        OperatorError: the channel reports refunds itself, or the refund is not approved, or has ended.
+        OperatorError: the channel reports refunds itself, the refund is not approved or has ended, or the reference is
+            recorded for another refund of the channel.
     """
-    refund = settle.lock(refund)
+    refund, reference = settle.lock(refund), reference.strip()
     refuse(why_not_mark_refunded(refund))
-    settle.complete(refund, who, because(Why.REFUND_MARKED), reference.strip())
+    same = (
+        Refund.channel == refund.channel_id,
+        Refund.channel_reference == reference,
+        Refund.channel_reference != NONE,
+    )
+    if (other := Refund.select().where(*same).first()) is not None:
+        text = N_("Transaction ID %(reference)s is already recorded for refund %(refund_no)s. Check it.")
+        raise OperatorError(text, "reference", reference=reference, refund_no=other.refund_no)
+    settle.complete(refund, who, because(Why.REFUND_MARKED), reference)
     return refund

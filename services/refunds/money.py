@@ -76,9 +76,10 @@ def proof_of(refund: Refund, report: Report, exceptions: list[PaymentException])
         is_known = refund.status == COMPLETED and _has_ended(exceptions, COMPLETE)
         return Proof.AS_BOOKED if is_known else Proof.GONE
     if report.state is State.STUCK:
-        return Proof.AS_BOOKED if _has_ended(exceptions, COMPLETE) or _has_ended(exceptions, CANCEL) else Proof.STUCK
+        return Proof.AS_BOOKED if any(each.resolution in (COMPLETE, CANCEL) for each in exceptions) else Proof.STUCK
     return {State.OPEN: Proof.UNDER_WAY, State.ABSENT: Proof.ABSENT}.get(report.state, Proof.UNKNOWN)
 
 
 def _has_ended(exceptions: list[PaymentException], resolution: str) -> bool:
-    return any(each.resolution == resolution for each in exceptions)
+    """Return whether an operator has decided so after a contradiction; an earlier exception says nothing about it."""
+    return any(each.kind == REFUND_CONFLICT and each.resolution == resolution for each in exceptions)

@@ -133,6 +133,8 @@ def quote(order: Order, amount: int | None, *, by_platform: bool = False) -> Quo
     amount = left if amount is None else amount
     if not 0 < amount <= left:
         raise NotRefundable(Refusal.AMOUNT, left)
+    if by_platform and order.status != COMPLETED:
+        raise OperatorError(N_("The platform can pay for a refund once the deposit is credited."), "by_platform")
     if by_platform:
         return Quote(amount, left, 0, 0, PLATFORM)
     of_merchant = [each for each in own if each.paid_from != PLATFORM]

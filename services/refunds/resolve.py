@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from gateways.base import ChannelUnknown, State
 from models.tables.ledger import AVAILABLE, LedgerAccount
 from models.tables.order import (
@@ -19,7 +21,7 @@ from models.tables.order import (
 )
 from models.tables.refund import EXCEPTION, OPEN, UNCREDITED, Refund
 from runtime import clock
-from services.channels.calls import driver_of
+from services.channels.calls import LEASE, driver_of
 from services.errors import N_, OperatorError
 from services.ledger import postings
 from services.ledger.postings import Lines
@@ -46,11 +48,23 @@ def refund_of(exception: PaymentException) -> Refund:
 
 def _lines(after: str, order: Order, exception: PaymentException) -> Lines:
     refund = refund_of(exception)
+    for name, value in _charged(refund, order).items():
+        setattr(refund, name, value)
     return {} if refund.status == after else postings.refund(refund, order, refund.status, after)
+
+
+def _charged(refund: Refund, order: Order) -> dict[str, Any]:
+    """Return the columns to change if the deposit was credited after this refund was cancelled: the balance pays."""
+    own = refund.reference == order.channel_reference
+    if refund.paid_from == UNCREDITED and refund.status == CANCELLED and own and order.status == COMPLETED:
+        return refund.charged_to_balance(order)
+    return {}
 
 
 def _complete(order: Order, exception: PaymentException, who: str) -> None:
     refund = settle.lock(refund_of(exception))
+    if charged := _charged(refund, order):
+        refund.store(**charged)
     if refund.status != COMPLETED:
         settle.complete(refund, who, lifecycle.settled(exception, COMPLETE), about=exception.id)
 
@@ -63,7 +77,11 @@ def _cancel(order: Order, exception: PaymentException, who: str) -> None:
     settle.cancel(refund, who, lifecycle.settled(exception, CANCEL), about=exception.id)
     if refund.paid_from == UNCREDITED and order.status != CONFIRMED:
         # The deposit ended with this refund, so nobody owns the money that came back.
-        lifecycle.raise_exception(order, LATE_PAYMENT, because(Why.PAID_AFTER_END), refund.amount, refund.reference)
+        late = (order, LATE_PAYMENT, because(Why.PAID_AFTER_END), refund.amount, refund.reference)
+        if not lifecycle.raise_exception(*late):  # another part came back before
+            open_ones = lifecycle.open_exceptions(order)
+            same = [each for each in open_ones if (each.kind, each.reference) == (LATE_PAYMENT, refund.reference)]
+            lifecycle.add_to_exception(same[0], refund.amount, who)
     elif refund.paid_from == EXCEPTION and before == COMPLETED:
         _ask_again(order, refund)
 
@@ -93,16 +111,22 @@ def check(order: Order, resolution: str, exception: PaymentException) -> None:
     """Check the refund's status before an operator decides that its money came back.
 
     Raises:
-        OperatorError: the channel reports otherwise.
+        OperatorError: a worker has claimed it, or the channel reports otherwise.
     """
-    refund = refund_of(exception)
+    refund, now = refund_of(exception), clock.now()
     if resolution != CANCEL or refund.status != CONFIRMED or driver_of(refund.channel).by_hand:
         return
+    # A worker claims it for at most LEASE. While it is claimed here, no worker sends it again.
+    if refund.due_at is not None and now < refund.due_at <= now + LEASE:
+        raise OperatorError(N_("The service is processing this order. Try again in a minute."))
+    if not refund.claim(now + LEASE):
+        raise OperatorError(approve.CHANGED)
     try:
         report = send.ask(refund)
     except ChannelUnknown:
         return  # the operator has checked it there
     if report.state in _REPORTS:
+        refund.set_due(now)
         settle.apply_report(refund, report)
         raise OperatorError(_REPORTS[report.state])
 

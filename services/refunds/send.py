@@ -54,7 +54,7 @@ def advance(refund: Refund) -> bool:
     except ChannelUnknown as silence:
         again_at = clock.now() + pause(refund.asks, APART) if refund.is_open else _next_late(refund)
         repeats = driver_of(refund.channel).repeats_refund(request_of(refund))
-        is_long = clock.now() - (refund.senttime or refund.createtime) > (LONG if repeats else LATE[1])
+        is_long = clock.now() - refund.updatetime > (LONG if repeats else LATE[1])
         settle.outcome_unknown(refund, str(silence), again_at, is_long)
         return False
     return True
@@ -91,11 +91,12 @@ def send(refund: Refund) -> None:
             _not_repeated(refund)
             return
     repeats = driver.by_hand or driver.repeats_refund(request)
+    seen = _state_of(refund)
     before = None if repeats else call_driver(driver.refunded_sum, request)
     if not repeats and (unknown := _unrecorded(refund, before)):
         settle.apply_report(refund, Report(State.STUCK, detail=unknown))
         return
-    begun = _begin(refund, before) if first else _send_again(refund)
+    begun = _begin(refund, before, seen) if first else _send_again(refund)
     if begun is None:
         return
     if driver.by_hand:
@@ -112,7 +113,7 @@ def send(refund: Refund) -> None:
         return
     except ChannelUnknown as silence:
         # The same request follows under the same number, after a status check.
-        settle.outcome_unknown(begun, str(silence), clock.now() + APART, is_long=False)
+        settle.outcome_unknown(begun, str(silence), clock.now() + APART, clock.now() - begun.updatetime > LONG)
         raise
     settle.apply_report(begun, report)
     _again(begun, APART)
@@ -139,12 +140,21 @@ def _unrecorded(refund: Refund, refunded: int | None) -> str:
     return f"the channel has refunded {hundredths(refunded)} of this payment, and {hundredths(recorded)} is recorded"
 
 
+def _state_of(refund: Refund) -> list[tuple[str, str]]:
+    """Return the sent refunds of the same payment, with their statuses."""
+    same = [each for each in refunds_of(refund.order) if each.reference == refund.reference]
+    return [(each.refund_no, each.status) for each in same if each.id != refund.id and each.status != PENDING]
+
+
 @transaction
-def _begin(seen: Refund, refunded_before: int | None) -> Refund | None:
+def _begin(seen: Refund, refunded_before: int | None, state: object) -> Refund | None:
     """Hand a refund over to its channel, if it is its turn, before the call; return it, or None."""
     refund, now = settle.lock(seen), clock.now()
     if (refund.status, refund.due_at, refund.asks) != (seen.status, seen.due_at, seen.asks):
         return None  # another worker has it, or an operator decided
+    if refunded_before is not None and _state_of(refund) != state:
+        refund.set_due(now + APART)  # another refund of the payment ended meanwhile: ask for the sum again
+        return None
     others = [each for each in refunds_of(refund.order) if each.reference == refund.reference and each.id != refund.id]
     if any(
         each.status == CONFIRMED or (each.status == PENDING and each.approved_by != "" and each.id < refund.id)
@@ -201,10 +211,20 @@ def _check_ended(refund: Refund) -> None:
 
     A report that money is missing seemed to be explained by a refund that was cancelled since, so it is repeated.
     """
-    settle.apply_report(refund, ask(refund))
-    if refund.status == CANCELLED and driver_of(refund.channel).checks_status:
+    driver, silence = driver_of(refund.channel), None
+    later = [each for each in refunds_of(refund.order) if each.reference == refund.reference and each.id > refund.id]
+    # A channel that only reports sums can't tell this refund from a later one.
+    if driver.repeats_refund(request_of(refund)) or not any(each.senttime for each in later):
+        try:
+            settle.apply_report(refund, ask(refund))
+        except ChannelUnknown as error:
+            silence = error
+    is_disputed = any(each.is_open for each in settle.exceptions_about(refund))
+    if refund.status == CANCELLED and driver.checks_status and not is_disputed:
         for report in attempts.reports_of(refund.order):
             settle_deposit.apply_report(refund.order, report)
+    if silence:
+        raise silence
     refund.set_due(_next_late(refund))
 
 

@@ -14,6 +14,7 @@ from models.tables.order import (
     PAID,
     PENDING,
     REFUND_ABNORMAL,
+    REVERSED,
     Order,
     PaymentException,
 )
@@ -28,7 +29,7 @@ from services.ledger import accounts, postings
 from services.orders import lifecycle
 from services.orders.lifecycle import exceptions_of
 from services.orders.reasons import ASKED, Reason, Why, because, reported
-from services.orders.verdict import CANCEL, CLOSE, COMPLETE, CREDIT, NONE, REFUND, Proof
+from services.orders.verdict import CANCEL, CLOSE, COMPLETE, CORRECTED, CREDIT, NONE, REFUND, Proof
 from services.refunds import money
 
 log = logging.getLogger(__name__)
@@ -137,10 +138,12 @@ def complete(refund: Refund, who: str, why: Reason, reference: str = "", about: 
     """Complete a refund whose money the payer got, and what follows for its order, in the caller's transaction."""
     if refund.status == PENDING and not transition(refund, CONFIRMED, who, why, senttime=clock.now()):
         return False
-    facts = {"channel_reference": reference} if reference else {}
+    facts, was_cancelled = {"channel_reference": reference} if reference else {}, refund.status == CANCELLED
     if not transition(refund, COMPLETED, who, why, about=about, due_at=_checked_at(refund), **facts):
         return False
     order = refund.order
+    if was_cancelled:
+        _explain_reversal(refund, who)
     if refund.paid_from == EXCEPTION:
         _resolve_exception(refund, who)
     elif refund.paid_from == UNCREDITED and order.status == CONFIRMED:
@@ -151,6 +154,16 @@ def complete(refund: Refund, who: str, why: Reason, reference: str = "", about: 
     return True
 
 
+def _explain_reversal(refund: Refund, who: str) -> None:
+    """Take the money of a refund that was cancelled and happened after all out of an open `reversed`."""
+    for each in exceptions_of(refund.order):
+        if each.is_open and each.kind == REVERSED and each.reference == refund.reference and each.amount:
+            if each.amount > refund.amount:
+                lifecycle.add_to_exception(each, -refund.amount, who)
+            else:
+                lifecycle.close_exception(each, CORRECTED, who)
+
+
 def _resolve_exception(refund: Refund, who: str) -> None:
     """Resolve the exception whose money went back, unless a report of the channel has closed it meanwhile.
 
@@ -158,7 +171,7 @@ def _resolve_exception(refund: Refund, who: str) -> None:
     """
     order, exception = refund.order, PaymentException.get_by_id(refund.exception_id)
     left = exception.amount - refund.amount
-    if exception.resolution in (CREDIT, COMPLETE):
+    if exception.resolution in (CREDIT, COMPLETE, REFUND):
         position = deposit_money.position_of(order, refund.reference, exceptions_of(order), refunds_of(order))
         report = Report(State.PAID, refund.amount, refund.channel_reference)
         fen = min(int(refund.amount), position.least)

@@ -162,7 +162,7 @@ class Refunds(Life):
         try:
             with self._work():
                 place.place(order, wanted)
-        except (NotRefundable, ApiError, Crash):
+        except (NotRefundable, OperatorError, ApiError, Crash):
             return
         self._sweep()
 

@@ -9,6 +9,7 @@ from gateways.sandbox.records import books
 from models.tables.ledger import CLEARING, FEES, LedgerAccount
 from models.tables.order import Order
 from models.tables.refund import Refund
+from services.errors import OperatorError
 from services.refunds import approve, place
 from services.refunds.place import Wanted
 
@@ -196,3 +197,22 @@ def test_the_unsettled_balance_is_what_will_be_credited(uncredited, refund, play
     later(61)
     refund(uncredited, "10.00")
     assert unsettled() == 0  # it is not certain how much will be credited
+
+
+def test_one_transfer_counts_for_one_refund(api, flask, refund, refunds_on, due, ahead):
+    order_no = api.buy(channel=3).data["order_no"]
+    flask("order", "paid", order_no)
+    refunds_on("approval")
+    rows = []
+    for amount in ("10.00", "20.00"):
+        refund(order_no, amount)
+        row = Refund.select().order_by(Refund.id.desc()).get()
+        approve.approve(row, "operator ann")
+        ahead(61)
+        due.orders()
+        rows.append(Refund.get_by_id(row.id))
+        if len(rows) == 1:
+            approve.mark_refunded(rows[0], "BANK-1", "operator ann")
+    with pytest.raises(OperatorError, match="already recorded for refund"):
+        approve.mark_refunded(rows[1], " BANK-1 ", "operator ann")
+    approve.mark_refunded(rows[1], "BANK-2", "operator ann")

@@ -11,7 +11,6 @@ from models.tables.order import Order, PaymentException
 from models.tables.refund import Refund
 from services import kinds
 from services.refunds import place
-from services.refunds.place import Wanted
 from tests.support import sandbox_signed
 from tests.trial_service import Trial
 
@@ -282,16 +281,6 @@ def test_the_rest_that_came_back_after_a_full_refund_before_the_credit_has_an_ow
     later(601)
     flask("order", "resolve", order_no, "--cancel")
     assert open_ones() == [("late_payment", 10_000)]
-
-
-def test_a_refund_the_platform_pays_does_not_take_the_merchants_credit(api, flask, due, later, balances):
-    flask("channel", "set", "2", "--settlement-days", "1")
-    order_no = api.buy().data["order_no"]
-    api.play(order_no, "success")
-    place.place(Order.find(order_no), Wanted(None, "operator ann", "operator ann", by_platform=True))
-    due.orders()
-    later(DAY)
-    assert (api.status(order_no), balances()) == ("completed", (BEFORE, 0))
 
 
 def test_a_refund_that_a_restored_database_lacks_is_not_charged_twice(paid, refund, http, flask, balances):

@@ -91,7 +91,7 @@ def release(ahead: int = 0) -> int:
     dated = deposits | Order.status.in_((CANCELLED, COMPLETED))
     stuck = Order.update(due_at=now + LEASE).where(*due, Order.due_at > now + LONGEST_PAUSE, ~dated)
     count: int = stuck.execute()
-    # The pauses of an open refund are as long as the second of LATE at most, those of an ended one as the last.
+    # An open refund pauses for LATE[1] at most, an ended one for LATE[-1].
     too_late = Refund.due_at > Case(None, [(Refund.status.in_(OPEN), now + LATE[1])], now + LATE[-1])
     late = Refund.update(due_at=now + LEASE).where(too_late)
     count += late.execute()

@@ -8,12 +8,13 @@ import pytest
 
 from gateways.base import ChannelUnknown
 from models.tables.merchant import Merchant
+from models.tables.order import Order
 from models.tables.outbox import Callback
 from models.tables.refund import Refund, RefundHistory
 from services.merchants import cache
 from services.orders import next_step
 from services.refunds import approve, place
-from services.refunds.place import Wanted
+from services.refunds.place import NotRefundable, Wanted
 from tests.epay_shop import md5
 from tests.support import Api, through_flask
 from tests.trial_service import Trial
@@ -266,6 +267,31 @@ def test_the_same_number_at_once_from_the_shop_and_the_api_is_one_refund(rsa_sho
     made = at_once(app, rsa_shop, by_api, by_shop, by_api, by_shop)
     assert set(made) == {refund.refund_no for refund in all_refunds()}
     assert len(all_refunds()) == 1
+
+
+def test_the_whole_refund_at_once_from_the_shop_the_api_and_an_operator_is_one_refund(
+    rsa_shop, paid, app, due, balances
+):
+    number = paid()
+    wanted = {"order_no": number, "cny_amount": "12.50", "merchant_refund_no": "R-1"}
+
+    def by_api(own):
+        return Api(own.send).call("createRefund", wanted).code
+
+    def by_shop(own):
+        return own.refund("12.50", out_trade_no="SHOP-1")["code"]
+
+    def by_operator(own):
+        try:
+            return place.place(Order.find(number), Wanted(None, "operator ann", "operator ann")) and 1
+        except NotRefundable as refusal:
+            return refusal.reason
+
+    made = at_once(app, rsa_shop, by_api, by_shop, by_operator, by_shop)
+    assert set(made) <= {1, 40904, "amount"}
+    due.orders()
+    [refund] = all_refunds()
+    assert (refund.status, balances()) == ("completed", (BEFORE - WHOLE, 0))
 
 
 def test_one_number_at_once_for_two_payments_refunds_one(rsa_shop, paid, app):

@@ -134,7 +134,7 @@ def test_an_unknown_status_keeps_the_reserve_and_shows_that_the_payout_exists(
     statuses = iter(["4", "9", ""])
     monkeypatch.setattr(platform, "_transfer", lambda fields: {"code": 0, "status": next(statuses)})
     orders = [placed() for _ in range(3)]
-    later(1, times=2)
+    later(1)
     assert [len(noted(order_no)) for order_no in orders] == [1, 1, 1]
     assert ({api.status(order_no) for order_no in orders}, balances()) == ({"confirmed"}, (START - 30_090, 30_090))
     assert exceptions() == dict.fromkeys(orders, "unknown_outcome")

@@ -7,6 +7,8 @@ import pytest
 
 from gateways import registry
 from gateways.base import ChannelRefused, ChannelUnknown, Payment, RefundRequest, State
+from runtime.settings import Settings
+from runtime.state import Runtime
 
 WHOLE, PART = 10_000, 3_000
 REFUND_NO = "202605010000000000000001"
@@ -14,22 +16,28 @@ ORDER_NO = "202605010000000000000009"
 
 
 @pytest.fixture
-def driver(app, platform, version):
+def runtime():
+    """The settings that drivers need; no database."""
+    Runtime(Settings(private_channels=True)).enter()
+
+
+@pytest.fixture
+def driver(runtime, platform, version):
     return registry.build("epay", platform.config(version))
 
 
 @pytest.fixture
-def v1(app, platform):
+def v1(runtime, platform):
     return registry.build("epay", platform.config("1"))
 
 
 @pytest.fixture
-def v2(app, platform):
+def v2(runtime, platform):
     return registry.build("epay", platform.config("2"))
 
 
 @pytest.fixture
-def request_of(app, platform):
+def request_of(runtime, platform):
     """`request_of(3_000)`: the request to refund 30 yuan of a payment of 100 yuan, which exists at the platform."""
 
     def make(fen, **more):
@@ -333,7 +341,7 @@ def test_version_2_takes_a_finished_refund_of_the_same_number_as_the_same(v2, re
 # --- the channel
 
 
-def test_refunds_are_off_if_the_platform_has_none_or_an_error_could_be_forged(app, platform, version):
+def test_refunds_are_off_if_the_platform_has_none_or_an_error_could_be_forged(runtime, platform, version):
     def refunds(**config):
         return registry.build("epay", platform.config(version, **config)).refunds
 
@@ -357,7 +365,7 @@ def test_a_partial_refund_of_a_paid_order_is_reported_with_both_amounts(driver, 
     assert driver.query(payment).amount == WHOLE
 
 
-def test_an_operator_makes_the_refunds_of_a_manual_channel(app, request_of):
+def test_an_operator_makes_the_refunds_of_a_manual_channel(runtime, request_of):
     manual = registry.build("manual", {})
     assert (manual.refunds, manual.by_hand) == (True, True)
     assert manual.refund(request_of(PART)).state is State.OPEN

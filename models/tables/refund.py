@@ -101,6 +101,10 @@ class Refund(Table):
             setattr(self, name, value)
         return True
 
+    def is_as(self, seen: Refund) -> bool:
+        """Return whether nobody has acted on it since it was read as `seen`."""
+        return (self.status, self.due_at, self.asks) == (seen.status, seen.due_at, seen.asks)
+
     def charged_to_balance(self, order: Order) -> dict[str, Any]:
         """Return the columns of a refund whose deposit is credited after all, so that the balance pays for it.
 

@@ -102,7 +102,7 @@ def _approve(shown: dict[str, str], actor: Actor) -> list[Outcome]:
 
 
 def reject(shown: dict[str, str], reason: str, actor: Actor) -> list[Outcome]:
-    """Reject refunds, each on its own; an interruption leaves the rest as it was.
+    """Reject refunds one by one; an interruption leaves the rest unchanged.
 
     After a restore, the channel's status of each is checked first.
 

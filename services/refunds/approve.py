@@ -66,9 +66,9 @@ def approve(refund: Refund, who: str = "operator", *, alone: bool = False) -> Re
     if not alone and waits_for_another(refund, who):
         raise OperatorError(OWN_REQUEST)
     now = clock.now()
-    Refund.update(approved_by=who, due_at=now, updatetime=now).where(Refund.id == refund.id).execute()
+    refund.store(approved_by=who, due_at=now, updatetime=now)
     settle.note(refund, who, because(Why.REFUND_APPROVED))
-    return Refund.get_by_id(refund.id)
+    return refund
 
 
 def why_not_reject(refund: Refund) -> str:
@@ -106,9 +106,7 @@ def reject(refund: Refund, reason: str, who: str = "operator") -> Refund:
 @transaction
 def _rejected(seen: Refund, reason: str, who: str) -> Refund:
     refund = settle.lock(seen)
-    if (refund.status, refund.due_at, refund.asks) != (seen.status, seen.due_at, seen.asks):
-        raise OperatorError(CHANGED)
-    if not settle.cancel(refund, who, because(Why.REFUND_REJECTED, text=reason)):
+    if not (refund.is_as(seen) and settle.cancel(refund, who, because(Why.REFUND_REJECTED, text=reason))):
         raise OperatorError(CHANGED)
     return refund
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from peewee import IntegrityError
 
+from gateways.base import Driver
 from models.db.writer import transaction
 from models.tables.merchant import AUTOMATIC, FULL_ONLY, KEEP, OFF, Merchant
 from models.tables.order import (
@@ -112,7 +113,7 @@ def quote(order: Order, amount: int | None, *, by_platform: bool = False) -> Quo
         by_platform: the operator pays, from the fees.
 
     Raises:
-        NotRefundable.
+        NotRefundable. OperatorError: the platform can't pay before the credit.
     """
     made = lives(refunds_of(order))
     own = [each for each in made if each.paid_from != EXCEPTION and each.reference == order.channel_reference]
@@ -125,7 +126,7 @@ def quote(order: Order, amount: int | None, *, by_platform: bool = False) -> Quo
     driver = driver_of(order.channel)
     if not driver.refunds or not (order.channel_reference or driver.by_hand):
         raise NotRefundable(Refusal.DRIVER, 0)
-    if driver.refund_days and clock.now() - order.createtime > driver.refund_days * DAY:
+    if is_too_old(driver, order.createtime):
         raise NotRefundable(Refusal.WINDOW, 0)
     open_ones = [each for each in exceptions_of(order) if each.is_open and each.kind != UNKNOWN_OUTCOME]
     if any(each.reference == order.channel_reference or each.kind in OF_REFUNDS for each in open_ones):
@@ -149,6 +150,11 @@ def quote(order: Order, amount: int | None, *, by_platform: bool = False) -> Quo
     if amount - fee > covered:
         raise NotRefundable(Refusal.AMOUNT, covered)
     return Quote(amount, left, fee, amount - fee, UNCREDITED)
+
+
+def is_too_old(driver: Driver, paid_at: int) -> bool:
+    """Return whether the channel no longer refunds a payment of this time."""
+    return driver.refund_days != 0 and clock.now() - paid_at > driver.refund_days * DAY
 
 
 def _fee_back(order: Order, amount: int, made: list[Refund]) -> int:
@@ -275,9 +281,9 @@ def _insert(
         updatetime=now,
     )
     refund.id = Refund.add(**{name: value for name, value in refund.__data__.items() if name != "id"})
-    accounts_moved = postings.refund(refund, order, "", PENDING)
-    if any(accounts_moved.values()):
-        accounts.post(accounts.numbered(order, "refund_hold"), accounts_moved, who=wanted.who, order=order)
+    lines = postings.refund(refund, order, "", PENDING)
+    if any(lines.values()):
+        accounts.post(accounts.numbered(order, "refund_hold"), lines, who=wanted.who, order=order)
     RefundHistory.add(
         refund=refund.id,
         before="",
@@ -330,8 +336,8 @@ def requested(merchant: Merchant, amount: int, who: str, number: str | None, rea
     )
 
 
-def for_merchant(call: Call, wanted: dict[str, Any], who: str = "merchant") -> tuple[Refund, bool]:
-    """Place a merchant's refund, and send it to the channel at once if it needs no approval.
+def for_merchant(call: Call, wanted: dict[str, Any]) -> tuple[Refund, bool]:
+    """Place a merchant's refund, or return the one that an earlier request placed. The caller sends it.
 
     Args:
         wanted: the loaded fields: order_no, cny_amount (fen), merchant_refund_no, reason.
@@ -339,8 +345,7 @@ def for_merchant(call: Call, wanted: dict[str, Any], who: str = "merchant") -> t
     Returns: the refund as it is now, and whether it was placed by an earlier request.
 
     Raises:
-        ApiError: Code.ORDER_NOT_FOUND, NOT_REFUNDABLE, INSUFFICIENT_BALANCE, IDEMPOTENCY_KEY_REUSED; or CHANNEL_FAILED,
-            the channel refused and the refund is cancelled.
+        ApiError: Code.ORDER_NOT_FOUND, NOT_REFUNDABLE, INSUFFICIENT_BALANCE or IDEMPOTENCY_KEY_REUSED.
     """
     earlier = placed_before(call.merchant, wanted)
     if earlier is not None:
@@ -350,7 +355,9 @@ def for_merchant(call: Call, wanted: dict[str, Any], who: str = "merchant") -> t
         raise ApiError(Code.ORDER_NOT_FOUND)
     merchant, number = Merchant.get_by_id(call.merchant.id), wanted["merchant_refund_no"]
     try:
-        return place(order, requested(merchant, wanted["cny_amount"], who, number, wanted["reason"]), call), False
+        return place(
+            order, requested(merchant, wanted["cny_amount"], "merchant", number, wanted["reason"]), call
+        ), False
     except (NotRefundable, ApiError, IntegrityError) as error:
         # A concurrent request with the same number may have been faster, and have taken what is left.
         earlier = placed_before(call.merchant, wanted)

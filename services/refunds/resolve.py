@@ -26,11 +26,11 @@ from services.errors import N_, OperatorError
 from services.ledger import postings
 from services.ledger.postings import Lines
 from services.orders import lifecycle
-from services.orders.reasons import Why, because, reason_of
+from services.orders.reasons import Reason, Why, because, reason_of
 from services.orders.resolution import Case, ResolutionRule
 from services.orders.verdict import CANCEL, COMPLETE, REFUND
 from services.refunds import approve, send, settle
-from services.refunds.place import DAY, send_back
+from services.refunds.place import is_too_old, send_back
 
 _REPORTS = {
     State.PAID: N_("The channel reports the refund as successful."),
@@ -76,27 +76,21 @@ def _cancel(order: Order, exception: PaymentException, who: str) -> None:
         return
     settle.cancel(refund, who, lifecycle.settled(exception, CANCEL), about=exception.id)
     if refund.paid_from == UNCREDITED and order.status != CONFIRMED:
-        # The deposit ended with this refund, so nobody owns the money that came back.
-        late = (order, LATE_PAYMENT, because(Why.PAID_AFTER_END), refund.amount, refund.reference)
-        if not lifecycle.raise_exception(*late):  # another part came back before
-            open_ones = lifecycle.open_exceptions(order)
-            same = [each for each in open_ones if (each.kind, each.reference) == (LATE_PAYMENT, refund.reference)]
-            lifecycle.add_to_exception(same[0], refund.amount, who)
+        # The deposit ended with this refund, so the returned money has no owner.
+        _must_be_decided(refund, LATE_PAYMENT, because(Why.PAID_AFTER_END), who)
     elif refund.paid_from == EXCEPTION and before == COMPLETED:
-        _ask_again(order, refund)
+        decided = PaymentException.get_by_id(refund.exception_id)
+        if decided.resolution in (None, REFUND):
+            _must_be_decided(refund, decided.kind, reason_of(decided), "service")
 
 
-def _ask_again(order: Order, refund: Refund) -> None:
-    """Let an operator decide again about the money of an exception that came back after it was sent back."""
-    decided = PaymentException.get_by_id(refund.exception_id)
-    if decided.resolution not in (None, REFUND):
+def _must_be_decided(refund: Refund, kind: str, cause: Reason, who: str) -> None:
+    """Open an exception about the returned money, or add it to the open one about the same payment."""
+    if lifecycle.raise_exception(refund.order, kind, cause, refund.amount, refund.reference):
         return
-    same = [each for each in lifecycle.open_exceptions(order) if each.kind == decided.kind]
-    waiting = [each for each in same if each.reference == refund.reference]
-    if waiting:
-        lifecycle.add_to_exception(waiting[0], refund.amount, "service")
-    else:
-        lifecycle.raise_exception(order, decided.kind, reason_of(decided), refund.amount, refund.reference)
+    open_ones = lifecycle.open_exceptions(refund.order)
+    [same] = [each for each in open_ones if (each.kind, each.reference) == (kind, refund.reference)]
+    lifecycle.add_to_exception(same, refund.amount, who)
 
 
 def _not_covered(order: Order, exception: PaymentException) -> str:
@@ -140,9 +134,8 @@ def why_not_now(exception: PaymentException) -> str:
 def _refunds(order: Order, exception: PaymentException) -> bool:
     """Return whether the channel can refund the exception's money."""
     driver = driver_of(order.channel)
-    is_old = bool(driver.refund_days) and clock.now() - exception.createtime > driver.refund_days * DAY
     known = exception.amount > 0 and exception.reference
-    return bool(driver.refunds and not driver.by_hand and known and not is_old)
+    return bool(driver.refunds and not driver.by_hand and known and not is_too_old(driver, exception.createtime))
 
 
 def _send_back(order: Order, exception: PaymentException, who: str) -> None:

@@ -150,7 +150,7 @@ def _state_of(refund: Refund) -> list[tuple[str, str]]:
 def _begin(seen: Refund, refunded_before: int | None, state: object) -> Refund | None:
     """Hand a refund over to its channel, if it is its turn, before the call; return it, or None."""
     refund, now = settle.lock(seen), clock.now()
-    if (refund.status, refund.due_at, refund.asks) != (seen.status, seen.due_at, seen.asks):
+    if not refund.is_as(seen):
         return None  # another worker has it, or an operator decided
     if refunded_before is not None and _state_of(refund) != state:
         refund.set_due(now + APART)  # another refund of the payment ended meanwhile: ask for the sum again
@@ -177,11 +177,10 @@ def _begin(seen: Refund, refunded_before: int | None, state: object) -> Refund |
 def _send_again(seen: Refund) -> Refund | None:
     """Extend the claim before the request is repeated; return the refund, or None if it has changed."""
     refund = settle.lock(seen)
-    if (refund.status, refund.due_at, refund.asks) != (seen.status, seen.due_at, seen.asks):
+    if not refund.is_as(seen):
         return None
-    until = clock.now() + LEASE
-    Refund.update(due_at=until, senttime=clock.now()).where(Refund.id == refund.id).execute()
-    refund.due_at = until  # type: ignore[assignment]
+    now = clock.now()
+    refund.store(due_at=now + LEASE, senttime=now)
     return refund
 
 

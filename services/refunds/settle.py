@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-
 from gateways.base import Notice, Report, State
 from models.db.writer import transaction
 from models.tables.order import (
@@ -31,8 +29,6 @@ from services.orders.lifecycle import exceptions_of
 from services.orders.reasons import ASKED, Reason, Why, because, reported
 from services.orders.verdict import CANCEL, CLOSE, COMPLETE, CORRECTED, CREDIT, NONE, REFUND, Proof
 from services.refunds import money
-
-log = logging.getLogger(__name__)
 
 MOST_NOTED = 10  # lines about unusable responses in a refund's history
 PURPOSES = {COMPLETED: "refund", CANCELLED: "refund_release"}
@@ -135,7 +131,7 @@ def raise_exception(refund: Refund, kind: str, cause: Reason, amount: int = 0) -
 
 
 def complete(refund: Refund, who: str, why: Reason, reference: str = "", about: int | None = None) -> bool:
-    """Complete a refund whose money the payer got, and what follows for its order, in the caller's transaction."""
+    """Complete a refund that the payer received, with its effects on the order, in the caller's transaction."""
     if refund.status == PENDING and not transition(refund, CONFIRMED, who, why, senttime=clock.now()):
         return False
     facts, was_cancelled = {"channel_reference": reference} if reference else {}, refund.status == CANCELLED
@@ -219,7 +215,7 @@ def outcome_unknown(refund: Refund, text: str, again_at: int | None, is_long: bo
         is_long: there has been no result for so long that an operator may decide.
     """
     claimed, refund = refund, lock(refund)
-    if (refund.status, refund.due_at, refund.asks) != (claimed.status, claimed.due_at, claimed.asks):
+    if not refund.is_as(claimed):
         return
     note_once(refund, "channel", because(Why.NO_ANSWER, text=text))
     refund.set_due(again_at)

@@ -338,7 +338,7 @@ class Alipay(Loopback):
         self.refunds[number]["status"] = status
 
     def refund_in_console(self, order_no: str, money: str, number: str = "RF20260501") -> None:
-        """Somebody refunds in Alipay's console, under a number that the service does not know."""
+        """Make a refund in Alipay's console, under a number that the service does not know."""
         self._accept(self.trades[order_no], number, Decimal(money), "REFUND_SUCCESS")
 
     def refund_notice(self, order_no: str, number: str, **changed: str) -> Sent:

@@ -308,7 +308,7 @@ class WechatPay(Loopback):
             self.balance += self.refunds[refund_no]["refund"]
 
     def refund_in_console(self, order_no: str, fen: int, refund_no: str = "50000000382019052709732678859") -> None:
-        """Somebody refunds in the merchant console, under a number that the service does not know."""
+        """Make a refund in the merchant console, under a number that the service does not know."""
         self._accept(order_no, refund_no, fen, "SUCCESS")
 
     def pay(self, order_no: str, total: int | None = None) -> None:

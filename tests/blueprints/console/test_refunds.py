@@ -282,7 +282,7 @@ def test_selected_refunds_are_approved_together_after_their_total(console, page,
     assert [row.status for row in Refund.select()] == ["confirmed"] * 2
     again = confirmation(console, "approve", numbers)
     assert "2 refunds are left out" in again.text
-    assert confirm(console, "approve", shown).status_code == 303, "none of them awaits approval now"
+    assert confirm(console, "approve", shown).status_code == 303, "each was approved before"
 
 
 def test_a_change_of_one_approves_none(console, waiting, flask):

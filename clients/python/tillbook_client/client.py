@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from decimal import Decimal
+from functools import partial
 from typing import Any, Literal, TypeVar
 from urllib.parse import urlsplit
 
@@ -43,6 +44,17 @@ BUY, SELL = 1, 2
 REGIONS = "/addons/paychannel/channel.gatewaya"
 MOST_PER_PAGE = 100
 IDEMPOTENCY_KEY = re.compile("[!-~]{1,255}")
+
+
+def _every(fetch: Callable[..., Any], number: str) -> Iterator[Any]:
+    """Iterate over all objects of a list, page by page; `number` is the field that names the last one of a page."""
+    before = None
+    while True:
+        found = fetch(limit=MOST_PER_PAGE, before=before).list
+        yield from found
+        if len(found) < MOST_PER_PAGE:
+            return
+        before = getattr(found[-1], number)
 
 
 class Client:
@@ -203,21 +215,14 @@ class Client:
 
         Orders that are created meanwhile do not shift the pages. Set `end_time` for a list that ends at a fixed time.
         """
-        before = None
-        while True:
-            found = self.orders(
-                limit=MOST_PER_PAGE,
-                status=status,
-                order_type=order_type,
-                merchant_order_no=merchant_order_no,
-                start_time=start_time,
-                end_time=end_time,
-                before=before,
-            )
-            yield from found.list
-            if len(found.list) < MOST_PER_PAGE:
-                return
-            before = found.list[-1].order_no
+        filters: dict[str, Any] = {
+            "status": status,
+            "order_type": order_type,
+            "merchant_order_no": merchant_order_no,
+            "start_time": start_time,
+            "end_time": end_time,
+        }
+        return _every(partial(self.orders, **filters), "order_no")
 
     def create_refund(
         self, order_no: str, cny_amount: Decimal | str, merchant_refund_no: str, *, reason: str | None = None
@@ -280,20 +285,13 @@ class Client:
         end_time: int | None = None,
     ) -> Iterator[Refund]:
         """Iterate over all refunds, newest first, and fetch them page by page, as `all_orders` does."""
-        before = None
-        while True:
-            found = self.refunds(
-                limit=MOST_PER_PAGE,
-                status=status,
-                order_no=order_no,
-                start_time=start_time,
-                end_time=end_time,
-                before=before,
-            )
-            yield from found.list
-            if len(found.list) < MOST_PER_PAGE:
-                return
-            before = found.list[-1].refund_no
+        filters: dict[str, Any] = {
+            "status": status,
+            "order_no": order_no,
+            "start_time": start_time,
+            "end_time": end_time,
+        }
+        return _every(partial(self.refunds, **filters), "refund_no")
 
     def channels(self, category: Category | None = None) -> list[Channel]:
         """Return the channels that you may use."""

@@ -7,13 +7,18 @@ from typing import Any
 
 import click
 
-from cli.output import Commands, facts, given_of, json_option, limit_option, picked, show, table
+from cli.output import Commands, facts, given_of, json_option, limit_option, picked, said, show, table
 from models.tables.outbox import CALLBACK_STATES, Callback
+from runtime.texts import N_
 from services.callbacks import delivery
 from services.console import lists, record_lists, timeline
 from services.merchants import merchant_setup
+from services.operations import redelivery
+from services.security import audit
+from services.security.audit import HERE
 
 callback = Commands("callback", help="Callbacks to merchants: list, show, redeliver.")
+QUEUED = N_("%(count)s callbacks queued for redelivery")
 WHEN = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S"])
 
 
@@ -56,32 +61,41 @@ def one(webhook_id: str, as_json: bool) -> None:
 
     def tell(view: dict[str, Any]) -> None:
         facts({name: value for name, value in view.items() if name != "tries"})
-        click.echo("\nattempts")
+        click.echo(f"\n{said(N_('attempts'))}")
         tries = [row | {"answer": row["problem"] or row["answer"][:60]} for row in view["tries"]]
-        table([{name: row[name] for name in row if name != "problem"} for row in tries], "no attempts yet")
+        table([{name: row[name] for name in row if name != "problem"} for row in tries], N_("no attempts yet"))
 
     show(view, as_json, tell)
 
 
 @callback.command("redeliver")
 @click.argument("webhook_id", required=False)
-@click.option("--merchant", "key", help="Redeliver all callbacks to this merchant.")
-@click.option("--state", type=click.Choice(CALLBACK_STATES), help="With --merchant: only callbacks in this state.")
-@click.option("--since", type=WHEN, help="With --merchant: only callbacks created at or after this time.")
-@click.option("--until", type=WHEN, help="With --merchant: only callbacks created at or before this time.")
+@click.option("--merchant", "key", help="Only callbacks to this merchant.")
+@click.option(
+    "--state", type=click.Choice(CALLBACK_STATES), help="Only callbacks in this state. Default: pending and dead."
+)
+@click.option("--since", type=WHEN, help="Only callbacks created at or after this time.")
+@click.option("--until", type=WHEN, help="Only callbacks created at or before this time.")
 def redeliver(
     webhook_id: str | None, key: str | None, state: str | None, since: datetime | None, until: datetime | None
 ) -> None:
-    """Redeliver callback WEBHOOK_ID, or all callbacks to a merchant.
+    """Redeliver callback WEBHOOK_ID, or all that the options select.
 
-    The service sends them within seconds.
+    It is the same as Resend all in the console's list of callbacks. The service sends them within seconds.
     """
-    if key and not webhook_id:
-        merchant = merchant_setup.find_merchant(key)
-        first, last = (int(moment.timestamp()) if moment else None for moment in (since, until))
-        count = delivery.redeliver_all(merchant, state, first, last)
-    elif webhook_id and not key:
-        count = delivery.redeliver(webhook_id)
-    else:
-        raise click.UsageError("Specify either WEBHOOK_ID or --merchant.")
-    click.echo(f"{count} callbacks queued for redelivery")
+    times = {name: int(at.timestamp()) for name, at in (("since", since), ("until", until)) if at}
+    filters = given_of({"merchant": merchant_setup.find_merchant(key).id if key else None, "state": state}) | times
+    if bool(webhook_id) is bool(filters):
+        raise click.UsageError(said(N_("Specify either WEBHOOK_ID or at least one of the options.")))
+    if webhook_id:
+        count = audit.act(
+            HERE, "redeliver callback", "callback", webhook_id, lambda: delivery.redeliver(str(webhook_id))
+        )
+        click.echo(said(QUEUED, count=f"{count:,}"))
+        return
+    found = redelivery.of_filter(filters)
+    for why, left_out in found.refused:
+        click.echo(said(N_("%(count)s callbacks left out: %(why)s"), count=f"{left_out:,}", why=said(why)))
+    click.echo(said(QUEUED, count=f"{redelivery.resend(found.ids, HERE):,}"))
+    if found.more:
+        click.echo(said(N_("More callbacks match. Repeat the command to redeliver them, too.")))

@@ -15,7 +15,8 @@ from gateways import registry
 from models.tables.channel import CATEGORIES, Channel, ChannelLink
 from models.tables.merchant import Merchant
 from runtime.money import hundredths
-from services.channels import channel_setup
+from runtime.texts import N_
+from services.channels import channel_setup, pictures
 from services.errors import OperatorError
 from services.merchants import links, merchant_setup
 
@@ -123,9 +124,9 @@ def change(
     """Change channel CHANNEL_ID. Existing orders keep their rates."""
     config, given = _config(pairs, config_file), given_of(settings)
     if not config and not given:
-        raise click.UsageError("Specify at least one option.")
+        raise click.UsageError(output.said(N_("Specify at least one option.")))
     channel_setup.set_channel(channel_setup.find_channel(channel_id), config, same_account=same_account, **given)
-    click.echo(f"channel {channel_id} changed")
+    click.echo(output.said(N_("channel %(channel_id)s changed"), channel_id=channel_id))
 
 
 @channel.command("check")
@@ -150,7 +151,7 @@ def check(channel_id: int, as_json: bool) -> None:
 def link(channel_id: int, merchant_key: str) -> None:
     """Let merchant MERCHANT_KEY use channel CHANNEL_ID."""
     links.link(channel_setup.find_channel(channel_id), merchant_setup.find_merchant(merchant_key))
-    click.echo(f"{merchant_key} can now use channel {channel_id}")
+    click.echo(output.said(N_("%(key)s can now use channel %(channel_id)s"), key=merchant_key, channel_id=channel_id))
 
 
 @channel.command("unlink")
@@ -159,13 +160,15 @@ def link(channel_id: int, merchant_key: str) -> None:
 def unlink(channel_id: int, merchant_key: str) -> None:
     """Stop merchant MERCHANT_KEY from using channel CHANNEL_ID. Its open orders continue."""
     links.unlink(channel_setup.find_channel(channel_id), merchant_setup.find_merchant(merchant_key))
-    click.echo(f"{merchant_key} can no longer use channel {channel_id}")
+    text = N_("%(key)s can no longer use channel %(channel_id)s")
+    click.echo(output.said(text, key=merchant_key, channel_id=channel_id))
 
 
 def _view(row: Channel) -> dict[str, Any]:
     linked = ChannelLink.select(Merchant.key).join(Merchant).where(ChannelLink.channel == row).tuples()
     return {
         **output.picked(row, "id", "name", "category", "driver", "pay_method"),
+        "unusable": ",".join(pictures.unusable_methods(row)),
         "enabled": bool(row.enabled),
         "min": hundredths(row.min_amount),
         "max": hundredths(row.max_amount),
@@ -181,8 +184,11 @@ def _view(row: Channel) -> dict[str, Any]:
 @channel.command("list")
 @json_option
 def every(as_json: bool) -> None:
-    """List the channels. --json adds their rates. The drivers' config is never shown."""
-    names = ("id", "name", "category", "driver", "pay_method", "enabled", "min", "max", "merchants")
+    """List the channels. --json adds their rates. The drivers' config is never shown.
+
+    `unusable` are the payment methods by which payers cannot pay: `tillbook channel check` has the reason.
+    """
+    names = ("id", "name", "category", "driver", "pay_method", "unusable", "enabled", "min", "max", "merchants")
 
     def tell(views: list[dict[str, Any]]) -> None:
         table([{name: view[name] for name in names} for view in views])

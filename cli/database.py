@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from cli.output import AnySchema, refusal, when
+from cli.output import AnySchema, refusal, said, when
 from cli.sensitive import SENSITIVE
 from models import schema
 from models.db.base import database
@@ -17,7 +17,7 @@ from services.backups import after_restore
 from services.backups.backup import backup as copy_database
 from services.backups.copy_to_postgres import copy as copy_to_postgres
 from services.backups.restore import restore as put_back
-from services.errors import OperatorError
+from services.errors import N_, OperatorError
 from services.platform import instance_lock
 from services.sandbox import demo, seeded_orders, seeding
 
@@ -32,7 +32,8 @@ def migrate() -> None:
             click.echo(f"applying {', '.join(missing)}", err=True)
         applied = schema.migrate()
     schema.check()
-    click.echo("\n".join(f"applied: {name}" for name in applied) or "the database is up to date")
+    done = [said(N_("applied: %(name)s"), name=name) for name in applied]
+    click.echo("\n".join(done) or said(N_("the database is up to date")))
 
 
 @db.command("backup")

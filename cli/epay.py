@@ -7,8 +7,9 @@ from typing import Any
 
 import click
 
-from cli.output import Commands, facts, given_of, json_option, options, picked, show, table, wanted_of
+from cli.output import Commands, facts, given_of, json_option, options, picked, said, show, table, wanted_of
 from models.tables.epay import EpayAccount
+from runtime.texts import N_
 from services.merchants import epay_accounts
 from services.merchants.merchant_setup import find_merchant
 
@@ -47,7 +48,7 @@ _settable = options(
 def _wanted(hosts: tuple[str, ...], types: tuple[tuple[str, int, str], ...], by_method: bool, **given: Any) -> Any:
     """Return the given facts, as `epay_accounts.change` takes them."""
     if types and by_method:
-        raise click.UsageError("Use either --type or --by-method.")
+        raise click.UsageError(said(N_("Use either --type or --by-method.")))
     wanted = given_of(given) | ({"hosts": hosts} if hosts else {})
     if types or by_method:
         wanted["types"] = {name: [each[1:] for each in types if each[0] == name] for name, *_ in types}
@@ -70,7 +71,7 @@ def enable(key: str, pid: int | None, as_json: bool, **given: Any) -> None:
 def disable(key: str) -> None:
     """Refuse requests of merchant KEY at the gateway. Existing orders continue, and their notices are sent."""
     epay_accounts.change(epay_accounts.find(find_merchant(key)), enabled=False)
-    click.echo(f"epay gateway disabled for {key}")
+    click.echo(said(N_("epay gateway disabled for %(key)s"), key=key))
 
 
 @epay.command("set")
@@ -80,7 +81,7 @@ def change(key: str, **given: Any) -> None:
     """Change the gateway's settings for merchant KEY. --host and --type replace all earlier ones."""
     wanted = wanted_of(_wanted(**given))
     epay_accounts.change(epay_accounts.find(find_merchant(key)), **wanted)
-    click.echo(f"epay gateway changed for {key}")
+    click.echo(said(N_("epay gateway changed for %(key)s"), key=key))
 
 
 @epay.command("rotate")

@@ -9,10 +9,11 @@ from typing import IO, Any
 import click
 from peewee import DatabaseError
 
-from cli.output import ROW_ID, Commands, json_option, show, table, yuan
+from cli.output import ROW_ID, Commands, json_option, said, show, table, yuan
 from models.tables.ledger import AVAILABLE, HELD
 from models.tables.merchant import Merchant
-from runtime.money import hundredths
+from runtime.money import grouped, hundredths
+from runtime.texts import N_
 from services.channels import channel_setup
 from services.console import timeline
 from services.ledger import accounts as books
@@ -32,8 +33,13 @@ def balances(as_json: bool) -> None:
         table(
             [{"merchant": key} | {kind: hundredths(fen) for kind, fen in row.items()} for key, row in merchants.items()]
         )
+        sheet = books.sheet()
+        own = {said(N_("fee income")): sheet.fees, said(N_("channel cost")): -sheet.commission}
+        for channel, fen in sheet.channels:
+            text = N_("payable to channel %(id)s") if fen > 0 else N_("receivable from channel %(id)s")
+            own[said(text, id=channel.id)] = abs(fen)
         click.echo()
-        table([{"operator": name, "yuan": hundredths(fen)} for name, fen in books.operator_balances().items()])
+        table([{"operator": name, "yuan": hundredths(fen)} for name, fen in own.items()])
 
     show(books.balances(), as_json, tell)
 
@@ -107,7 +113,8 @@ def adjust(key: str, amount: int, reason: str, channel_id: int | None, order_no:
     about = timeline.find(order_no) if order_no is not None else None
     merchant = merchant_setup.find_merchant(key)
     books.adjust(merchant, amount, reason, channel=through, order=about, once=not again)
-    click.echo(f"available balance of {key}: {hundredths(books.balances()[key]['available'])}")
+    available = grouped(books.balances()[key]["available"])
+    click.echo(said(N_("available balance of %(key)s: %(amount)s"), key=key, amount=available))
 
 
 @ledger.command("remove-sandbox")

@@ -6,10 +6,24 @@ from typing import Any, BinaryIO
 
 import click
 
-from cli.output import Commands, facts, given_of, json_option, options, percent, picked, show, table, wanted_of, yuan
+from cli.output import (
+    Commands,
+    facts,
+    given_of,
+    json_option,
+    options,
+    percent,
+    picked,
+    said,
+    show,
+    table,
+    wanted_of,
+    yuan,
+)
 from cli.sensitive import SENSITIVE
 from models.tables.merchant import REFUND_FEES, REFUND_MODES, Merchant
 from runtime.money import hundredths
+from runtime.texts import N_
 from services.merchants import links, merchant_setup, payment_page
 from services.security import masking, vault
 
@@ -63,10 +77,13 @@ def _facts(given: dict[str, Any]) -> dict[str, Any]:
 @_settable
 @json_option
 def add(key: str, as_json: bool, **given: Any) -> None:
-    """Add a merchant with the API key KEY. Its secrets are shown once."""
+    """Add a merchant with the API key KEY. Its secrets are shown once.
+
+    The output has the fees. Without --buy-rate and --sell-rate they are 0.00.
+    """
     made, secret = merchant_setup.add_merchant(key, **{"name": key} | _facts(given_of(given)))
-    callback_secret = vault.decrypt(made.callback_secret)
-    show({"key": key, "api_secret": secret, "callback_secret": callback_secret}, as_json, facts)
+    secrets = {"api_secret": secret, "callback_secret": vault.decrypt(made.callback_secret)}
+    show({"key": key} | secrets | {name: _view(made)[name] for name in ("buy_rate", "sell_rate")}, as_json, facts)
 
 
 @merchant.command("set")
@@ -76,7 +93,7 @@ def change(key: str, **given: Any) -> None:
     """Change merchant KEY. Existing orders keep their rates."""
     wanted = wanted_of(given)
     merchant_setup.set_merchant(merchant_setup.find_merchant(key), **_facts(wanted))
-    click.echo(f"merchant {key} changed")
+    click.echo(said(N_("merchant %(key)s changed"), key=key))
 
 
 def _view(row: Merchant) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import click
 
 from cli.output import Commands, facts, json_option, picked, show, table
 from models.tables.notification import Destination, Notification
+from runtime.texts import N_
 from services.notifications import destinations
 
 notification = Commands("notification", help="Notifications: list their destinations, send a test message.")
@@ -33,7 +34,7 @@ def every(as_json: bool) -> None:
     """List the destinations, with the state of the last message to each. Secrets are never shown."""
     newest = destinations.newest()
     rows = [_view(row, newest.get(row.id)) for row in destinations.every()]
-    show(rows, as_json, lambda rows: table(rows, "no destinations: add them in the console, page Notifications"))
+    show(rows, as_json, lambda rows: table(rows, N_("no destinations: add them in the console, page Notifications")))
 
 
 @notification.command("test")

@@ -7,8 +7,9 @@ from typing import Any
 
 import click
 
-from cli.output import Commands, json_option, picked, show, table, wanted_of
+from cli.output import Commands, json_option, picked, said, show, table, wanted_of
 from models.tables.operator import ADMINISTRATOR, ROLES
+from runtime.texts import N_
 from services.security import audit, operators, second_factor
 from services.security.audit import HERE
 
@@ -35,7 +36,7 @@ def add(name: str, role: str) -> None:
     """Add console account NAME. The command asks for its password."""
     password = _password()
     audit.act(HERE, "add operator", "operator", name, lambda: operators.add(name, password, role), role)
-    click.echo(f"{name} can now sign in at /console as {role}")
+    click.echo(said(N_("%(name)s can now sign in at /console as %(role)s"), name=name, role=role))
 
 
 @operator.command("password")
@@ -44,7 +45,7 @@ def password(name: str) -> None:
     """Set a new password for account NAME. The command asks for it. All sessions of the account end."""
     found, new = operators.find(name), _password()
     audit.act(HERE, "set password", "operator", name, lambda: operators.set_password(found, new))
-    click.echo(f"password of {name} changed; all sessions ended")
+    click.echo(said(N_("password of %(name)s changed; all sessions ended"), name=name))
 
 
 @operator.command("set")
@@ -55,11 +56,11 @@ def change(name: str, role: str | None, enabled: bool | None) -> None:
     """Change account NAME. All its sessions end."""
     wanted = wanted_of({"role": role, "enabled": enabled})
     found = operators.find(name)
-    said = [role] if role else []
+    told = [role] if role else []
     if enabled is not None:
-        said.append("enabled" if enabled else "disabled")
-    audit.act(HERE, "set operator", "operator", name, lambda: operators.change(found, **wanted), ", ".join(said))
-    click.echo(f"account {name} changed; all sessions ended")
+        told.append(N_("account enabled") if enabled else N_("account disabled"))
+    audit.act(HERE, "set operator", "operator", name, lambda: operators.change(found, **wanted), "; ".join(told))
+    click.echo(said(N_("account %(name)s changed; all sessions ended"), name=name))
 
 
 @operator.command("reset-factor")
@@ -68,7 +69,7 @@ def reset_factor(name: str) -> None:
     """Turn off two-factor authentication for account NAME. All its sessions end."""
     found = operators.find(name)
     audit.act(HERE, "remove second factor", "operator", name, lambda: second_factor.reset(found))
-    click.echo(f"two-factor authentication of {name} turned off; all sessions ended")
+    click.echo(said(N_("two-factor authentication of %(name)s turned off; all sessions ended"), name=name))
 
 
 @operator.command("list")
@@ -85,4 +86,4 @@ def every(as_json: bool) -> None:
         }
         for row in operators.every()
     ]
-    show(views, as_json, lambda views: table(views, "no accounts yet: add one with `tillbook operator add NAME`"))
+    show(views, as_json, lambda views: table(views, N_("no accounts yet: add one with `tillbook operator add NAME`")))

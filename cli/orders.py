@@ -2,27 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import click
 
-from cli.output import ROW_ID, Commands, facts, given_of, json_option, limit_option, picked, show, table, yuan
+from cli.output import (
+    ROW_ID,
+    Commands,
+    facts,
+    given_of,
+    json_option,
+    limit_option,
+    picked,
+    reason_text,
+    said,
+    show,
+    table,
+    tell_exception,
+    transfer_options,
+    yuan,
+)
 from gateways.base import State
-from models.tables.order import BUY, SELL, STATUSES, Order
-from runtime.money import hundredths
+from models.tables.order import BUY, CANCELLED, SELL, STATUSES, Order
+from runtime.money import grouped, hundredths
+from runtime.texts import N_
 from schemas.views import order_view
 from services import kinds
 from services.channels import unknown_notices
 from services.console import lists, order_list, timeline
 from services.deposits import claims
+from services.errors import refuse
 from services.merchants import merchant_setup
-from services.operations import actions
+from services.operations import actions, notes
 from services.operations import resolve as resolution
 from services.orders import lifecycle
-from services.orders.reasons import reason_of
+from services.orders.reasons import Reason, reason_of
 from services.orders.resolution import Case
+from services.orders.returned import UNKNOWN, returned
 from services.sandbox import removal
-from services.security import second_operator
+from services.security import audit, second_operator
 from services.withdrawals import approve as payouts
 
 
@@ -39,7 +58,7 @@ order = Commands(
     aliases={"accept": "approve", "ask": "check", "settle": "resolve"},
 )
 TYPES = {"buy": BUY, "sell": SELL}
-WITHOUT_ID = (
+WITHOUT_ID = N_(
     "recorded without a transaction ID: later statements cannot recognize this payment, and other payments of this "
     "amount are not matched by their amount"
 )
@@ -75,12 +94,16 @@ def every(key: str | None, status: str | None, kind: str | None, exceptions: boo
     show(views, as_json, table)
 
 
-def everything(found: Order) -> dict[str, Any]:
-    """Return everything about one order except secrets."""
+def everything(found: Order, of_reason: Callable[[Reason], str] = Reason.text) -> dict[str, Any]:
+    """Return everything about one order except secrets.
+
+    Args:
+        of_reason: returns the text of a reason; in English by default.
+    """
     whole = timeline.order_timeline(found)
     history = []
     for step in whole.history:
-        why, opened = reason_of(step).text(), whole.opened.get(step.id)
+        why, opened = of_reason(reason_of(step)), whole.opened.get(step.id)
         why = f"Exception {opened.kind}: {why}" if opened else why
         told = {"at": step.at, "from": step.before, "to": step.after, "who": step.who, "why": why, "code": step.code}
         history.append(told)
@@ -98,6 +121,7 @@ def everything(found: Order) -> dict[str, Any]:
                 "account": e.account.kind,
                 "owner": e.account.owner,
                 "yuan": hundredths(e.amount),
+                **picked(e.posting, "who", "memo"),
             }
             for e in whole.entries
         ],
@@ -107,8 +131,8 @@ def everything(found: Order) -> dict[str, Any]:
                 "amount": hundredths(e.amount),
                 "reference": e.reference,
                 "at": e.createtime,
-                "detail": reason_of(e).text(),
-                **picked(e, "code", "resolution"),
+                "detail": of_reason(reason_of(e)),
+                **picked(e, "code", "resolution", "return_reference", "returned_on"),
             }
             for e in whole.exceptions
         ],
@@ -117,24 +141,27 @@ def everything(found: Order) -> dict[str, Any]:
                 **picked(each, "refund_no", "status"),
                 "cny_amount": hundredths(each.amount),
                 "fee_returned": hundredths(each.service_amount),
-                **picked(each, "paid_from"),
+                **picked(each, "paid_from", "channel_reference", "returned_on"),
                 "requested_by": each.who,
                 "at": each.createtime,
             }
             for each in whole.refunds
         ],
         "callbacks": [{"id": each.webhook_id, **picked(each, "type", "state", "attempts")} for each in whole.callbacks],
+        "notes": [{"at": each.createtime, **picked(each, "who", "text")} for each in whole.notes],
         "audit": [picked(entry, "at", "who", "action", "detail") for entry in whole.audit],
     }
 
 
 def _tell(told: dict[str, Any]) -> None:
-    for_people = {
-        "order_type": "buy (deposit)" if told["order_type"] == BUY else "sell (withdrawal)",
+    for_people: dict[str, Any] = {
+        "order_type": said(N_("buy (deposit)") if told["order_type"] == BUY else N_("sell (withdrawal)")),
         "service_rate": f"{told['service_rate']} %",
         "merchant_actual_amount": hundredths(told["merchant_actual_amount"]),
         "service_amount": hundredths(told["service_amount"]),
     }
+    if told["status"] == CANCELLED:  # it has no fees, apart from those in its ledger entries
+        for_people |= dict.fromkeys(("merchant_actual_amount", "service_amount"))
     facts({name: value for name, value in (told | for_people).items() if not isinstance(value, (list, dict))})
     for part, rows in told.items():
         if isinstance(rows, (list, dict)) and rows:
@@ -170,11 +197,12 @@ def unknown(limit: int, as_json: bool) -> None:
 def one(order_no: str, reveal: bool, as_json: bool) -> None:
     """Show order ORDER_NO. This includes its timeline, ledger entries, exceptions and callbacks."""
     found = timeline.find(order_no)
-    show(everything(found) | (kinds.of(found).personal_data(found) if reveal else {}), as_json, _tell)
+    told = everything(found) if as_json else everything(found, reason_text)
+    show(told | (kinds.of(found).personal_data(found) if reveal else {}), as_json, _tell)
 
 
 def _say(order_no: str) -> None:
-    click.echo(f"order {order_no}: {timeline.find(order_no).status}")
+    click.echo(said(N_("order %(order_no)s: %(status)s"), order_no=order_no, status=timeline.find(order_no).status))
 
 
 @order.command("check")
@@ -183,15 +211,15 @@ def check(order_no: str) -> None:
     """Check the status of order ORDER_NO at its channel. The result is applied."""
     found = timeline.find(order_no)
     for report in kinds.ask_now(found):
-        amount = f" {hundredths(report.amount)}" if report.state is State.PAID else ""
-        click.echo(f"status at the channel: {report.state.value}{amount}")
+        amount = f" {grouped(report.amount)}" if report.state is State.PAID else ""
+        click.echo(said(N_("status at the channel: %(status)s"), status=report.state.value + amount))
     _tell_exceptions(found)
     _say(order_no)
 
 
 def _tell_exceptions(found: Order) -> None:
     for exception in lifecycle.open_exceptions(found):
-        click.echo(f"exception {exception.id} ({exception.kind}): {reason_of(exception).text()}")
+        tell_exception(exception)
 
 
 @order.command("approve")
@@ -248,28 +276,40 @@ def paid(order_no: str, amount: int | None, reference: str, shared: bool, in_fil
         return kinds.of(found).mark_paid(found, amount=amount, reference=reference, shared=shared, in_file=in_file)
 
     if not second_operator.alone(found, "mark paid", mark, amount):
-        click.echo("already recorded")
+        click.echo(said(N_("already recorded")))
     elif found.is_buy and not reference.strip():
-        click.echo(WITHOUT_ID, err=True)
+        click.echo(said(WITHOUT_ID), err=True)
     _tell_exceptions(found)
+    _say(order_no)
+
+
+@order.command("note")
+@click.argument("order_no")
+@click.argument("text")
+def note(order_no: str, text: str) -> None:
+    """Write TEXT as a note on order ORDER_NO, for other operators. Merchants and payers do not see it."""
+    notes.write(timeline.find(order_no), text, "operator", audit.HERE)
     _say(order_no)
 
 
 @order.command("returned")
 @click.argument("order_no")
-@click.option("--reference", default="", help="Transaction ID of the return at the bank.")
+@transfer_options("Transaction ID of the return at the bank.")
 @click.option("--reason", default="", help="The bank's reason. It is recorded in the order's history.")
 @click.option("--yes", is_flag=True, help="Record it without confirmation.")
-def returned(order_no: str, reference: str, reason: str, yes: bool) -> None:
+def payout_returned(order_no: str, reference: str, date: str, shared: bool, reason: str, yes: bool) -> None:
     """Record that the manual payout of ORDER_NO came back.
 
     The money of a completed withdrawal is in your account again. This opens an exception. Return the money to the
     merchant with `order resolve ORDER_NO --credit`.
     """
     found = timeline.find(order_no)
-    if not payouts.why_not_return(found) and not yes:
-        click.confirm(f"Did {hundredths(found.amount)} of order {order_no} come back to your account?", abort=True)
-    payouts.report_returned(found, reference=reference, reason=reason)
+    refuse(payouts.why_not_return(found))
+    transfer = returned(found, reference, date, shared=shared, is_needed=True)
+    if not yes:
+        text = N_("Did %(amount)s of order %(order_no)s come back to your account?")
+        click.confirm(said(text, amount=grouped(found.amount), order_no=order_no), abort=True)
+    payouts.report_returned(found, transfer=transfer, reason=reason)
     _tell_exceptions(found)
     _say(order_no)
 
@@ -300,15 +340,18 @@ def not_received(order_no: str, reason: str) -> None:
     help="Deposit: it was not paid. Withdrawal: the money was not sent; return it to the merchant.",
 )
 @click.option("--exception", "exception_id", type=ROW_ID, help="Number of the exception, if several are open.")
+@transfer_options("--refund: transaction ID of the transfer that returned the money. Manual channels need it.")
 @click.option("--yes", is_flag=True, help="Complete a deposit without confirmation.")
-def resolve(order_no: str, exception_id: int | None, yes: bool, **ways: bool) -> None:
+def resolve(
+    order_no: str, exception_id: int | None, reference: str, date: str, shared: bool, yes: bool, **ways: bool
+) -> None:
     """Resolve an open exception of order ORDER_NO. Choose one resolution.
 
     Before a deposit is completed, the command shows the callback to the merchant and asks for confirmation.
     """
     chosen = [way for way, wanted in ways.items() if wanted]
     if len(chosen) != 1:
-        raise click.UsageError("Choose one of --credit, --refund, --complete, --cancel.")
+        raise click.UsageError(said(N_("Choose one of --credit, --refund, --complete, --cancel.")))
     found = timeline.find(order_no)
     possible = [
         each
@@ -317,13 +360,22 @@ def resolve(order_no: str, exception_id: int | None, yes: bool, **ways: bool) ->
     ]
     action = possible[0] if len(possible) == 1 else None
     if action and action.effect is Case.COMPLETE_ORDER and not yes:
-        click.echo(f"received: {hundredths(action.received)}, to be credited: {hundredths(action.available)}")
-        click.echo(f"callback to the merchant:\n{action.sends[-1].body}")
-        click.confirm("Complete the order?", abort=True)
-    amount = action.exception.amount if action and action.exception else None
-    done = resolution.resolve(found, chosen[0], exception_id=exception_id, amount=amount)
+        text = N_("received: %(received)s, to be credited: %(available)s")
+        click.echo(said(text, received=grouped(action.received), available=grouped(action.available)))
+        click.echo(f"{said(N_('callback to the merchant:'))}\n{action.sends[-1].body}")
+        click.confirm(said(N_("Complete the order?")), abort=True)
+    amount, transfer = action.exception.amount if action and action.exception else None, UNKNOWN
+    if action and "transfer" in action.fields:
+        transfer = returned(found, reference, date, shared=shared, is_needed=action.is_only_proof)
+    elif action and (reference or date or shared):
+        raise click.UsageError(
+            said(N_("--reference, --date and --shared-reference are for money that you sent back yourself."))
+        )
+    done = resolution.resolve(found, chosen[0], exception_id=exception_id, amount=amount, transfer=transfer)
     if done.is_open:
-        click.echo(f"exception {done.id} ({done.kind}): a refund was requested, and resolves it once completed")
+        text = N_("exception %(id)s (%(kind)s): a refund was requested, and resolves it once completed")
+        click.echo(said(text, id=done.id, kind=done.kind))
     else:
-        click.echo(f"exception {done.id} ({done.kind}) resolved: {chosen[0]}")
+        text = N_("exception %(id)s (%(kind)s) resolved: %(resolution)s")
+        click.echo(said(text, id=done.id, kind=done.kind, resolution=chosen[0]))
     _say(order_no)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,10 +22,15 @@ from models import schema
 from models.db.base import LARGEST_ID
 from models.db.errors import fault_of
 from models.db.postgres import CommitLost, NoDriver
+from models.tables.order import PaymentException
+from runtime.money import fen, grouped
 from runtime.settings import WrongSetting, denied
 from runtime.state import current
+from runtime.texts import N_
 from schemas.fields import Percent, Sum
 from services.errors import OperatorError
+from services.orders.reasons import Reason, reason_of
+from services.platform.language import Language, language_of
 from services.security.masking import HIDDEN
 from services.security.vault import VaultLocked
 
@@ -45,6 +51,10 @@ CHECK_ANY = "whether the change was made"
 # Unix times with these names are shown to people in the machine's time zone.
 TIMES = {"at", "createtime", "updatetime", "due_at", "expires_at", "shown_from", "left_alone_until"}
 
+# Numbers with these names are counts: people see them with separators of thousands. Others may be ids.
+COUNTS = {"count", "lines", "matched", "differences", "orders", "failures", "attempts"}
+_AMOUNT = re.compile(r"(>?-?)([0-9,]{1,17}\.[0-9]{2})", re.ASCII)
+
 ROW_ID = click.IntRange(1, LARGEST_ID)
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
@@ -57,8 +67,33 @@ class _WrongSchema(click.ClickException):
     exit_code = 2
 
 
+def words() -> Language:
+    """Return the language of the commands' results and errors: the setting `language`. JSON has the API's values."""
+    return language_of(current().settings.language)
+
+
+def said(text: str, /, **values: Any) -> str:
+    """Return a text in the language of the commands."""
+    return words().gettext(text, **values)
+
+
+def reason_text(why: Reason) -> str:
+    """Return the reason of an event or exception in the language of the commands."""
+    return why.text(said(why.code.template))
+
+
+def tell_exception(row: PaymentException) -> None:
+    """Print an open exception with its cause."""
+    text = N_("exception %(id)s (%(kind)s): %(reason)s")
+    click.echo(said(text, id=row.id, kind=row.kind, reason=reason_text(reason_of(row))))
+
+
 def refusal(error: Exception) -> click.ClickException:
     """Return the exception that ends a command with one line."""
+    if isinstance(error, OperatorError):
+        # The label of a status is the only value that is a text to translate.
+        values = {name: said(value) if name == "status" else value for name, value in error.values.items()}
+        return click.ClickException(said(error.text, **values))
     return _WrongSchema(str(error)) if isinstance(error, schema.WrongSchema) else click.ClickException(str(error))
 
 
@@ -170,6 +205,15 @@ def options(*each: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda command: reduce(lambda decorated, option: option(decorated), reversed(each), command)
 
 
+def transfer_options(reference: str) -> Callable[[Any], Any]:
+    """Return the options about a transfer that returned money; `reference` is the help of its transaction ID."""
+    return options(
+        click.option("--reference", default="", help=reference),
+        click.option("--date", default="", help="Day of the transfer in China, such as 2026-05-01. Default: today."),
+        click.option("--shared-reference", "shared", is_flag=True, help="Confirm that it also returned other money."),
+    )
+
+
 def given_of(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options that were given."""
     return {name: value for name, value in options.items() if value is not None}
@@ -178,7 +222,7 @@ def given_of(options: Mapping[str, Any]) -> dict[str, Any]:
 def wanted_of(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options that were given. Raises UsageError if there are none."""
     if not (given := given_of(options)):
-        raise click.UsageError("Specify at least one option.")
+        raise click.UsageError(said(N_("Specify at least one option.")))
     return given
 
 
@@ -204,14 +248,17 @@ def show(value: Any, as_json: bool, people: Callable[[Any], None]) -> None:
         people(value)
 
 
-def table(rows: Sequence[dict[str, Any]], nothing: str = "no results") -> None:
-    """Print rows in aligned columns; numbers are aligned to the right."""
+def table(rows: Sequence[dict[str, Any]], nothing: str = N_("no results")) -> None:
+    """Print rows in aligned columns; numbers and amounts are aligned to the right."""
     if not rows:
-        click.echo(nothing)
+        click.echo(said(nothing))
         return
     lines = [list(rows[0]), *([_cell(name, value) for name, value in row.items()] for row in rows)]
     widths = [max(_width(line[column]) for line in lines) for column in range(len(rows[0]))]
-    right = [type(value) in (int, float) and name not in TIMES for name, value in rows[0].items()]
+    right = [
+        name not in TIMES and (type(value) in (int, float) or bool(_AMOUNT.fullmatch(str(value))))
+        for name, value in rows[0].items()
+    ]
     for line in lines:
         cells = []
         for text, width, to_right in zip(line, widths, right, strict=True):
@@ -233,6 +280,10 @@ def _cell(name: str, value: Any) -> str:
     if name in TIMES:
         return when(value)
     if isinstance(value, bool):
-        return "yes" if value else "no"
+        return said("yes") if value else said("no")
+    if name in COUNTS and isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, str) and (amount := _AMOUNT.fullmatch(value)):
+        return amount[1] + grouped(fen(amount[2].replace(",", "")))
     # Text from merchants must not move the cursor or color the screen.
     return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in str(value).strip())

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import sys
 from datetime import datetime
+from decimal import Decimal
 from typing import Any, BinaryIO
 
 import click
 
 from cli.orders import TYPES
-from cli.output import ROW_ID, Command, facts, json_option, percent, picked, show, table
+from cli.output import ROW_ID, Command, facts, json_option, percent, picked, said, show, table
 from runtime.money import hundredths
+from runtime.texts import N_
 from services.channels import channel_setup
 from services.statements import compare_file, tables
 from services.statements.compare_file import Choices, Result
@@ -29,15 +31,28 @@ def _given(pairs: tuple[str, ...]) -> dict[str, list[str]]:
     return given
 
 
+def _side(facts: dict[str, str]) -> str:
+    """Return one side of a difference: status and amount, or the fee."""
+    return " ".join(text if name == "status" else f"{Decimal(text):,}" for name, text in facts.items())
+
+
 def _tell(view: dict[str, Any]) -> None:
-    here, there = view["sums"]["here"], view["sums"]["there"]
+    here, there = (
+        {name: f"{Decimal(yuan):,}" for name, yuan in view["sums"][side].items()} for side in ("here", "there")
+    )
+    if view["differences"]:
+        count = f"{len(view['differences']):,}"
+        click.secho(said(N_("Differences found: %(count)s"), count=count), fg="yellow")
+    else:
+        click.secho(said(N_("No differences")), fg="green")
+    both = N_("%(there)s in the statement, %(here)s in the orders")
+    matched = N_("%(lines)s, %(matched)s of them matched to orders")
     facts(
         {
-            "days": f"{view['since']} to {view['until']}",
-            "lines": f"{view['lines']}, {view['matched']} of them matched to orders",
-            **{name: f"{there[name]} in the statement, {here[name]} in the orders" for name in here},
-            "unknown": f"{there['unknown']} in the statement",
-            "differences": len(view["differences"]),
+            "days": said(N_("%(since)s to %(until)s"), since=view["since"], until=view["until"]),
+            "lines": said(matched, lines=f"{view['lines']:,}", matched=f"{view['matched']:,}"),
+            **{name: said(both, there=there[name], here=here[name]) for name in here},
+            "unknown": said(N_("%(yuan)s in the statement"), yuan=there["unknown"]),
         }
     )
     if view["differences"]:
@@ -47,8 +62,8 @@ def _tell(view: dict[str, Any]) -> None:
                 "kind": each["kind"],
                 "line": each["line"],
                 "order_no": each["order_no"] or each["reference"],
-                "here": " ".join(each["here"].values()),
-                "there": " ".join(each["there"].values()),
+                "here": _side(each["here"]),
+                "there": _side(each["there"]),
                 "detail": each["detail"],
             }
             for each in view["differences"]

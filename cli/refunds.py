@@ -7,13 +7,29 @@ from typing import Any
 
 import click
 
-from cli.output import Commands, facts, given_of, json_option, limit_option, picked, show, table, yuan
+from cli.output import (
+    Commands,
+    facts,
+    given_of,
+    json_option,
+    limit_option,
+    picked,
+    said,
+    show,
+    table,
+    tell_exception,
+    transfer_options,
+    yuan,
+)
 from models.tables.refund import REFUND_STATUSES, Refund, RefundHistory
-from runtime.money import hundredths
+from runtime.money import grouped, hundredths
+from runtime.texts import N_
 from services.console import lists, refund_list, timeline
+from services.errors import refuse
 from services.merchants import merchant_setup
 from services.operations import refunds
 from services.orders.reasons import reason_of
+from services.orders.returned import returned
 from services.refunds import approve as approval
 from services.refunds import settle
 from services.sandbox import removal
@@ -79,7 +95,7 @@ def one(refund_no: str, as_json: bool) -> None:
     row = refunds.find(refund_no)
     steps = RefundHistory.select().where(RefundHistory.refund == row).order_by(RefundHistory.id)
     told = view(row) | {
-        **picked(row, "reason", "channel_reference", "updatetime", "due_at"),
+        **picked(row, "reason", "channel_reference", "returned_on", "updatetime", "due_at"),
         "payment": row.reference,
         "history": [
             {
@@ -110,11 +126,11 @@ def _tell(told: dict[str, Any]) -> None:
 
 def _say(refund_no: str) -> None:
     row = refunds.find(refund_no)
-    awaits = " (needs approval)" if not row.approved_by and row.is_open else ""
-    click.echo(f"refund {refund_no}: {row.status}{awaits}")
+    awaits = f" ({said(N_('needs approval'))})" if not row.approved_by and row.is_open else ""
+    click.echo(said(N_("refund %(refund_no)s: %(status)s"), refund_no=refund_no, status=row.status + awaits))
     for each in settle.exceptions_about(row):
         if each.is_open:
-            click.echo(f"exception {each.id} ({each.kind}): {reason_of(each).text()}")
+            tell_exception(each)
 
 
 def _alone(about: str, key: str, verb: str, is_needed: bool, act: Callable[[], Refund]) -> Refund:
@@ -143,9 +159,12 @@ def create(
     terms = refunds.terms(order, amount, who, by_platform=platform)
     if amount is None and not yes:
         quote = terms.quote
-        pays = f"the merchant pays {hundredths(quote.deducted)} and gets a fee of {hundredths(quote.fee)} back"
-        click.echo(f"refund {hundredths(quote.amount)}: {'you pay it' if platform else pays}", err=True)
-        click.confirm("Refund all of it?", abort=True, err=True)
+        text = N_("refund %(amount)s: you pay it")
+        if not platform:
+            text = N_("refund %(amount)s: the merchant pays %(deducted)s and gets a fee of %(fee)s back")
+        sums = {name: grouped(getattr(quote, name)) for name in ("amount", "deducted", "fee")}
+        click.echo(said(text, **sums), err=True)
+        click.confirm(said(N_("Refund all of it?")), abort=True, err=True)
     state = refunds.state_of(order)
 
     def place() -> Refund:
@@ -188,10 +207,13 @@ def reject(refund_no: str, reason: str) -> None:
 
 @refund.command("paid")
 @click.argument("refund_no")
-@click.option("--reference", default="", help="Transaction ID of the bank or wallet.")
-def paid(refund_no: str, reference: str) -> None:
+@transfer_options("Transaction ID of the bank or wallet.")
+def paid(refund_no: str, reference: str, date: str, shared: bool) -> None:
     """Record that you sent the money of refund REFUND_NO. Only for manual channels."""
-    approval.mark_refunded(refunds.find(refund_no), reference)
+    row = refunds.find(refund_no)
+    refuse(approval.why_not_mark_refunded(row))
+    transfer = returned(row.order, reference, date, shared=shared, is_needed=True)
+    approval.mark_refunded(row, transfer)
     _say(refund_no)
 
 
@@ -200,6 +222,6 @@ def paid(refund_no: str, reference: str) -> None:
 def check(refund_no: str) -> None:
     """Check the status of refund REFUND_NO at its channel. The result is applied."""
     report = refunds.check(refunds.find(refund_no))
-    amount = f" {hundredths(report.amount)}" if report.amount else ""
-    click.echo(f"status at the channel: {report.state.value}{amount}")
+    amount = f" {grouped(report.amount)}" if report.amount else ""
+    click.echo(said(N_("status at the channel: %(status)s"), status=report.state.value + amount))
     _say(refund_no)

@@ -7,22 +7,28 @@ from typing import Any
 
 import click
 
-from cli.output import Command, facts, json_option, picked, show, table
+from cli.output import Command, facts, json_option, picked, said, show, table
 from runtime.state import current
-from services.errors import OperatorError
+from schemas.messages import Message
+from services.errors import N_, OperatorError
 from services.merchants import epay_accounts, merchant_setup
 from services.sandbox.signature_help import epay, merchant_api
-from services.sandbox.signature_help.explanation import Explanation, Keys, name_of, visible
+from services.sandbox.signature_help.explanation import WHY_LEFT_OUT, Explanation, Keys, name_of, visible
 from services.sandbox.signature_help.merchant_api import ENDPOINTS
 
 FILE = click.File("rb")
 
 
-def _decoded(file: Any, what: str) -> str:
+def _decoded(file: Any) -> str:
     try:
         return file.read().decode()
     except UnicodeDecodeError as error:
-        raise OperatorError(f"{what} is not UTF-8: {error}") from None
+        raise OperatorError(N_("%(file)s is not UTF-8: %(error)s"), file=file.name, error=str(error)) from None
+
+
+def _translated(text: str) -> str:
+    """Return a sentence of the explanation in the language of the commands."""
+    return said(text.text, **text.values) if isinstance(text, Message) else said(text)
 
 
 def _view(told: Explanation) -> dict[str, Any]:
@@ -34,7 +40,7 @@ def _view(told: Explanation) -> dict[str, Any]:
         "mistakes": [picked(mistake, "name", "what", "cure") for mistake in told.mistakes],
         "string_to_sign": told.text,
         "lines": [
-            {"line": number, "text": text, "from": leaf.place if leaf else "address"}
+            {"line": number, "text": text, "from": leaf.place if leaf else N_("address")}
             for number, (text, leaf) in enumerate(told.lines, 1)
         ],
         "left_out": [{"path": leaf.path, "from": leaf.place, "why": leaf.left_out} for leaf in told.left_out],
@@ -47,23 +53,29 @@ def _view(told: Explanation) -> dict[str, Any]:
 
 
 def _tell(view: dict[str, Any]) -> None:
-    click.echo(view["verdict"])
+    click.echo(_translated(view["verdict"]))
     if view["refused"]:
-        click.echo(f"  {view['refused']}")
+        click.echo(f"  {_translated(view['refused'])}")
         return
     for mistake in view["mistakes"]:
-        click.echo(f"  - {mistake['what']}. {mistake['cure']}")
+        text = N_("%(mistake)s. %(cure)s")
+        click.echo(f"  - {said(text, mistake=_translated(mistake['what']), cure=_translated(mistake['cure']))}")
     for check in view["checks"]:
-        click.echo(f"{'ok' if check['good'] else 'also'}: {check['text']}")
-    click.echo("\nthe server's string to sign")
-    table([line | {"text": visible(line["text"])} for line in view["lines"]])
+        text = N_("ok: %(check)s") if check["good"] else N_("also: %(check)s")
+        click.echo(said(text, check=_translated(check["text"])))
+    click.echo(f"\n{said(N_('the server’s string to sign'))}")
+    table([line | {"text": visible(line["text"]), "from": said(line["from"])} for line in view["lines"]])
     if view["left_out"]:
-        click.echo("\nexcluded")
-        table(view["left_out"])
+        click.echo(f"\n{said(N_('excluded'))}")
+        table(
+            [leaf | {"from": said(leaf["from"]), "why": said(WHY_LEFT_OUT[leaf["why"]])} for leaf in view["left_out"]]
+        )
+    server, client = said(N_("server")), said(N_("theirs"))
     if first := view["first_difference"]:
-        place = f"line {first['line']}, column {first['column']}"
-        click.echo(f"\nfirst difference, {place}: server {name_of(first['ours'])}, theirs {name_of(first['theirs'])}")
-        facts({"server": visible(first["our_line"]), "theirs": visible(first["their_line"])})
+        text = N_("first difference, line %(line)s, column %(column)s: server %(ours)s, theirs %(theirs)s")
+        at = {name: first[name] for name in ("line", "column")}
+        click.echo(f"\n{said(text, ours=name_of(first['ours'], said), theirs=name_of(first['theirs'], said), **at)}")
+        facts({server: visible(first["our_line"]), client: visible(first["their_line"])})
     signatures = {name: view[name] for name in ("signature", "their_signature") if view[name]}
     if signatures:
         click.echo()
@@ -98,21 +110,22 @@ def sign(
     wrong.
     """
     if merchant and secret_file:
-        raise click.UsageError("Specify either --merchant or --secret-file.")
+        raise click.UsageError(said(N_("Specify either --merchant or --secret-file.")))
     name = endpoint.rsplit("/", 1)[-1]
     if name not in (*ENDPOINTS, epay.NAME):
-        raise click.UsageError(f"ENDPOINT must be one of {', '.join((*ENDPOINTS, epay.NAME))}.")
+        text = N_("ENDPOINT must be one of %(names)s.")
+        raise click.UsageError(said(text, names=", ".join((*ENDPOINTS, epay.NAME))))
     given: dict[str, Any] = {
-        "theirs": _decoded(theirs, "their text") if theirs else None,
+        "theirs": _decoded(theirs) if theirs else None,
         "signature": signature and signature.encode(errors="replace").decode(),
     }
-    secret = _decoded(secret_file, "the secret").strip() if secret_file else ""
+    secret = _decoded(secret_file).strip() if secret_file else ""
     if secret_file and not secret:
-        raise OperatorError("the secret file is empty")
+        raise OperatorError(N_("the secret file is empty"))
     of_merchant = merchant_setup.find_merchant(merchant) if merchant else None
     if name == epay.NAME:  # a file may have the address of the request instead of its form body
         account = epay_accounts.find(of_merchant) if of_merchant else None
-        sent = _decoded(body, "the body") if body else query
+        sent = _decoded(body) if body else query
         told = epay.explain(sent, (lambda pid: account) if account else None, secret, **given)
     else:
         told = merchant_api.explain(

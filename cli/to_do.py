@@ -6,9 +6,10 @@ from typing import Any
 
 import click
 
-from cli.output import Command, json_option, show, table
+from cli.output import Command, json_option, said, show, table
 from models.tables.maintenance import paused_since
 from runtime.money import hundredths
+from runtime.texts import N_
 from services.channels import unknown_notices
 from services.operations import to_do as queues
 from services.operations.to_do import Queue
@@ -28,23 +29,27 @@ def to_do(as_json: bool) -> None:
     first = next(iter(found.stuck_orders), "ORDER_NO")
     first_refund = next(iter(found.stuck_refund_numbers), "REFUND_NO")
     every = [
-        ("open orders without a next step", found.stuck, f"tillbook order show {first}"),
-        ("payouts paused since a restore", Queue(int(paused is not None), paused), "tillbook db resume"),
-        ("exceptions to resolve", found.exceptions, "tillbook order list --exceptions"),
-        ("withdrawals to approve", found.approve, "tillbook order list --type sell --status pending"),
-        ("payouts to send manually", found.send, "tillbook order list --type sell --status confirmed"),
-        ("payouts that need a second operator", found.requests, "console: Payouts"),
-        ("payouts in bank files without a result", found.in_files, "console: Bank files"),
-        ("open refunds without a next step", found.stuck_refunds, f"tillbook refund show {first_refund}"),
-        ("refunds to approve", found.refund_approve, "tillbook refund list --state review"),
-        ("refunds to send manually", found.refund_send, "tillbook refund list --state send"),
-        ("refunds without a result for an hour", found.refund_late, "tillbook refund list --state under_way"),
-        ("claimed deposits to confirm", found.claims, "tillbook order list --type buy --status paid"),
-        ("callbacks that failed", found.failed, "tillbook callback list --state dead"),
-        ("notices for unknown orders", Queue(unknown_notices.recent()), "tillbook order unknown"),
+        (N_("open orders without a next step"), found.stuck, f"tillbook order show {first}"),
+        (N_("payouts paused since a restore"), Queue(int(paused is not None), paused), "tillbook db resume"),
+        (N_("exceptions to resolve"), found.exceptions, "tillbook order list --exceptions"),
+        (N_("withdrawals to approve"), found.approve, "tillbook order list --type sell --status pending"),
+        (N_("payouts to send manually"), found.send, "tillbook order list --type sell --status confirmed"),
+        (N_("payouts that need a second operator"), found.requests, "console: Payouts"),
+        (N_("payouts in bank files without a result"), found.in_files, "console: Bank files"),
+        (N_("open refunds without a next step"), found.stuck_refunds, f"tillbook refund show {first_refund}"),
+        (N_("refunds to approve"), found.refund_approve, "tillbook refund list --state review"),
+        (N_("refunds to send manually"), found.refund_send, "tillbook refund list --state send"),
+        (N_("refunds without a result for an hour"), found.refund_late, "tillbook refund list --state under_way"),
+        (N_("claimed deposits to confirm"), found.claims, "tillbook order list --type buy --status paid"),
+        (N_("callbacks that failed"), found.failed, "tillbook callback list --state dead"),
+        (N_("notices for unknown orders"), Queue(unknown_notices.recent()), "tillbook order unknown"),
     ]
     rows: list[dict[str, Any]] = [
         {"to do": what, "count": queue.count, "at": queue.oldest, "amount": _total(queue), "see": command}
         for what, queue, command in every
     ]
-    show([row for row in rows if row["count"]], as_json, lambda rows: table(rows, "nothing needs attention"))
+
+    def tell(rows: list[dict[str, Any]]) -> None:
+        table([row | {"to do": said(row["to do"])} for row in rows], N_("nothing needs attention"))
+
+    show([row for row in rows if row["count"]], as_json, tell)

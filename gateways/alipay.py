@@ -328,12 +328,12 @@ def _trade(fields: Mapping[str, Any]) -> Report:
     """Read the report on a deposit in a response or notice. Raises ValueError if it is invalid."""
     state, reference = TRADES.get(str(fields.get("trade_status"))), fields.get("trade_no")
     if state is None or not isinstance(reference, str) or not reference:
-        raise ValueError(f"unknown trade status {printable(fields.get('trade_status'))}")
+        raise ValueError(N_("unknown trade status %(status)s") % {"status": printable(fields.get("trade_status"))})
     amount = money.fen(str(fields.get("total_amount")))
     returned = money.fen(str(fields.get("refund_fee") or "0"))  # in notices after a refund
     if state is State.PAID and 0 < returned < amount:
         return Report(state, amount - returned, printable(reference), returned=returned)
-    closed = "closed at Alipay: it was not paid in time, or all of it was refunded"
+    closed = N_("closed at Alipay: it was not paid in time, or all of it was refunded")
     return Report(state, amount, printable(reference), detail=closed if state is State.FAILED else "")
 
 
@@ -421,21 +421,22 @@ class AlipayDriver(Driver):
             text, charset = reply.text()  # some errors are in GBK, whatever charset was requested
             answer = members(text)
         except (ValueError, RecursionError):
-            why = f"status {reply.status} and no JSON object"
-            raise ChannelUnknown(why, problem=Problem.NOT_THE_API, status=str(reply.status)) from None
+            raise reply.not_the_api(N_("no JSON object")) from None
         name = f"{method.replace('.', '_')}_response"
         result, signed = answer.get(name) or answer.get("error_response") or (None, "")
         if not isinstance(result, dict) or not isinstance(result.get("code"), str):
-            raise ChannelUnknown("the response has no code")
+            raise reply.not_the_api(N_("no code in the response"))
         serial, _ = answer.get("alipay_cert_sn", ("", ""))
         if self._alipay_serial and serial and serial != self._alipay_serial:
-            raise ChannelUnknown(f"Alipay now uses another certificate, {printable(serial)}: download it")
+            raise ChannelUnknown(
+                N_("Alipay now uses another certificate, %(serial)s: download it") % {"serial": printable(serial)}
+            )
         if not self._genuine(signed.encode(charset), answer.get("sign", ("", ""))[0]):
             if result["code"] == DONE:
-                raise ChannelUnknown("the signature of the response is invalid", problem=Problem.NOT_AUTHENTIC)
+                raise ChannelUnknown(N_("the signature of the response is invalid"), problem=Problem.NOT_AUTHENTIC)
             if not unsigned_errors:
                 why = _why(result)
-                raise ChannelUnknown(f"unsigned error: {why}", problem=Problem.REJECTED, why=why)
+                raise ChannelUnknown(N_("unsigned error: %(why)s") % {"why": why}, problem=Problem.REJECTED, why=why)
         return result
 
     @staticmethod
@@ -444,7 +445,7 @@ class AlipayDriver(Driver):
         if answer["code"] != DONE:
             raise ChannelUnknown(_why(answer), problem=Problem.REJECTED, why=_why(answer))
         if answer.get(name) != our_number:
-            raise ChannelUnknown("the response is about another order")
+            raise ChannelUnknown(N_("the response is about another order"))
         return answer
 
     def signs_again(self, browser: str) -> bool:
@@ -506,14 +507,14 @@ class AlipayDriver(Driver):
         fields = read_form(incoming.body, "latin-1")
         kind, signature = fields.pop("sign_type", ""), fields.pop("sign", "")
         if kind != "RSA2" or not self._genuine(joined(fields).encode("latin-1"), signature):
-            raise BadNotice("bad signature")
+            raise BadNotice(N_("bad signature"))
         for name, whose in (("app_id", "application"), ("seller_id", "merchant")):
             if fields.get(name) != self.config[name]:
-                raise BadNotice(f"it is for another {whose}")
+                raise BadNotice(N_("it is for another %(whose)s") % {"whose": whose})
         try:
             report = _trade(fields)
         except ValueError:
-            raise BadNotice("the fields are invalid") from None
+            raise BadNotice(N_("the fields are invalid")) from None
         # After a refund Alipay repeats the notice of the payment with the refund's number, which may be one that was
         # made in Alipay's console. Its amount is the sum of all refunds, so only a status check proves this one.
         after_refund = fields.get("gmt_refund") or fields.get("refund_fee")
@@ -542,7 +543,7 @@ class AlipayDriver(Driver):
         except ValueError as error:
             raise ChannelUnknown(printable(error), has_it=True) from None
         if so_far < request.amount:  # the sum of all refunds of the trade
-            raise ChannelUnknown("the response reports less than the refund's amount", has_it=True)
+            raise ChannelUnknown(N_("the response reports less than the refund's amount"), has_it=True)
         return Report(State.PAID, request.amount)
 
     def query_refund(self, request: RefundRequest) -> Report:
@@ -558,19 +559,21 @@ class AlipayDriver(Driver):
         status = answer.get("refund_status")
         for name, ours in content.items():
             if answer.get(name) != ours and (status or answer.get(name)):  # without a status it may lack the numbers
-                raise ChannelUnknown("the response is about another refund")
+                raise ChannelUnknown(N_("the response is about another refund"))
         if not status:
             # Not received, failed, or in progress: Alipay does not report which. It is safe to take this as ABSENT,
             # because Alipay's remedy is the same request again, and it refunds a number once.
             return Report(State.ABSENT)
         if status != REFUNDED:
-            raise ChannelUnknown(f"the channel reports status {printable(status)}", has_it=True)
+            raise ChannelUnknown(
+                N_("the channel reports status %(status)s") % {"status": printable(status)}, has_it=True
+            )
         try:
             amount = money.fen(str(answer.get("refund_amount")))
         except ValueError as error:
             raise ChannelUnknown(printable(error), has_it=True) from None
         if amount != request.amount:
-            raise ChannelUnknown("the channel has another amount under the refund's number", has_it=True)
+            raise ChannelUnknown(N_("the channel has another amount under the refund's number"), has_it=True)
         return Report(State.PAID, amount)
 
     def pay_out(self, payout: Payout) -> Report:
@@ -601,7 +604,9 @@ class AlipayDriver(Driver):
         done = self._done(answer, "out_biz_no", payout.order_no)
         state = TRANSFERS.get(str(done.get("status")))
         if state is None:
-            raise ChannelUnknown(f"the channel reports status {printable(done.get('status'))}")
+            raise ChannelUnknown(
+                N_("the channel reports status %(status)s") % {"status": printable(done.get("status"))}
+            )
         try:  # only in responses to a status check of a sent payout
             amount = money.fen(str(done["trans_amount"])) if done.get("trans_amount") else payout.amount
         except ValueError as error:

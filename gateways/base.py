@@ -44,8 +44,8 @@ class Problem(Enum):
         N_("%(host)s is a private address and was not called. Use a public address, or set private_channels = 1."),
     )
     NOT_THE_API = (
-        "keys",
-        N_("Not tested. The address responds with status %(status)s, but not as a payment API. Check the address."),
+        "connection",
+        N_("HTTP %(status)s from %(host)s, which is not a response of the payment API. Check the address."),
     )
     REJECTED = ("keys", N_("The channel rejected the request: %(why)s. Check the merchant number and the keys."))
     NOT_AUTHENTIC = (
@@ -67,15 +67,21 @@ class ChannelUnknown(ChannelError):
 
     @property
     def was_reached(self) -> bool:
-        """Return whether the channel responded at all."""
+        """Return whether the channel itself responded, and not another server or a proxy."""
         return self.problem is not None and self.problem.value[0] != "connection"
+
+    def finding(self) -> Finding:
+        """Return the reason as a finding."""
+        if self.problem is None:
+            text = N_("No usable response: %(why)s. Check the address, the merchant number and the keys.")
+            return Finding("keys", False, text, {"why": str(self)})
+        return Finding(self.problem.value[0], False, self.problem.value[1], self.values)
 
     def findings(self) -> list[Finding]:
         """Return the result of a channel check that ended with this error."""
+        problem = self.finding()
         if self.problem is None:
-            text = N_("No usable response: %(why)s. Check the address, the merchant number and the keys.")
-            return [Finding("keys", False, text, {"why": str(self)})]
-        problem = Finding(self.problem.value[0], False, self.problem.value[1], self.values)
+            return [problem]
         if self.was_reached:
             return [Finding("connection", True, N_("The channel responds.")), problem]
         return [problem, Finding("keys", None, N_("Not tested, because there is no connection."))]
@@ -359,6 +365,13 @@ class Driver:
         """Files at the root of this service's domain with which the upstream verifies it: their texts by name."""
         return {}
 
+    def unusable_methods(self) -> Mapping[str, str]:
+        """Return the payment methods by which payers cannot pay with this config: why, in English for translation.
+
+        An uploaded image of a QR code is not part of the config (`pictures.unusable_methods`).
+        """
+        return {}
+
     def open_payment(self, payment: Payment) -> Opened:
         """Register a deposit upstream; repeating the order number refers to the same deposit.
 
@@ -366,11 +379,11 @@ class Driver:
             ChannelRefused: the deposit can't be opened.
             ChannelUnknown: no usable response.
         """
-        raise ChannelRefused(f"{self.name} does not support deposits")
+        raise ChannelRefused(N_("%(driver)s does not support deposits") % {"driver": self.name})
 
     def read_notice(self, incoming: Incoming) -> Notice:
         """Verify a notice over its raw bytes. Raises BadNotice."""
-        raise BadNotice(f"{self.name} sends no notices")
+        raise BadNotice(N_("%(driver)s sends no notices") % {"driver": self.name})
 
     def acknowledge(self, accepted: bool) -> Acknowledgement:
         """Return the response to an accepted or rejected notice."""
@@ -378,7 +391,7 @@ class Driver:
 
     def query(self, payment: Payment) -> Report:
         """Check the status of a deposit. Raises ChannelUnknown."""
-        raise ChannelUnknown(f"{self.name} does not support status checks of deposits")
+        raise ChannelUnknown(N_("%(driver)s does not support status checks of deposits") % {"driver": self.name})
 
     def clock(self) -> list[Finding]:
         """Return by how much this machine's clock differs from the upstream's, by its last response."""
@@ -397,7 +410,9 @@ class Driver:
             return [Finding("status", None, NO_STATUS_CHECKS)]
         report = self.query(payments[0])
         if report.state not in (State.ABSENT, State.OPEN):
-            raise ChannelUnknown(f"reported status {report.state.value!r} for a nonexistent test order")
+            raise ChannelUnknown(
+                N_("reported status %(status)s for a nonexistent test order") % {"status": repr(report.state.value)}
+            )
         return [Finding("keys", True, N_("The channel responds and accepts your keys."))]
 
     def close(self, payment: Payment) -> bool:
@@ -416,11 +431,11 @@ class Driver:
             ChannelRefused: nothing was or will be paid.
             ChannelUnknown: no usable response.
         """
-        raise ChannelRefused(f"{self.name} does not support payouts")
+        raise ChannelRefused(N_("%(driver)s does not support payouts") % {"driver": self.name})
 
     def query_payout(self, payout: Payout) -> Report:
         """Check the status of a withdrawal. Raises ChannelUnknown."""
-        raise ChannelUnknown(f"{self.name} does not support status checks of withdrawals")
+        raise ChannelUnknown(N_("%(driver)s does not support status checks of withdrawals") % {"driver": self.name})
 
     def refund(self, request: RefundRequest) -> Report:
         """Request a refund, under the same number each time. The report is often OPEN, and final only if proven.
@@ -430,11 +445,11 @@ class Driver:
             ChannelUnknown: no usable response, or one after which the same request may succeed later (a low balance
                 at the channel, too many requests, a fault of its system).
         """
-        raise ChannelRefused(f"{self.name} does not support refunds")
+        raise ChannelRefused(N_("%(driver)s does not support refunds") % {"driver": self.name})
 
     def query_refund(self, request: RefundRequest) -> Report:
         """Check the status of a refund. Raises ChannelUnknown."""
-        raise ChannelUnknown(f"{self.name} does not support status checks of refunds")
+        raise ChannelUnknown(N_("%(driver)s does not support status checks of refunds") % {"driver": self.name})
 
     def repeats_refund(self, request: RefundRequest) -> bool:
         """Return whether the upstream takes a repeated request for the same refund, and never refunds it twice."""

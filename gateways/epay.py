@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
@@ -15,7 +16,6 @@ from marshmallow import ValidationError, fields, validate, validates_schema
 from gateways.base import (
     METHODS,
     BadNotice,
-    ChannelError,
     ChannelRefused,
     ChannelUnknown,
     Driver,
@@ -235,7 +235,7 @@ class EpayDriver(Driver):
     """The common part of both versions; the config's `version` chooses between them."""
 
     name = "epay"
-    title = "epay (易支付)"
+    title = N_("epay (易支付)")
     about = N_(
         "A platform with the epay API: WeChat Pay, Alipay and bank transfer. The platform keeps the "
         "money until it settles."
@@ -322,10 +322,13 @@ class EpayDriver(Driver):
                 continue
             try:
                 self.open_payment(payment)
-            except ChannelError as error:
+            except ChannelUnknown as silence:
+                if silence.problem and not silence.was_reached and not self.checks_status:
+                    raise  # no other call has reached the platform
+                found.append(replace(silence.finding(), about=method))
+            except ChannelRefused as refusal:
                 text = N_("An order of %(amount)s was rejected: %(why)s")
-                good = False if isinstance(error, ChannelRefused) else None
-                found.append(Finding(method, good, text, facts | {"why": str(error)}))
+                found.append(Finding(method, False, text, facts | {"why": str(refusal)}))
             else:
                 self.close(payment)
                 found.append(Finding(method, True, N_("An order of %(amount)s was accepted."), facts))
@@ -349,7 +352,9 @@ class EpayDriver(Driver):
             base = f"{self.config['base_url']}/"
             return web_address(urljoin(base, address) if address.startswith(RELATIVE) else address)
         except ValueError:
-            raise ChannelUnknown(f"the channel returned an invalid address: {printable(address)}") from None
+            raise ChannelUnknown(
+                N_("the channel returned an invalid address: %(address)s") % {"address": printable(address)}
+            ) from None
 
     def _opened(self, answer: Mapping[str, Any], payment: Payment, qr: Any, address: Any, link: Any) -> Opened:
         """Return what to show to the payer: the text of a QR code, a page, an app's link.
@@ -366,31 +371,31 @@ class EpayDriver(Driver):
             code = self._page(code)
         asked = other_amount(answer, payment.amount)
         if asked and not page:
-            raise ChannelRefused(f"the platform charges the payer {asked}: set redirect=true")
+            raise ChannelRefused(N_("the platform charges the payer %(amount)s: set redirect=true") % {"amount": asked})
         if asked:
             return Opened(redirect=page)
         if not (code or page or link) or (code and not is_for_a_code(code)):
-            raise ChannelRefused("the platform returned no payment that can be shown: set redirect=true")
+            raise ChannelRefused(N_("the platform returned no payment that can be shown: set redirect=true"))
         return Opened(qr=code, redirect=page, scheme=app_link(str(link)) if link else "")
 
     def read_notice(self, incoming: Incoming) -> Notice:
         fields = read_form(incoming.query if incoming.method == "GET" else incoming.body)
         if not self._genuine(fields):
-            raise BadNotice("bad signature")
+            raise BadNotice(N_("bad signature"))
         if fields.get("pid") != self.config["pid"]:
-            raise BadNotice("it is for another merchant")
+            raise BadNotice(N_("it is for another merchant"))
         if fields.get("trade_status") != "TRADE_SUCCESS" or not fields.get("trade_no"):
-            raise BadNotice("it does not report a payment")
+            raise BadNotice(N_("it does not report a payment"))
         try:
             amount = money.fen(fields.get("money", ""))
         except ValueError:
-            raise BadNotice("the amount is missing or invalid") from None
+            raise BadNotice(N_("the amount is missing or invalid")) from None
         return Notice(fields.get("out_trade_no", ""), Report(State.PAID, amount, fields["trade_no"]))
 
     def _deposit(self, answer: Mapping[str, Any], payment: Payment) -> Report:
         """Return the report on a deposit, after checking that the response is about this deposit."""
         if str(answer.get("out_trade_no")) != payment.order_no or str(answer.get("pid")) != self.config["pid"]:
-            raise ChannelUnknown("the response is about another order")
+            raise ChannelUnknown(N_("the response is about another order"))
         status, reference = str(answer.get("status")), printable(answer.get("trade_no", ""))
         try:
             amount = money.fen(str(answer.get("money")))
@@ -404,12 +409,12 @@ class EpayDriver(Driver):
         if returned and status in (PAID, REFUNDED):  # after a part, some platforms keep the status of a paid order
             if returned < amount:
                 return Report(State.PAID, amount - returned, reference, returned=returned)
-            detail = "it was paid and refunded at the channel"
+            detail = N_("it was paid and refunded at the channel")
             return Report(State.FAILED, reference=reference, detail=detail, returned=returned)
         if status == FROZEN:
-            raise ChannelUnknown("the platform froze this payment (status 3): ask its staff")
+            raise ChannelUnknown(N_("the platform froze this payment (status 3): ask its staff"))
         if status not in DEPOSITS:
-            raise ChannelUnknown(f"the channel reports status {printable(status)}")
+            raise ChannelUnknown(N_("the channel reports status %(status)s") % {"status": printable(status)})
         return Report(DEPOSITS[status], amount, reference)
 
     # --- refunds
@@ -441,14 +446,20 @@ class EpayDriver(Driver):
         """Compare what the platform has refunded of the payment with the sum before the first request."""
         now, before = self.refunded_sum(request), request.refunded_before
         if now is None:
-            raise ChannelUnknown("the platform does not report how much of this payment it has refunded")
+            raise ChannelUnknown(N_("the platform does not report how much of this payment it has refunded"))
         if now == (before or 0):
-            return Report(State.ABSENT, detail=f"the platform has refunded {money.hundredths(now)} of this payment")
+            return Report(
+                State.ABSENT,
+                detail=N_("the platform has refunded %(amount)s of this payment") % {"amount": money.hundredths(now)},
+            )
         if before is not None and now == before + request.amount:
-            detail = f"the platform has refunded {money.hundredths(now)} of this payment"
+            detail = N_("the platform has refunded %(amount)s of this payment") % {"amount": money.hundredths(now)}
             return Report(State.PAID, request.amount, detail=detail)
-        known = "an unknown sum" if before is None else money.hundredths(before)
-        text = f"the platform has refunded {money.hundredths(now)} of this payment, and {known} before this refund"
+        known = N_("an unknown sum") if before is None else money.hundredths(before)
+        text = N_("the platform has refunded %(amount)s of this payment, and %(before)s before this refund") % {
+            "amount": money.hundredths(now),
+            "before": known,
+        }
         raise ChannelUnknown(text)
 
 
@@ -517,6 +528,13 @@ class EpayV1(EpayDriver):
     def clock(self) -> list[Finding]:
         return [self._api.clock()]
 
+    def check(self, payments: Sequence[Payment]) -> list[Finding]:
+        if self.config["redirect"] and not self.checks_status:  # then nothing else shows whether a platform is there
+            reply = self._upstream.get("submit.php", {})
+            if reply.status not in (200, 400):
+                raise reply.not_the_api(N_("no payment page"))
+        return super().check(payments)
+
     def _rights(self) -> list[Finding]:
         if not self.checks_status:
             return []  # the same api.php reports them
@@ -563,7 +581,7 @@ class EpayV2(EpayDriver):
         """Return a successful response with a valid signature, or an error, which proves little without one."""
         answer = read(self._upstream.post(f"api/{path}", self._signed(fields)))
         if str(answer["code"]) == "0" and not (self._genuine(answer) and _is_fresh(answer)):
-            raise ChannelUnknown("the signature of the response is invalid", problem=Problem.NOT_AUTHENTIC)
+            raise ChannelUnknown(N_("the signature of the response is invalid"), problem=Problem.NOT_AUTHENTIC)
         return answer
 
     def open_payment(self, payment: Payment) -> Opened:
@@ -594,9 +612,11 @@ class EpayV2(EpayDriver):
     def _refund_report(self, answer: Mapping[str, Any], request: RefundRequest) -> Report:
         """Return the report on a refund by a signed response. Raises ChannelUnknown if it does not fit the request."""
         if str(answer.get("out_refund_no") or request.refund_no) != request.refund_no:
-            raise ChannelUnknown(f"the response is about another refund than {request.refund_no}")
+            raise ChannelUnknown(
+                N_("the response is about another refund than %(number)s") % {"number": request.refund_no}
+            )
         if not answer.get("refund_no") or not answer.get("money"):
-            raise ChannelUnknown("the response has no refund number or no amount")
+            raise ChannelUnknown(N_("the response has no refund number or no amount"))
         return refund_done(answer, request)
 
     def _refunded_order(self, numbers: Mapping[str, str]) -> dict[str, Any]:
@@ -611,10 +631,10 @@ class EpayV2(EpayDriver):
         if status in (REFUND_DONE, REFUND_OPEN):
             return report
         if status != REFUND_FAILED:
-            raise ChannelUnknown(f"unknown status {printable(status)}")
+            raise ChannelUnknown(N_("unknown status %(status)s") % {"status": printable(status)})
         if super().query_refund(request).state is not State.ABSENT:
-            raise ChannelUnknown("the platform reports that the refund failed, but its refunded sum has grown")
-        detail = "the platform reports that the refund failed"
+            raise ChannelUnknown(N_("the platform reports that the refund failed, but its refunded sum has grown"))
+        detail = N_("the platform reports that the refund failed")
         return Report(State.FAILED, reference=report.reference, detail=detail)
 
     def close(self, payment: Payment) -> bool:
@@ -673,9 +693,11 @@ class EpayV2(EpayDriver):
         state, reference = PAYOUTS.get(str(answer.get("status"))), answer.get("biz_no") or answer.get("orderid")
         # Older platforms don't repeat the number; the response is signed and fresh.
         if str(answer.get("out_biz_no") or payout.number) != payout.number:
-            raise ChannelUnknown(f"the response is about another payout than {payout.number}")
+            raise ChannelUnknown(N_("the response is about another payout than %(number)s") % {"number": payout.number})
         if state is None:
-            raise ChannelUnknown(f"unknown status {printable(answer.get('status'))}", has_it=True)
+            raise ChannelUnknown(
+                N_("unknown status %(status)s") % {"status": printable(answer.get("status"))}, has_it=True
+            )
         try:
             amount = money.fen(str(answer["amount"])) if answer.get("amount") else payout.amount
         except ValueError as error:
@@ -684,10 +706,12 @@ class EpayV2(EpayDriver):
         if state is State.FAILED:
             detail = printable(answer.get("errmsg") or "")
         elif str(answer.get("status")) == WAITS_FOR_STAFF:
-            detail = "it waits for the platform's staff to approve it"
+            detail = N_("it waits for the platform's staff to approve it")
         elif state is State.OPEN:
             with suppress(ChannelUnknown):  # no address
-                detail = f"the receiver must confirm it at {web_address(str(answer.get('jumpurl') or ''))}"
+                detail = N_("the receiver must confirm it at %(address)s") % {
+                    "address": web_address(str(answer.get("jumpurl") or ""))
+                }
         return Report(state, amount, printable(reference or ""), detail=detail)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from html.parser import HTMLParser
 from typing import Any
 
-from gateways.base import ChannelError, ChannelRefused, ChannelUnknown, Finding, Problem, RefundRequest, Report, State
+from gateways.base import ChannelError, ChannelRefused, ChannelUnknown, Finding, RefundRequest, Report, State
 from gateways.upstream import Reply, printable
 from runtime import money
 from runtime.texts import N_
@@ -67,8 +67,7 @@ def answer_of(reply: Reply) -> dict[str, Any]:
     """Return the JSON object of a response with status 200 and a `code`. Raises ChannelUnknown."""
     answer = reply.json()
     if reply.status != 200 or "code" not in answer:
-        text = f"status {reply.status}: {printable(answer.get('msg', 'no code in the response'))}"
-        raise ChannelUnknown(text, problem=Problem.NOT_THE_API, status=str(reply.status))
+        raise reply.not_the_api(printable(answer.get("msg", N_("no code in the response"))))
     return answer
 
 
@@ -117,13 +116,13 @@ def refund_done(answer: Mapping[str, Any], request: RefundRequest) -> Report:
     """Return the report on a refund that was accepted. Raises ChannelUnknown if its number or amount contradicts it."""
     [(name, number)] = refunded_payment(request).items()
     if str(answer.get(name) or number) != number:
-        raise ChannelUnknown("the response is about another order")
+        raise ChannelUnknown(N_("the response is about another order"))
     try:
         amount = money.fen(str(answer.get("money") or money.hundredths(request.amount)))
     except ValueError as error:
         raise ChannelUnknown(printable(error)) from None
     if amount != request.amount:
-        raise ChannelUnknown(f"the platform reports a refund of {money.hundredths(amount)}")
+        raise ChannelUnknown(N_("the platform reports a refund of %(amount)s") % {"amount": money.hundredths(amount)})
     # Only some platforms have a status here. Another one than 1: accepted, in progress or awaiting approval.
     state = State.PAID if str(answer.get("status", "1")) == "1" else State.OPEN
     return Report(state, amount if state is State.PAID else 0, printable(answer.get("refund_no") or ""))
@@ -214,7 +213,7 @@ def may_collect(answer: Mapping[str, Any], success: str, *states: Any) -> Findin
     if str(answer["code"]) != success:
         return Finding("collect", None, N_("Unknown: %(why)s"), {"why": refusal(answer)})
     if None in states:
-        return Finding("collect", None, N_("Unknown: %(why)s"), {"why": "the platform does not say"})
+        return Finding("collect", None, N_("Unknown: %(why)s"), {"why": N_("the platform does not say")})
     found = {str(state) for state in states}
     if found == {"1"}:
         balance = printable(answer.get("money", ""))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from marshmallow import Schema, fields, validate
 
 from gateways.base import METHODS, Driver, Opened, Payment, Payout, RefundRequest, Report, State
@@ -11,6 +13,12 @@ from runtime.texts import N_
 # The payment page shows them in this order.
 LABELS = {"payee": N_("Payee"), "bank": N_("Bank"), "account": N_("Account number")}
 NUMBER = "{order_no}"  # in the note: the order's number, which the payer can copy
+# By method: the config fields of which one must say where the payer sends the money, and what is missing without it.
+NEEDED = {
+    "wxpay": (("qr_wxpay",), N_("No QR code. Upload its image.")),
+    "alipay": (("qr_alipay", "account"), N_("No QR code and no account number. Upload the image or enter the number.")),
+    "bank": (("account",), N_("No account number. Enter it or upload the image of a QR code.")),
+}
 
 
 def _shown(most: int, label: str, hint: str = "", more: bool = False) -> fields.String:
@@ -53,6 +61,11 @@ class ManualDriver(Driver):
     refunds = True
     by_hand = True
     opens_locally = True
+
+    def unusable_methods(self) -> Mapping[str, str]:
+        return {
+            method: why for method, (fields, why) in NEEDED.items() if not any(self.config[name] for name in fields)
+        }
 
     def open_payment(self, payment: Payment) -> Opened:
         lines = tuple((label, self.config[key]) for key, label in LABELS.items() if self.config[key])

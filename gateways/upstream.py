@@ -40,11 +40,17 @@ def printable(text: object) -> str:
 
 @dataclass(frozen=True)
 class Reply:
-    """An upstream's response."""
+    """The response of a server, which may be another one than the upstream."""
 
+    host: str
     status: int
     headers: Mapping[str, str]
     body: bytes
+
+    def not_the_api(self, why: str) -> ChannelUnknown:
+        """Return the error for a response that the upstream's API does not send."""
+        text = N_("HTTP %(status)s from %(host)s: %(why)s") % {"status": self.status, "host": self.host, "why": why}
+        return ChannelUnknown(text, problem=Problem.NOT_THE_API, host=self.host, status=str(self.status))
 
     def text(self) -> tuple[str, str]:
         """Return the text, and the charset that turns any part of it into the bytes received.
@@ -56,7 +62,7 @@ class Reply:
         """
         named = re.search(r"charset\s*=\s*[\"']?([^\s\"';]+)", self.headers.get("Content-Type") or "", re.IGNORECASE)
         if named and named[1].lower() not in CHARSETS:
-            raise ValueError(f"unknown charset {named[1]!r}")
+            raise ValueError(N_("unknown charset %(charset)s") % {"charset": repr(named[1])})
         if named:
             charset = CHARSETS[named[1].lower()]
             return self.body.decode(charset), charset
@@ -72,9 +78,7 @@ class Reply:
         except (ValueError, RecursionError):
             value = None
         if not isinstance(value, dict):
-            raise ChannelUnknown(
-                f"status {self.status} and no JSON object", problem=Problem.NOT_THE_API, status=str(self.status)
-            )
+            raise self.not_the_api(N_("no JSON object"))
         return value
 
 
@@ -134,14 +138,20 @@ class Upstream:
                 self._date, self._heard = answer.headers.get("Date", ""), time.time()
                 encoding = answer.headers.get("Content-Encoding", "")
                 if encoding.lower() not in ("", "identity"):  # a few bytes could expand to any size
-                    raise ChannelUnknown(f"{self._host} uses an unexpected encoding: {printable(encoding)}")
+                    raise ChannelUnknown(
+                        N_("%(host)s uses an unexpected encoding: %(encoding)s")
+                        % {"host": self._host, "encoding": printable(encoding)}
+                    )
                 body = b"".join(answer.raw.stream(decode_content=False))
-                return Reply(answer.status_code, answer.headers, body)
+                return Reply(str(self._host), answer.status_code, answer.headers, body)
         except AddressRefused as refusal:
-            text = f"{self._host} was not called: {refusal}, and private_channels is not set"
+            text = N_("%(host)s was not called: %(why)s, and private_channels is not set") % {
+                "host": self._host,
+                "why": refusal,
+            }
             raise ChannelUnknown(text, problem=Problem.PRIVATE, host=str(self._host)) from None
         except (OSError, ValueError, HTTPError, HTTPException) as error:  # those of requests are OSErrors
-            text = f"no response from {self._host}: {type(error).__name__}"
+            text = N_("no response from %(host)s: %(error)s") % {"host": self._host, "error": type(error).__name__}
             raise ChannelUnknown(text, problem=_problem(error), host=str(self._host)) from None
 
     def clock(self) -> Finding:
@@ -178,10 +188,10 @@ def read_form(raw: bytes, charset: str = "utf-8") -> dict[str, str]:
         text = raw.decode(charset)
         pairs = parse_qsl(text, keep_blank_values=True, encoding=charset, errors="strict", max_num_fields=100)
     except ValueError:
-        raise BadNotice("it is not a valid form") from None
+        raise BadNotice(N_("it is not a valid form")) from None
     fields = dict(pairs)
     if len(fields) != len(pairs):
-        raise BadNotice("a field is repeated")
+        raise BadNotice(N_("a field is repeated"))
     return fields
 
 
@@ -204,7 +214,7 @@ def _scheme(text: str) -> str:
 
 def _link(text: str, usable: bool) -> str:
     if not usable or not text.isprintable() or " " in text or len(text) > 2000:
-        raise ChannelUnknown(f"the channel returned an invalid address: {printable(text)}")
+        raise ChannelUnknown(N_("the channel returned an invalid address: %(address)s") % {"address": printable(text)})
     return text
 
 

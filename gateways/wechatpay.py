@@ -11,7 +11,7 @@ import secrets
 import time
 from base64 import b64decode
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -91,8 +91,8 @@ REFUND_STATES = {
     "ABNORMAL": State.STUCK,
 }
 REFUND_DETAILS = {
-    State.FAILED: "the refund is closed at WeChat Pay",
-    State.STUCK: "the payer's card or account does not accept the refund: complete it in WeChat Pay's console",
+    State.FAILED: N_("the refund is closed at WeChat Pay"),
+    State.STUCK: N_("the payer's card or account does not accept the refund: complete it in WeChat Pay's console"),
 }
 UNKNOWN_REFUND = "RESOURCE_NOT_EXISTS"
 REASON_BYTES = 80
@@ -308,7 +308,7 @@ def _read(schema: Schema, text: bytes) -> dict[str, Any]:
     try:
         found: dict[str, Any] = schema.loads(text, parse_int=str, parse_float=str, parse_constant=str)
     except (ValidationError, ValueError, RecursionError):
-        raise ValueError("the fields are invalid") from None
+        raise ValueError(N_("the fields are invalid")) from None
     return found
 
 
@@ -380,12 +380,12 @@ class WechatpayDriver(Driver):
         stamp, nonce, serial, signature = (headers.get(f"Wechatpay-{name}", "") for name in names)
         key = self._keys.get(_serial(serial))
         if key is None:
-            raise ValueError("signed with an unknown key")
+            raise ValueError(N_("signed with an unknown key"))
         text = f"{stamp}\n{nonce}\n".encode() + body + b"\n"
         if not is_signature(key, text, signature):
             raise ValueError("bad signature")
         if not re.fullmatch(r"[0-9]{1,12}", stamp) or abs(time.time() - int(stamp)) > CLOCKS_DIFFER:
-            raise ValueError("too old, or a clock is wrong")
+            raise ValueError(N_("too old, or a clock is wrong"))
 
     def _call(
         self, method: str, path: str, query: Mapping[str, str] | None = None, fields: Mapping[str, Any] | None = None
@@ -414,19 +414,23 @@ class WechatpayDriver(Driver):
         if self.config["public_key_id"]:  # requests responses that are signed with this key
             headers["Wechatpay-Serial"] = self.config["public_key_id"]
         reply = self._upstream.call(method, path, query=query, body=body, headers=headers)
-        is_error = not 200 <= reply.status < 300
-        if not is_error or "Wechatpay-Signature" in reply.headers:
+        is_error, is_signed = not 200 <= reply.status < 300, "Wechatpay-Signature" in reply.headers
+        if not is_error and not is_signed:
+            raise reply.not_the_api("no signature")
+        if is_signed:
             try:
                 self._verify(reply.headers, reply.body)
             except ValueError as error:
-                why = f"the response is not authentic: {error}"
+                why = N_("the response is not authentic: %(error)s") % {"error": error}
                 raise ChannelUnknown(why, problem=Problem.NOT_AUTHENTIC) from None
         if not is_error:
             return _Answer(reply)
         answer = reply.json()
         code = str(answer.get("code"))
+        if not re.fullmatch(r"[A-Z][A-Z0-9_]{2,63}", code):
+            raise reply.not_the_api(N_("no code in the response"))
         why = printable(f"{answer.get('message', '')} ({code})")
-        if not 400 <= reply.status < 500 or reply.status == 429 or not re.fullmatch(r"[A-Z][A-Z0-9_]{2,63}", code):
+        if not 400 <= reply.status < 500 or reply.status == 429:
             raise ChannelUnknown(why)
         return _Answer(reply, code, why)
 
@@ -465,7 +469,7 @@ class WechatpayDriver(Driver):
             text = _sign_in_error(answer)
             raise ChannelUnknown(text) if answer.get("errcode") == BUSY else ChannelRefused(text)
         if not re.fullmatch(r"[0-9A-Za-z_-]{1,128}", str(answer["openid"])):
-            raise ChannelUnknown("the response has no usable openid")
+            raise ChannelUnknown(N_("the response has no usable openid"))
         return str(answer["openid"])
 
     def open_payment(self, payment: Payment) -> Opened:
@@ -494,14 +498,14 @@ class WechatpayDriver(Driver):
         if way == "native":
             code_url = str(found.get("code_url"))
             if not re.fullmatch(r"[a-z]+://[!-~]{1,500}", code_url):
-                raise ChannelUnknown("the response has no usable code_url")
+                raise ChannelUnknown(N_("the response has no usable code_url"))
             return Opened(qr=code_url)
         if way == "h5":
             link = web_address(str(found.get("h5_url")))
             return Opened(redirect=f"{link}&redirect_url={quote(payment.pay_url, safe='')}", seconds=LINK_SECONDS)
         prepay_id = str(found.get("prepay_id"))
         if not re.fullmatch(r"[!-~]{1,64}", prepay_id):
-            raise ChannelUnknown("the response has no usable prepay_id")
+            raise ChannelUnknown(N_("the response has no usable prepay_id"))
         signed = {
             "appId": self.config["appid"],
             "timeStamp": str(int(time.time())),
@@ -521,9 +525,9 @@ class WechatpayDriver(Driver):
         try:
             order_no, report = self._read_report(answer.reply.body)
         except ValueError as error:
-            raise ChannelUnknown(f"the response is invalid: {error}") from None
+            raise ChannelUnknown(N_("the response is invalid: %(error)s") % {"error": error}) from None
         if order_no != payment.order_no:
-            raise ChannelUnknown("the response is about another order")
+            raise ChannelUnknown(N_("the response is about another order"))
         return report
 
     def clock(self) -> list[Finding]:
@@ -536,7 +540,7 @@ class WechatpayDriver(Driver):
             try:
                 answer = self._openid("0")  # with a wrong code WeChat refuses a wrong AppSecret first
             except ChannelUnknown as error:
-                found.append(Finding("jsapi", None, N_("Sign-in not tested: %(why)s."), {"why": str(error)}))
+                found.append(replace(error.finding(), about="jsapi"))
             else:
                 if answer.get("errcode") == BAD_CODE:
                     found.append(Finding("jsapi", True, N_("WeChat accepts the AppSecret.")))
@@ -586,47 +590,51 @@ class WechatpayDriver(Driver):
         try:
             found = _read(_refund, answer.reply.body)
         except ValueError as error:
-            raise ChannelUnknown(f"the response is invalid: {error}") from None
+            raise ChannelUnknown(N_("the response is invalid: %(error)s") % {"error": error}) from None
         if (found["out_refund_no"], found["transaction_id"]) != (request.refund_no, request.reference):
-            raise ChannelUnknown("the response is about another refund")
+            raise ChannelUnknown(N_("the response is about another refund"))
         if int(found["amount"]["refund"]) != request.amount:
-            raise ChannelUnknown("the channel has another amount under the refund's number", has_it=True)
+            raise ChannelUnknown(N_("the channel has another amount under the refund's number"), has_it=True)
         report = _refund_report(found["status"], found)
         if report is None:
-            raise ChannelUnknown(f"the channel reports status {printable(found['status'])}", has_it=True)
+            raise ChannelUnknown(
+                N_("the channel reports status %(status)s") % {"status": printable(found["status"])}, has_it=True
+            )
         return report
 
     def _read_report(self, text: bytes) -> tuple[str, Report]:
         """Return the order's number and its report. Raises ValueError, whose text repeats none of the input."""
         found = _read(_transaction, text)
         if (found["mchid"], found["appid"]) != (self.config["mchid"], self.config["appid"]):
-            raise ValueError("it is for another merchant or application")
+            raise ValueError(N_("it is for another merchant or application"))
         state = STATES[found["trade_state"]]
         if state not in (State.PAID, State.RETURNED):
-            return found["out_trade_no"], Report(state, detail="closed at WeChat Pay" if state is State.FAILED else "")
+            return found["out_trade_no"], Report(
+                state, detail=N_("closed at WeChat Pay") if state is State.FAILED else ""
+            )
         paid = _read(_paid, text)
         return found["out_trade_no"], Report(state, int(paid["amount"]["total"]), paid["transaction_id"])
 
     def read_notice(self, incoming: Incoming) -> Notice:
         if incoming.method != "POST":
-            raise BadNotice("not a POST")
+            raise BadNotice(N_("not a POST"))
         try:
             self._verify(incoming.headers, incoming.body)
             event = _read(_event, incoming.body)
             about_refund = event["event_type"].startswith("REFUND.")
             if event["event_type"] != "TRANSACTION.SUCCESS" and not about_refund:
-                raise ValueError("it does not report a payment or a refund")
+                raise ValueError(N_("it does not report a payment or a refund"))
             resource, key = event["resource"], AESGCM(self.config["apiv3_key"].encode())
             try:
                 nonce, ciphertext = resource["nonce"].encode(), b64decode(resource["ciphertext"], validate=True)
                 told = key.decrypt(nonce, ciphertext, (resource["associated_data"] or "").encode())
             except (InvalidTag, ValueError):
-                raise ValueError("decryption failed: check apiv3_key") from None
+                raise ValueError(N_("decryption failed: check apiv3_key")) from None
             if about_refund:
                 return self._read_refund_notice(event["event_type"], told)
             order_no, report = self._read_report(told)
             if report.state not in (State.PAID, State.RETURNED):  # open or closed
-                raise ValueError("it does not report a payment")
+                raise ValueError(N_("it does not report a payment"))
         except ValueError as error:
             raise BadNotice(str(error)) from None
         return Notice(order_no, report)
@@ -638,7 +646,7 @@ class WechatpayDriver(Driver):
         """
         found = _read(_notified_refund, text)
         if found["mchid"] != self.config["mchid"]:
-            raise ValueError("it is for another merchant")
+            raise ValueError(N_("it is for another merchant"))
         status = found["refund_status"]
         # If it is unclear, the notice is accepted, as it would be sent again; a status check then finds the result.
         report = _refund_report(status, found) if event_type == f"REFUND.{status}" else None
@@ -647,7 +655,7 @@ class WechatpayDriver(Driver):
     def acknowledge(self, accepted: bool) -> Acknowledgement:
         if accepted:
             return Acknowledgement("", 204)
-        refused = {"code": "FAIL", "message": "the notice was refused"}
+        refused = {"code": "FAIL", "message": N_("the notice was refused")}
         return Acknowledgement(json.dumps(refused), 400, "application/json")
 
 

@@ -31,7 +31,7 @@ from models.tables.operator import (
     Session,
     SignInTry,
 )
-from models.tables.order import Attempt, History, Order, OrderNote, PaymentException
+from models.tables.order import Attempt, History, InternalNote, Order, OrderNote, PaymentException
 from models.tables.order_counts import TRIGGERS, OrderCount
 from models.tables.outbox import Callback, CallbackAttempt, WebhookKey
 from models.tables.payout_account import PayoutAccount
@@ -94,6 +94,7 @@ TABLES = [
     SignInTry,
     Refund,
     RefundHistory,
+    InternalNote,
 ]
 # Conditions that find a row that must not change or be deleted, not even by REPLACE, which fires no DELETE trigger.
 APPEND_ONLY = {

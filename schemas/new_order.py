@@ -107,7 +107,9 @@ def _errors(error: ValidationError, schema: Schema) -> dict[str, list[str]]:
     }
 
 
-def _limits(wanted: dict[str, Any], channel: Channel, payout_methods: Collection[str]) -> dict[str, list[str]]:
+def _limits(
+    wanted: dict[str, Any], channel: Channel, payout_methods: Collection[str], unusable: Collection[str]
+) -> dict[str, list[str]]:
     """Messages about fields that the channel does not accept."""
     errors: dict[str, list[str]] = {}
     methods, text = channel.pay_methods, N_("This channel accepts: %(methods)s.")
@@ -116,6 +118,8 @@ def _limits(wanted: dict[str, Any], channel: Channel, payout_methods: Collection
             [each for each in methods if each in payout_methods],
             N_("This channel pays out by: %(methods)s."),
         )
+    else:
+        methods = [each for each in methods if each not in unusable]
     if "paychannel_paymethod" in wanted and wanted["paychannel_paymethod"] not in methods:
         errors["paychannel_paymethod"] = [Message(text, methods=", ".join(methods) or "-")]
     if "cny_amount" in wanted and not channel.min_amount <= wanted["cny_amount"] <= channel.max_amount:
@@ -125,13 +129,17 @@ def _limits(wanted: dict[str, Any], channel: Channel, payout_methods: Collection
 
 
 def load_new_order(
-    payload: dict[str, Any], channel: Channel | None, payout_methods: Collection[str] = ()
+    payload: dict[str, Any],
+    channel: Channel | None,
+    payout_methods: Collection[str] = (),
+    unusable: Collection[str] = (),
 ) -> dict[str, Any]:
     """Validate the fields of a new order by the schema of its type and its channel's category.
 
     Args:
         channel: None if the payload has no valid channel id.
         payout_methods: the payment methods by which its driver can pay out.
+        unusable: the payment methods by which payers cannot pay with its settings.
 
     Raises:
         ValidationError: all invalid fields, by dotted path.
@@ -142,7 +150,7 @@ def load_new_order(
     except ValidationError as error:
         wanted, errors = error.valid_data or {}, _errors(error, schema)
     if channel is not None:
-        errors = _limits(wanted, channel, payout_methods) | errors
+        errors = _limits(wanted, channel, payout_methods, unusable) | errors
     if errors:
         raise ValidationError(errors)
     return wanted

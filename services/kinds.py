@@ -120,7 +120,7 @@ WITHDRAWAL = Kind(
     is_held=next_step.is_held,
     resume=settle_withdrawal.resume,
     is_in_progress=withdrawal_money.is_in_progress,
-    personal_data=lambda order: {"account": place_withdrawal.payee_of(order)},
+    personal_data=lambda order: {"account": place_withdrawal.payee_of(order.account)},
 )
 KINDS = {BUY: DEPOSIT, SELL: WITHDRAWAL}
 

@@ -179,7 +179,8 @@ def give_every_command(run, api, flask_json):
         f"order paid {deposits[0]}",
         f"order paid {deposits[1]} --amount 99.00",
         "order unknown",
-        f"order returned {withdrawals[0]} --yes",
+        f"order returned {withdrawals[0]} --reference RET-1 --yes",
+        f"order note {done} checked",
         f"order not-received {claimed}",
         f"order check {done}",
         f"order show {deposits[1]} --reveal",
@@ -206,8 +207,11 @@ def give_every_command(run, api, flask_json):
     webhook_id = next(row["id"] for row in flask_json("callback", "list") if row["order_no"] == done)
     run("callback", "show", webhook_id)
     run("callback", "redeliver", webhook_id)
-    for options in _combined("--state pending", "--since 2026-01-01", "--until 2100-01-01"):
-        run("callback", "redeliver", "--merchant", "demo", *options)
+    for options in _combined("--merchant demo", "--since 2026-01-01", "--until 2100-01-01"):
+        run("merchant", "set", "demo", "--callback-url", "")  # so that the callback fails
+        completed(api)
+        run("merchant", "set", "demo", "--callback-url", "http://127.0.0.1:9/")
+        run("callback", "redeliver", "--state", "dead", *options)
 
 
 LISTS = {
@@ -219,7 +223,7 @@ LISTS = {
         "flt_least=9",
         "search=0000042",
     ),
-    "payouts": ("flt_state=under_way", "flt_state=all", "flt_merchant=demo", "flt_channel=3"),
+    "payouts": ("flt_state=under_way", "flt_state=all", "flt_merchant=demo", "flt_channel=3", "flt_batch=1"),
     "exceptions": (
         *("flt_state=settled", "flt_state=all", "flt_kind=wrong_amount", "flt_merchant=demo", "flt_type=buy"),
         *("flt_amount=99", "search=SB2026"),

@@ -6,7 +6,9 @@ import re
 import pytest
 from babel.messages.pofile import read_po
 
+from models.tables.order import CANCELLED, STATUSES
 from runtime.settings import Settings
+from services.callbacks.delivery import RETRY_SECONDS
 from services.epay.refusals import Refusal
 from services.errors import ACTION_LABELS, ACTIONS, ERRORS
 from tests.cli.test_help import COMMANDS, GROUPS
@@ -14,9 +16,9 @@ from tests.support import ROOT
 
 PAGES = [*ROOT.glob("[A-Z]*.md"), ROOT / "clients/python/README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 SECURITY = (ROOT / "SECURITY.md").read_text("utf-8")
-REFERENCE = ROOT / "docs" / "reference"
 CODE = re.compile(r"```.*?```", re.DOTALL)
 ZH = ROOT / "docs" / "zh"
+REFERENCES = [ROOT / "docs" / "reference", ZH / "reference"]
 CHINESE = sorted(ZH.rglob("*.md"))
 CURRENT = [page for page in PAGES if page.name != "CHANGELOG.md"]
 
@@ -51,14 +53,16 @@ def test_every_link_is_valid():
             assert not anchor or anchor in _anchors(target), (page, link)
 
 
-def test_every_setting_has_its_row():
-    page = (REFERENCE / "settings.md").read_text("utf-8")
+@pytest.mark.parametrize("reference", REFERENCES, ids=lambda folder: folder.parent.name)
+def test_every_setting_has_its_row(reference):
+    page = (reference / "settings.md").read_text("utf-8")
     missing = [field.name for field in dataclasses.fields(Settings) if f"\n| `{field.name}` |" not in page]
     assert missing == []
 
 
-def test_every_command_is_in_the_reference():
-    listed = (REFERENCE / "commands.md").read_text("utf-8")
+@pytest.mark.parametrize("reference", REFERENCES, ids=lambda folder: folder.parent.name)
+def test_every_command_is_in_the_reference(reference):
+    listed = (reference / "commands.md").read_text("utf-8")
     missing = [name for name in COMMANDS if not all(re.search(rf"\b{word}\b", listed) for word in name.split())]
     assert missing == []
 
@@ -118,10 +122,33 @@ def test_a_sentence_has_at_most_25_words():
     assert [(page, sentence) for page, sentence in sentences if len(sentence.split()) > 25] == []
 
 
+def _pattern(text):
+    """A text of the catalog as a pattern; its values can be anything."""
+    return r"[^\"]+".join(map(re.escape, re.split(r"%\(\w+\)s", text)))
+
+
+API_TEXTS = [
+    *ERRORS.values(),
+    "success",
+    "Must have at most two decimals.",
+    "Must be 8 to 32 digits.",
+    "Belongs in %(place)s.",
+]
+API_TEXT = re.compile(
+    f'"({"|".join(_pattern(each) for text in API_TEXTS for each in (text, TRANSLATED[text].string))})"'
+)
+
+
+def _without_api_texts(code):
+    """Code without the texts that the API returns in the caller's language."""
+    return API_TEXT.sub('""', code)
+
+
 @pytest.mark.parametrize("page", CHINESE, ids=lambda page: page.stem)
 def test_a_chinese_page_has_the_headings_and_code_of_the_english_one(page):
     chinese, english = page.read_text("utf-8"), _english(page).read_text("utf-8")
-    assert CODE.findall(chinese) == CODE.findall(english)
+    translated = [CODE.findall(chinese), CODE.findall(english)]
+    assert [_without_api_texts(each) for each in translated[0]] == [_without_api_texts(each) for each in translated[1]]
     levels = [re.findall(r"^(#+) ", CODE.sub("", text), re.MULTILINE) for text in (chinese, english)]
     assert levels[0] == levels[1]
 
@@ -145,10 +172,21 @@ def test_the_readmes_show_every_screenshot_and_all_are_small():
 
 
 @pytest.mark.parametrize("page", [ROOT / "docs" / "errors.md", ZH / "errors.md"], ids=lambda page: page.parent.name)
-def test_the_table_of_errors_has_every_code_with_its_action(page):
-    labels = CHINESE_LABELS if page.parent == ZH else ACTION_LABELS
-    rows = re.findall(r"^\| (\d{5}) \| [^|]+ \| ([^|]+) \| [^|]+ \|$", page.read_text("utf-8"), re.MULTILINE)
-    assert rows == [(str(code.value), labels[ACTIONS[code]]) for code in sorted(ERRORS)]
+def test_the_table_of_errors_has_every_code_with_its_text_and_action(page):
+    is_chinese = page.parent == ZH
+    labels = CHINESE_LABELS if is_chinese else ACTION_LABELS
+    rows = re.findall(
+        r"^\| (\d{5}) \| `([^`]+)` \| [^|]+ \| ([^|]+) \| [^|]+ \|$", page.read_text("utf-8"), re.MULTILINE
+    )
+    texts = {code: TRANSLATED[text].string if is_chinese else text for code, text in ERRORS.items()}
+    assert rows == [(str(code.value), texts[code], labels[ACTIONS[code]]) for code in sorted(ERRORS)]
+
+
+@pytest.mark.parametrize("page", [ZH / "errors.md", ZH / "refunds.md"], ids=lambda page: page.stem)
+def test_a_chinese_page_quotes_errors_as_the_service_returns_them_in_chinese(page):
+    quoted = [text for code in CODE.findall(page.read_text("utf-8")) for text in re.findall(r'"msg": "([^"]+)"', code)]
+    assert quoted
+    assert {*quoted} <= {TRANSLATED[text].string for text in (*ERRORS.values(), "success")}
 
 
 @pytest.mark.parametrize(
@@ -159,6 +197,34 @@ def test_the_page_of_the_epay_gateway_has_every_refusal_with_its_code_and_text(p
     texts = {each: TRANSLATED[each.text].string if page.parent == ZH else each.text for each in Refusal}
     expected = {(str(each.code), re.sub(r"%\(\w+\)s", "*...*", text)) for each, text in texts.items()}
     assert sorted((code, re.sub(r"\*[^*]+\*", "*...*", text)) for code, text in rows) == sorted(expected)
+
+
+@pytest.mark.parametrize(
+    "page", [ROOT / "docs" / "coming-from.md", ZH / "coming-from.md"], ids=lambda page: page.parent.name
+)
+def test_the_tables_for_other_apis_name_what_this_service_has(page, http):
+    """The first column has endpoints, fields of requests, responses and callbacks, statuses and headers."""
+    first = re.findall(r"^\| ([^|]+) \|", page.read_text("utf-8"), re.MULTILINE)
+    named = {name.removeprefix("data.") for cell in first for name in re.findall(r"`([\w.-]+)`", cell)}
+    document = http("GET", "/openapi.json").json
+    known = {name for schema in document["components"]["schemas"].values() for name in schema.get("properties", {})}
+    known |= {path.rpartition("/")[2] for path in document["paths"]} | {*document["webhooks"], *STATUSES, CANCELLED}
+    known |= {"type", "data", "webhook-id", "webhook-timestamp", "webhook-signature"}
+    assert len(named) > 20
+    assert named - known == set()
+
+
+@pytest.mark.parametrize("page", [ROOT / "docs" / "scope.md", ZH / "scope.md"], ids=lambda page: page.parent.name)
+def test_the_page_on_the_scope_has_the_defaults_of_the_service(page):
+    text = page.read_text("utf-8")
+    attempts, hours = len(RETRY_SECONDS) + 1, round(sum(RETRY_SECONDS) / 3600)
+    assert (Settings.buy_expiry, Settings.requests_per_second, attempts, hours) == (900, 100, 8, 28)
+    for words in (
+        "15 minutes|15 分钟",
+        "100 signed requests|每秒 100 次",
+        "Eight attempts in about 28|28 小时内共八次",
+    ):
+        assert re.search(words, text), words
 
 
 FILE = re.compile(r"`((?:[\w.-]+/)*[\w.-]+\.(?:py|sh|html|toml|sql))`")

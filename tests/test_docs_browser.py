@@ -1,6 +1,6 @@
 """An integrator with a real browser: at the documentation, and at the explanation of signatures."""
 
-from urllib.parse import urlencode
+from urllib.parse import unquote, urlencode
 
 import pytest
 
@@ -35,10 +35,20 @@ def test_no_page_scrolls_sideways(size, language, colours, person, running):
     features = [{"name": "prefers-color-scheme", "value": colours}]
     person.chrome.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
     wide = []
-    for path in ("/", "/docs", *GUIDES):
+    for path in ("/", "/docs", "/docs/search?q=order", *GUIDES):
         person.opens(running.url + path)
         wide += [path] * person.scrolls_sideways
     assert wide == []
+
+
+def test_a_reader_finds_a_section_by_the_search_without_scripts(person, running):
+    person.sits_at(PHONE, "zh-CN")
+    with scripts_disabled(person):
+        person.chrome.get(f"{running.url}/docs")
+        person.find(".search input").send_keys("结算时间")
+        person.find(".search button").click()
+        person.find(".found li a").click()
+        person.waits_for(lambda: "/docs/integrating#" in unquote(person.chrome.current_url))
 
 
 def test_a_chosen_language_applies_to_all_samples_and_is_kept(person, running):

@@ -44,6 +44,7 @@ CONSOLE = {
         / /search/ /sessions/ /statements/
         /batch/ /batch/<int:number>
         /callback/ /callback/<webhook_id>
+        /callbacks/resend-all
         /channel/ /channel/<int:channel_id>/picture/<any(wxpay,alipay,bank):method>
         /merchant/ /merchant/<key>/page/logo
         /language/<language_name>
@@ -56,6 +57,7 @@ CONSOLE = {
     """,
     "GET OPTIONS": "/static/<path:filename>",
     "GET POST": """
+        /callbacks/resend
         /channel/new /channel/<int:channel_id>
         /claims/confirm /claims/not-received /claims/upload
         /factor /login /login/code /password
@@ -69,9 +71,9 @@ CONSOLE = {
         /refunds/approve /refunds/reject
     """,
     "POST": """
-        /batch/<int:number>/discard /batch/<int:number>/file /batch/<int:number>/upload
+        /batch/<int:number>/discard /batch/<int:number>/download /batch/<int:number>/file /batch/<int:number>/upload
         /batch/<int:number>/result/upload
-        /callback/<webhook_id>/act /order/<order_no>/act
+        /callback/<webhook_id>/act /order/<order_no>/act /order/<order_no>/note
         /channel/<int:channel_id>/picture/<any(wxpay,alipay,bank):method>/remove
         /channel/<int:channel_id>/picture/<any(wxpay,alipay,bank):method>/upload
         /channel/<int:channel_id>/try

@@ -40,7 +40,7 @@ PERSON_SENT = PERSON | {
 }
 CARD_SENT = CARD | {"card_name": PERSONAL["the holder's name"], "card_no": PERSONAL["the card"]}
 SELL_A = {"channel": 1, "gatewaya_personal_data": PERSON_SENT, "gatewaya_card_info": CARD_SENT}
-PAYEE = {"payee": "Payee 收款公司", "account": "6212260000111122223"}
+PAYEE = {"payee": "Payee 收款公司", "account": "6212260000111122223", "qr_wxpay": "wxp://own-static-code"}
 
 
 def _set_up(command, receiver):

@@ -1,5 +1,6 @@
 """The translations match the code: none missing, none unused, every placeholder kept."""
 
+import ast
 import re
 from contextlib import chdir
 
@@ -7,9 +8,14 @@ import pytest
 from babel.messages.frontend import CommandLineInterface
 from babel.messages.pofile import read_po
 
+from services.platform.language import language_of
 from tests.support import ROOT
 
 CATALOGUE = ROOT / "blueprints" / "translations" / "zh" / "LC_MESSAGES" / "messages.po"
+CHINESE = r"[\u4e00-\u9fff\u3001-\u301f\uff01-\uff5e]"
+HALF_WIDTH = re.compile(rf"{CHINESE}\s*[,;:!?()]|[,;:!?(]\s*{CHINESE}")
+# Code, addresses and HTML keep their half-width marks.
+NOT_PROSE = re.compile(r"```.*?```|`[^`\n]*`|\]\([^)]*\)|<[^>]+>", re.DOTALL)
 PLACEHOLDER = re.compile(r"%\(\w+\)[a-z]|\{\w*\}")
 
 
@@ -56,3 +62,43 @@ def test_a_translation_has_the_placeholders_of_its_original(catalogue):
         message.id for message in catalogue if message.id and placeholders(message.id) != placeholders(message.string)
     ]
     assert differ == []
+
+
+def test_chinese_texts_have_full_width_punctuation(catalogue):
+    texts = [text for message in catalogue if message.id for text in _texts(message.string)]
+    assert [text for text in texts if HALF_WIDTH.search(NOT_PROSE.sub("X", text))] == []
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "docs" / "zh").rglob("*.md")), ids=lambda path: path.name)
+def test_chinese_guides_have_full_width_punctuation(path):
+    lines = NOT_PROSE.sub("X", path.read_text("utf-8")).splitlines()
+    assert [line for line in lines if HALF_WIDTH.search(re.sub("[*_]", "", line))] == []
+
+
+def _reasons(tree):
+    """The texts that a driver gives as a reason: of its errors, and `detail` of its reports."""
+    for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
+        if getattr(call.func, "id", "") in {"ChannelRefused", "ChannelUnknown", "BadNotice"} and call.args:
+            yield call.args[0]
+        yield from (each.value for each in call.keywords if each.arg == "detail")
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "gateways").rglob("*.py")), ids=lambda path: path.stem)
+def test_the_reasons_that_a_driver_gives_are_marked_for_translation(path):
+    unmarked = []
+    for text in _reasons(ast.parse(path.read_text("utf-8"))):
+        parts = text.values if isinstance(text, ast.JoinedStr) else [text]
+        unmarked += [
+            part.value for part in parts if isinstance(part, ast.Constant) and re.search("[a-z]{3}", part.value)
+        ]
+    assert unmarked == []
+
+
+def test_a_stored_text_of_a_driver_is_shown_in_the_readers_language():
+    chinese = language_of("zh")
+    assert chinese.known("HTTP 502 from pay.example.com: no JSON object") == (
+        "pay.example.com 返回 HTTP 502：不是 JSON 对象"
+    )
+    for own_words in ("余额不足", "Other", "ask the payer again", "12.00", ""):
+        assert chinese.known(own_words) == own_words
+    assert language_of("en").known("no JSON object") == "no JSON object"

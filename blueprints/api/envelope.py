@@ -10,10 +10,10 @@ from functools import cache
 from typing import Any
 
 from babel import Locale
-from flask import Flask, Response, request
+from flask import Flask, Response, render_template, request
 from flask_babel import force_locale, gettext
 from marshmallow import ValidationError
-from werkzeug.datastructures import LanguageAccept
+from werkzeug.datastructures import LanguageAccept, MIMEAccept
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
 from werkzeug.http import parse_accept_header
 
@@ -43,7 +43,11 @@ WITHOUT_REQUEST = (
     Code.INTERNAL_ERROR,
     Code.SERVICE_UNAVAILABLE,
 )  # responses that the server sends without the application
-MOST_LANGUAGES = 200  # maximum characters parsed of Accept-Language, since parsing a long one is slow
+MOST_LANGUAGES = 200  # maximum characters parsed of Accept-Language and Accept, since parsing a long one is slow
+AS_PAGES = (Code.PATH_NOT_FOUND, Code.METHOD_NOT_ALLOWED)  # errors that browsers get as a page
+POLICY = (
+    "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
+)
 LOCALES = {name: Locale(name) for name in ("en", "zh")}
 
 
@@ -83,8 +87,34 @@ def ok(data: Any, msg: str = N_("success"), **more: Any) -> Response:
     return _envelope(1, _translated(language(), msg), data, **more)
 
 
+def _is_browser() -> bool:
+    """Return whether the caller opens an address and prefers a page to JSON, as browsers do and clients do not.
+
+    Java's client states text/html, but only browsers also state application/xhtml+xml.
+    """
+    header = request.environ.get("HTTP_ACCEPT", "")[:MOST_LANGUAGES]
+    if request.method not in ("GET", "HEAD") or "application/xhtml+xml" not in header:
+        return False
+    accepted = parse_accept_header(header, MIMEAccept)
+    return accepted.quality("text/html") > accepted.quality("application/json")
+
+
+def _page(code: Code) -> Response:
+    """Return an error as a page in the caller's language."""
+    request.environ[CODE] = code
+    response = Response(
+        render_template("nothing_here.html", code=code), code // 100, content_type="text/html; charset=utf-8"
+    )
+    response.headers["Content-Security-Policy"] = POLICY
+    response.headers["Referrer-Policy"] = "no-referrer"
+    response.headers["Vary"] = "Accept, Accept-Language"
+    return response
+
+
 def refuse(refusal: ApiError) -> Response:
     """Return an error response, with its HTTP status and headers."""
+    if refusal.code in AS_PAGES and _is_browser():
+        return _page(refusal.code)
     text = gettext(ERRORS[refusal.code])
     msg = gettext("%(error)s: %(detail)s", error=text, detail=translated(refusal.detail)) if refusal.detail else text
     response = _envelope(refusal.code, msg, refusal.data, refusal.code // 100)

@@ -27,6 +27,7 @@ from schemas.queries import (
 )
 from schemas.views import balance_view, buy_view, channel_view, order_view, refund_view, sell_view
 from services import kinds
+from services.channels import pictures
 from services.channels.calls import account_of, driver_of, pay_url
 from services.errors import N_, ApiError, Code
 from services.ledger import balance
@@ -47,7 +48,8 @@ def _place(call: Call) -> Placed:
     channel = cache.by_id(call.merchant.id).channels.get(wanted_channel) if wanted_channel else None
     if wanted_channel and channel is None:  # it does not exist, is disabled or is not the merchant's
         raise ApiError(Code.CHANNEL_NOT_FOUND)
-    wanted = load_new_order(call.payload, channel, driver_of(channel).payout_methods if channel else ())
+    able = (driver_of(channel).payout_methods, pictures.unusable_methods(channel)) if channel else ()
+    wanted = load_new_order(call.payload, channel, *able)
     assert channel is not None  # load_new_order refuses a payload without a channel
     return kinds.KINDS[wanted["order_type"]].place(call, channel, wanted)
 

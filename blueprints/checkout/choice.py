@@ -18,7 +18,7 @@ from schemas.views import PAY_METHOD_TEXTS
 from services.channels.calls import driver_of, pay_url
 from services.epay import payments
 from services.epay.refusals import Refusal, Refused
-from services.merchants import cache, epay_accounts
+from services.merchants import cache
 
 
 def moves_no_money(channel: Channel) -> bool:
@@ -35,7 +35,7 @@ def page(number: str) -> str | None:
     known, over = cache.by_id(payment.merchant_id), payments.is_over(payment)
     if over and payment.order is not None:
         return None  # the page of its last order says more
-    choices = [] if over else epay_accounts.choices(known, payment.type, payment.amount)
+    choices = [] if over else payments.choices_of(known, payment.type, payment.amount)
     repeated = Counter(method for _, method in choices)
     closed_to = {method: parts.app_closed_to(method, payer().browser) for method in repeated}
     if any(driver_of(channel).needs_sign_in(payer().browser) for channel, _ in choices):

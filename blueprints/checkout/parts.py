@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -33,6 +33,8 @@ CLOSED_TO = {"wxpay": ("alipay", "qq"), "alipay": ("wechat", "qq")}
 LANGUAGES = {"en": ("en", "English"), "zh": ("zh-CN", "中文")}
 LANGUAGE_COOKIE = "payer_language"
 EVEN = 0.179  # luminance of a color on which black and white have the same contrast
+SHEET = {"light": 1.0, "dark": 0.011}  # luminance of the page's sheet, by color scheme, as in pages.css
+READABLE = 5.5  # contrast of colored text to the sheet: enough for 4.5 on a background tinted with the color
 GROUPED_FROM = 12  # digits of an account number that is shown in groups of four
 
 
@@ -53,17 +55,34 @@ def look_of(order: Order) -> dict[str, Any]:
         "logo": url_for("pages.logo", digest=page.logo_digest) if page.logo_digest else "",
         "color": page.color,
         "on_color": _readable_on(page.color) if page.color else "",
+        "accents": {scheme: _readable_as_text(page.color, sheet) for scheme, sheet in SHEET.items() if page.color},
         "nonce": g.get("style_nonce"),
         "contact": page.contact,
         "new_order_url": payment_page.filled(page.new_order_url, order),
     }
 
 
+def _luminance(channels: Sequence[int]) -> float:
+    """Return the luminance, from 0 to 1, of a color's red, green and blue from 0 to 255 (WCAG 2.2)."""
+    shares = [each / 255 for each in channels]
+    red, green, blue = (each / 12.92 if each <= 0.04045 else ((each + 0.055) / 1.055) ** 2.4 for each in shares)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
 def _readable_on(color: str) -> str:
-    """Return black or white, whichever has more contrast to a color such as #1677ff, by its luminance (WCAG 2.2)."""
-    channels = [int(color[at : at + 2], 16) / 255 for at in (1, 3, 5)]
-    red, green, blue = (each / 12.92 if each <= 0.04045 else ((each + 0.055) / 1.055) ** 2.4 for each in channels)
-    return "#000" if 0.2126 * red + 0.7152 * green + 0.0722 * blue > EVEN else "#fff"
+    """Return black or white, whichever has more contrast to a color such as #1677ff."""
+    return "#000" if _luminance(bytes.fromhex(color[1:])) > EVEN else "#fff"
+
+
+def _readable_as_text(color: str, sheet: float) -> str:
+    """Return the color, mixed with as much black or white as it needs to be readable on a sheet of this luminance."""
+    end = 0 if sheet > EVEN else 255
+    for share in range(0, 101, 5):
+        mixed = [(each * (100 - share) + end * share) // 100 for each in bytes.fromhex(color[1:])]
+        darker, lighter = sorted((_luminance(mixed), sheet))
+        if (lighter + 0.05) / (darker + 0.05) >= READABLE:
+            break
+    return f"#{bytes(mixed).hex()}"
 
 
 def other_language(order_no: str) -> dict[str, str]:

@@ -15,7 +15,7 @@ from werkzeug.exceptions import HTTPException
 
 from blueprints.api import envelope, hosts, rate_limits
 from blueprints.checkout.payment_page import POLICY
-from blueprints.console import access, action_labels, browser_names, icons, labels, locale
+from blueprints.console import access, action_labels, browser_names, guides, icons, labels, locale
 from blueprints.console.access import current_user
 from blueprints.console.pages import BLUEPRINTS, MENU, confirm, menu_counts
 from runtime import settings
@@ -137,7 +137,7 @@ def create() -> Flask:
     app.jinja_env.globals.update(
         menu=MENU, menu_counts=menu_counts, drawn=icons.drawn, short_name=browser_names.short_name
     )
-    app.jinja_env.globals.update(labels=labels, describe=action_labels.describe)
+    app.jinja_env.globals.update(labels=labels, describe=action_labels.describe, guide=guides.guide)
     return app
 
 

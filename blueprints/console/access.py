@@ -120,7 +120,7 @@ def _check() -> Any:
     is_for_viewers = request.endpoint in VIEWERS or str(request.endpoint).endswith(VIEWERS_OF_LISTS)
     if request.method not in ("GET", "HEAD") and not is_for_viewers:
         must_act()
-    if request.path.endswith(uploads.ENDING):
+    if request.path.endswith(uploads.ENDINGS):
         request.max_content_length = uploads.LIMIT
     return None
 

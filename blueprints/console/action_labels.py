@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from flask_babel import gettext, lazy_gettext, ngettext
+from flask_babel import gettext, lazy_gettext
 
 from blueprints.console import labels
-from blueprints.console.locale import sentences
+from blueprints.console.locale import ngettext, sentences
 from models.tables.ledger import FEES, HELD
 from models.tables.order import BUY, SELL, Order
 from models.tables.outbox import DEAD, DELIVERED, WAITING
@@ -151,6 +151,12 @@ _TEXTS: dict[tuple[Act, Effect | Case | Act | int | str], tuple[Any, ...]] = {
     (Act.MARK_PAID, Effect.SENT_AFTER_END): (
         _MORE,
         lazy_gettext("The reserved amount was returned. If you paid it out, the payout becomes an exception."),
+    ),
+    (Act.CHANGE_ACCOUNT, Effect.AT_ONCE): (
+        Button(lazy_gettext("Change account"), lazy_gettext("Change account"), ""),
+        lazy_gettext("The payout of %(amount)s goes to the account that the merchant has on file now."),
+        lazy_gettext("No money moves. The next bank file contains the payout with the new account."),
+        _STAYS,
     ),
     (Act.REPORT_RETURNED, Effect.AT_ONCE): (
         _RETURNED,
@@ -350,6 +356,8 @@ def outcome(action: Action, result: Any, order: Order) -> str:
         return gettext("Request withdrawn.")
     if Act.MARK_PAID in (action.act, action.requested) and not result:
         return gettext("Already recorded. Nothing was changed.")
+    if action.act is Act.CHANGE_ACCOUNT:
+        return gettext("The payout now goes to the account ending in %(ending)s.", ending=result)
     if action.act in (Act.REDELIVER, Act.REDELIVER_ALL):
         count = int(result)
         return ngettext("%(num)s callback queued for redelivery.", "%(num)s callbacks queued for redelivery.", count)

@@ -69,6 +69,7 @@ LINKS: dict[str, Callable[[Facts], str]] = {
         flt_since=f"{facts['since']}T00:00",
     ),
     "low_balance": lambda facts: url_for("channel.show", channel_id=facts["channel"]),
+    "unusable": lambda facts: url_for("channel.show", channel_id=facts["channel"], _anchor="pictures"),
     "unreachable": lambda facts: url_for("notifications.show", destination_id=facts["destination"]),
 }
 

@@ -50,6 +50,7 @@ class Kind:
 KINDS = {
     "text": Kind(text_html, lambda value: "" if value is None else str(value)),
     "number": Kind(lambda value: Markup('<span class="number">{}</span>').format(escape(value)), str),
+    "count": Kind(lambda value: Markup('<span class="number">{:,}</span>').format(value), str),
     "money": Kind(grouped, lambda value: "" if value is None else hundredths(value)),
     "percent": Kind(hundredths, hundredths),
     "time": Kind(time_tag, _iso),
@@ -133,6 +134,16 @@ def status_of(order: Any) -> tuple[str, Any]:
 def marked(order: Any, state: tuple[str, Any]) -> list[tuple[str, Any]]:
     """Return the state, and the mark of an order with an open exception."""
     return [state, ("bad", labels.needs_review())] if order.needs_review else [state]
+
+
+def same_amount(order: Any) -> Markup:
+    """Return the mark of a claim whose amount others have too, a link to all of them; empty if there are none."""
+    if order.alike < 2:
+        return Markup("")
+    return Markup('<a class="tag warn" href="{}">{}</a>').format(
+        url_for("claims.index", flt_amount=hundredths(order.amount)),
+        gettext("%(count)s claims of ¥%(amount)s", count=f"{order.alike:,}", amount=grouped(order.amount)),
+    )
 
 
 def merchant_columns(of: Any = lambda row: row) -> list[Column]:

@@ -32,12 +32,16 @@ MOST_CHANGE = 10  # times; a larger change is shown as "more than"
 
 @dataclass(frozen=True)
 class Volume:
-    """Deposits and withdrawals of one hour, one day or a range, with the addresses of the matching lists."""
+    """Deposits and withdrawals of one hour, one day or a range, with the addresses of the matching lists.
+
+    `is_open`: it is the present hour or day, whose sums still grow.
+    """
 
     start: datetime
     inward: Sum
     outward: Sum
     urls: dict[str, str]
+    is_open: bool = False
 
     @property
     def up(self) -> int:
@@ -82,20 +86,21 @@ def span_of(shown: Statistics, length: int) -> dict[str, str]:
     return between(midnight - timedelta(length - 1), midnight + timedelta(1))
 
 
-def _volume(base: str, sums: Sums, start: datetime, span: dict[str, str]) -> Volume:
+def _volume(base: str, sums: Sums, start: datetime, span: dict[str, str], is_open: bool = False) -> Volume:
     urls = {
         "in": orders_url(base, type=alert_links.TYPES[BUY], status=COMPLETED, **span),
         "out": orders_url(base, type=alert_links.TYPES[SELL], status=COMPLETED, **span),
         "orders": orders_url(base, **span),
     }
-    return Volume(start, sums.get(BUY, Sum()), sums.get(SELL, Sum()), urls)
+    return Volume(start, sums.get(BUY, Sum()), sums.get(SELL, Sum()), urls, is_open)
 
 
 def volumes(shown: Statistics, length: int) -> list[Volume]:
     """Return the volumes of a range by day, or of a single day by hour."""
     apart, base = timedelta(hours=1) if length == 1 else timedelta(1), url_for("orders.index")
     return [
-        _volume(base, slot.sums, slot.start, between(slot.start, slot.start + apart)) for slot in shown.series(length)
+        _volume(base, slot.sums, slot.start, between(slot.start, slot.start + apart), slot.is_open)
+        for slot in shown.series(length)
     ]
 
 
@@ -126,7 +131,10 @@ def percent(part: float) -> str:
 
 @dataclass(frozen=True)
 class Figure:
-    """A key figure: its value in short and in full, its change against the range before, and its line with its ends."""
+    """A key figure: its value in short and in full, its change against the range before, and its line with its ends.
+
+    `points` are those of the line, `open_points` those of its last part, to the present hour or day.
+    """
 
     name: str
     label: Any
@@ -136,6 +144,7 @@ class Figure:
     was: str
     note: str
     points: str
+    open_points: str
     ends: tuple[str, str]
     url: str
 
@@ -226,6 +235,7 @@ def key_figures(shown: Statistics, length: int) -> list[Figure]:
         change = _change(name, measure.of(compared.now), before) if compared else ""
         line = [measure.of(slot.sums) for slot in slots]
         known = [each for each in line if each is not None]
+        points, open_points = plot.small_line(line)
         figure = Figure(
             name=name,
             label=measure.label,
@@ -234,7 +244,8 @@ def key_figures(shown: Statistics, length: int) -> list[Figure]:
             change=change,
             was=measure.full(before) if change else "",
             note=_note(name, length, sums, today),
-            points=plot.small_line(line),
+            points=points,
+            open_points=open_points,
             ends=(measure.short(min(known)), measure.short(max(known))) if known else ("", ""),
             url=links.get(name, ""),
         )

@@ -91,8 +91,9 @@ class Filter:
 
     Args:
         key: the service's name for it; the address has it with the prefix `flt_`.
-        kind: choice, tab (a choice that the page shows as tabs), text, search, amount, since, until, or sort. The
-            choices of `sort` are the orders of the rows: a name, or `-name` for the oldest first.
+        kind: choice, part (a choice beside the heading, of what the list is about), tab (a choice that the page shows
+            as tabs), text, search, amount, since, until, or sort. The choices of `sort` are the orders of the rows: a
+            name, or `-name` for the oldest first.
         default: the text that applies without an argument; `all` then means no filter.
     """
 
@@ -166,6 +167,7 @@ def _time(each: Filter, text: str) -> tuple[Any, str]:
 # By kind: a function from text to the value for the service and a text for people. Raises ValueError with a message.
 _CLEAN: dict[str, Callable[[Filter, str], tuple[Any, str]]] = {
     "choice": _choice,
+    "part": _choice,
     "tab": _choice,
     "sort": _choice,
     "text": _text,

@@ -14,6 +14,7 @@ from wtforms.validators import StopValidation
 
 from blueprints.api.envelope import translated
 from blueprints.console import labels
+from models.db.base import LARGEST_ID
 from services.errors import OperatorError
 
 K = TypeVar("K")
@@ -39,7 +40,7 @@ def _values(refusal: OperatorError) -> dict[str, str]:
 def row_id(text: Any) -> int:
     """Return the id in a hidden field; -1, which no row has, if it is not valid."""
     typed = str(text)
-    return int(typed) if typed.isdecimal() and len(typed) < 20 else -1
+    return int(typed) if typed.isdecimal() and len(typed) < 20 and int(typed) <= LARGEST_ID else -1
 
 
 class SchemaField(StringField):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from flask import g
-from flask_babel import gettext, lazy_gettext, pgettext
+from flask_babel import get_locale, gettext, lazy_gettext, pgettext
 from markupsafe import Markup, escape
 
 from gateways import registry
@@ -15,7 +15,9 @@ from schemas.views import CATEGORY_TEXTS, PAY_METHOD_TEXTS, STATUS_TEXTS
 from services.callbacks import epay_notices
 from services.console.timeline import NextStep
 from services.orders.reasons import Reason, Why, reason_of
+from services.platform.language import language_of
 from services.platform.safe_text import printable
+from services.security.audit import NOT_DONE
 
 TYPES = {BUY: lazy_gettext("Deposit"), SELL: lazy_gettext("Withdrawal")}
 # By order type and status.
@@ -139,7 +141,7 @@ def reason(why: Reason) -> str:
     def called(name: str, value: str) -> str:
         if name == "status" and why.code is Why.REFUND_CONTRADICTED:
             return name_of(REFUND_STATUSES, value)
-        return status(kind, value) if name == "status" else name_inside(name, value)
+        return status(kind, value) if name == "status" else known(value) if name == "text" else name_inside(name, value)
 
     return why.text(gettext(why.code.template), called)
 
@@ -186,6 +188,7 @@ ACTIONS = {
     "enter incorrect password": lazy_gettext("entered an incorrect password while signed in"),
     "create payment link": lazy_gettext("created payment link %(subject)s"),
     "create test order": lazy_gettext("created test order %(subject)s"),
+    "write note": lazy_gettext("wrote a note on %(subject)s"),
     "accept order": lazy_gettext("approved withdrawal %(subject)s"),
     "reject order": lazy_gettext("rejected withdrawal %(subject)s"),
     "mark paid": lazy_gettext("confirmed the payment of %(subject)s"),
@@ -209,6 +212,7 @@ ACTIONS = {
     "remove sandbox": lazy_gettext("removed the sandbox money of %(subject)s"),
     "report not received": lazy_gettext("reported that the payment of %(subject)s was not received"),
     "report payout returned": lazy_gettext("reported that the payout of %(subject)s was returned"),
+    "change payout account": lazy_gettext("put the payout of %(subject)s to another account"),
     "confirm claims": lazy_gettext("confirmed several claims"),
     "dismiss claims": lazy_gettext("reported several payments as not received"),
     "match statement": lazy_gettext("uploaded a statement for channel %(subject)s"),
@@ -216,6 +220,7 @@ ACTIONS = {
     "settle exception": lazy_gettext("resolved an exception of %(subject)s"),
     "redeliver callback": lazy_gettext("redelivered callback %(subject)s"),
     "redeliver callbacks": lazy_gettext("redelivered all callbacks of %(subject)s"),
+    "resend callbacks": lazy_gettext("resent several callbacks at once"),
     "reveal": lazy_gettext("viewed the personal data of %(subject)s"),
     "export": lazy_gettext("exported %(subject)s"),
     "reconcile": lazy_gettext("compared a statement of %(subject)s"),
@@ -264,6 +269,7 @@ ACTIONS = {
 ABOUT = {
     "order": lazy_gettext("order"),
     "callback": lazy_gettext("callback"),
+    "callbacks": lazy_gettext("callbacks"),
     "merchant": lazy_gettext("merchant"),
     "channel": lazy_gettext("channel"),
     "operator": lazy_gettext("operator"),
@@ -339,6 +345,42 @@ WHO = {
     "shop": lazy_gettext("shop"),
     "seed": lazy_gettext("demo data"),
 }
+# The lists, by the name in the audit entry of an export, and the names of values in the details of audit entries.
+LISTS = {
+    "orders": lazy_gettext("Orders"),
+    "payouts": lazy_gettext("Payouts"),
+    "refunds": lazy_gettext("Refunds"),
+    "claims": lazy_gettext("Claims"),
+    "exceptions": lazy_gettext("Exceptions"),
+    "callbacks": lazy_gettext("Callbacks"),
+    "batches": lazy_gettext("Bank files"),
+    "entries": lazy_gettext("Ledger entries"),
+    "reconciliations": lazy_gettext("Reconciliation"),
+    "merchants": lazy_gettext("Merchants"),
+    "channels": lazy_gettext("Channels"),
+    "accounts": lazy_gettext("Payout accounts"),
+    "audit": lazy_gettext("Audit log"),
+    "failed_sign_ins": lazy_gettext("Failed sign-ins"),
+}
+RECORDED = {
+    "account": lazy_gettext("Account"),
+    "amount": lazy_gettext("Amount"),
+    "channel": lazy_gettext("Channel"),
+    "completed_since": lazy_gettext("Completed from"),
+    "completed_until": lazy_gettext("Completed to"),
+    "driver": lazy_gettext("Provider"),
+    "kind": lazy_gettext("Kind"),
+    "merchant": lazy_gettext("Merchant"),
+    "method": lazy_gettext("Method"),
+    "order": lazy_gettext("Order number"),
+    "since": lazy_gettext("From"),
+    "state": lazy_gettext("Status"),
+    "status": lazy_gettext("Status"),
+    "text": lazy_gettext("Search"),
+    "type": lazy_gettext("Type"),
+    "until": lazy_gettext("To"),
+    "who": lazy_gettext("User"),
+}
 # Labels of values inside a service's text (`OperatorError.values`, `Reason.args`).
 INSIDE = {
     "kind": EXCEPTIONS,
@@ -361,6 +403,26 @@ def name_inside(name: str, value: str) -> str:
     if name == "status":  # a label of `STATUS_TEXTS`
         return gettext(value)
     return name_of(INSIDE[name], value).lower() if name in INSIDE else value
+
+
+def known(text: str) -> str:
+    """Translate a text that the service stored in English, such as a driver's; return others unchanged."""
+    return language_of(str(get_locale().language)).known(text, name_inside)
+
+
+def recorded(detail: str) -> str:
+    """Return the detail of an audit entry: one text that the service wrote, or several with what the actor entered."""
+    if detail.startswith(NOT_DONE):
+        return gettext("Not done: %(why)s", why=known(detail.removeprefix(NOT_DONE)))
+    if (whole := known(detail)) != detail:
+        return whole
+    parts = []
+    for part in detail.split("; "):
+        name, _, value = part.partition(": ")
+        named = value and name in RECORDED
+        label = RECORDED[name] if named else ""
+        parts.append(gettext("%(label)s: %(value)s", label=label, value=gettext(value)) if named else known(part))
+    return gettext("; ").join(parts)
 
 
 def who(text: str) -> str:
@@ -387,7 +449,7 @@ def action_template(name: str) -> str:
 
 def list_name(name: str) -> str:
     """Return the name of a list, such as in the audit entry of its export."""
-    return gettext("the list %(name)s", name=name)
+    return gettext("the list %(name)s", name=name_of(LISTS, name))
 
 
 def purpose_of(name: str) -> str:
@@ -404,3 +466,8 @@ def detail(exception: Any) -> Markup:
 def text(value: Any) -> Markup:
     """Escape an untrusted text, so that it cannot reverse or hide the text around it."""
     return Markup("<bdi>{}</bdi>").format(printable(value))
+
+
+def text_lines(value: str) -> Markup:
+    """Escape an untrusted text of several lines; the style `words` shows its line breaks."""
+    return Markup("\n").join(text(line) for line in value.split("\n"))

@@ -54,6 +54,8 @@ class ListPage:
         bulk: the actions on selected rows, which are orders, or other rows with a number and an amount.
         number: the attribute with that number.
         counts: returns how many rows each choice of the tabs has, by its text ("" for all), for the wanted values.
+        groups: returns the groups that lead the list in place of their rows, for the wanted values. The template shows
+            them, the `Browse` gets them as `apart`. An export has all rows.
         limit: the most rows of a page.
         oldest_first: whether the list begins with the oldest row.
         unindexed: the keys of filters that no index serves, so that a search checks row by row. The page names them.
@@ -72,6 +74,7 @@ class ListPage:
     bulk: Sequence[BulkAction] = ()
     number: str = "order_no"
     counts: Callable[[dict[str, Any]], dict[str, int]] = lambda wanted: {}
+    groups: Callable[[dict[str, Any]], Sequence[Any]] = lambda wanted: ()
     limit: int = 50
     oldest_first: bool = False
     unindexed: Sequence[str] = ()
@@ -93,8 +96,9 @@ class ListPage:
     def index(self) -> tuple[str, int]:
         """Show a page of rows, or the errors of the filters."""
         wanted, found, counts, sort = filters.read(self.filters), lists.Found([]), {}, ""
+        groups = () if wanted.wrong else self.groups(wanted.values)
         if not wanted.wrong:
-            browse, oldest_first = self.browse(wanted.values), self.oldest_first
+            browse, oldest_first = self.browse(wanted.values | ({"apart": groups} if groups else {})), self.oldest_first
             if "sort" in wanted.values:
                 oldest_first = wanted.values["sort"].startswith("-")
             before, after = _row_id("before"), _row_id("after")
@@ -110,7 +114,7 @@ class ListPage:
             page=self,
             wanted=wanted,
             found=found,
-            list_url=self._url,
+            list_url=self.list_url,
             sort=sort,
             # The reader's saved views: name, address, and whether it is shown now.
             views=[(each.name, f"{url_for('.index')}?{each.query}", each.query == urlencode(given)) for each in views],
@@ -118,6 +122,7 @@ class ListPage:
             ranges=named_ranges() if {SINCE, UNTIL} <= set(self.filters) else (),
             columns=[column for column in self.columns if column.on != "export"],
             narrowed=narrowed,
+            groups=groups,
             **own | self.facts(found.rows),
         )
         return page, 422 if wanted.wrong else 200
@@ -138,14 +143,14 @@ class ListPage:
             saved_views.save(current_user.operator, self.name, name, urlencode(self._given()))
         except OperatorError as refusal:
             flash(message_of(refusal), "bad")
-        return redirect(self._url(), 303)
+        return redirect(self.list_url(), 303)
 
     def delete_view(self) -> Any:
         """Delete the view of the name in the form."""
         saved_views.delete(current_user.operator, self.name, request.form.get("name", ""))
-        return redirect(self._url(), 303)
+        return redirect(self.list_url(), 303)
 
-    def _url(self, endpoint: str = ".index", **changed: Any) -> str:
+    def list_url(self, endpoint: str = ".index", **changed: Any) -> str:
         """Return the address of another page or of the export, with the same filters."""
         given = {each.argument: request.args.get(each.argument) for each in self.filters}
         return url_for(endpoint, **given | changed)
@@ -155,7 +160,7 @@ class ListPage:
         wanted = filters.read(self.filters)
         if wanted.wrong:
             raise UnprocessableEntity
-        applied = ", ".join(f"{each.key}: {value}" for each, value in wanted.shown)
+        applied = "; ".join(f"{each.key}: {value}" for each, value in wanted.shown)
         slot = access.act("export", "list", self.name, export_slot, applied)
         name = f"{self.name}-{datetime.now(zone()):%Y%m%d-%H%M%S}.csv"
         response = Response(

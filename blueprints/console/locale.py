@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
 from zoneinfo import ZoneInfo
 
+import flask_babel
 from babel import Locale
 from flask import Flask, Response, redirect, request
 from flask_babel import format_datetime, gettext
+from jinja2 import pass_context
+from jinja2.runtime import Context
 from markupsafe import Markup
 
 from blueprints.api import envelope
@@ -80,6 +84,29 @@ def percent(points: int) -> str:
     return f"{hundredths(points)} %"
 
 
+class Grouped(int):
+    """A number whose text has separators of thousands: 1,234."""
+
+    def __str__(self) -> str:
+        return f"{self:,}"
+
+
+def ngettext(one: str, many: str, num: int, **values: Any) -> str:
+    """Translate the form of a text for this number, with its thousands separated."""
+    return str(flask_babel.ngettext(one, many, Grouped(num), **values))
+
+
+def _of_templates(translate: Any) -> Callable[..., str]:
+    """Return the `ngettext` of the templates with separators of thousands."""
+
+    @pass_context
+    def ngettext(context: Context, one: str, many: str, num: int, **values: Any) -> str:
+        translated: str = translate(context, one, many, Grouped(num), **values)
+        return translated
+
+    return ngettext
+
+
 def up_to_99(count: int) -> str:
     """Format a count of items: 100 -> "99+"."""
     return "99+" if count > 99 else str(count)
@@ -104,6 +131,7 @@ def _choose(language_name: str) -> Response:
 def init(app: Flask) -> None:
     """Add the language switch, and the filters and variables of the templates."""
     app.add_url_rule("/language/<language_name>", "language", _choose)
+    app.jinja_env.globals["ngettext"] = _of_templates(app.jinja_env.globals["ngettext"])
     app.jinja_env.filters.update(time=time_tag, yuan=grouped, percent=percent, up_to_99=up_to_99)
 
     @app.context_processor

@@ -66,11 +66,11 @@ def _round_step(largest: int) -> int:
 
 
 def plot(items: Sequence[Item]) -> Plot[Item]:
-    """Return the chart of some items, with both ways on one scale."""
+    """Return the chart of some items, with both ways on one scale. It ends below its longest bar downwards."""
     most_up, most_down = max(each.up for each in items), max(each.down for each in items)
     step = _round_step(max(most_up, most_down))
-    above, below = max(1, -(-most_up // step)), -(-most_down // step)
-    height = 100 / ((above + below) * step)
+    above, below = max(1, -(-most_up // step)), most_down // step
+    height = 100 / (above * step + most_down)
     zero = above * step * height
     place = 100 / len(items)
     width = min((1 - GAP) * place, WIDEST)
@@ -90,11 +90,17 @@ def plot(items: Sequence[Item]) -> Plot[Item]:
     return Plot(bars, lines, zero)
 
 
-def small_line(values: Sequence[float | None]) -> str:
-    """Return the points of a line through the known values, from 0 up, in a box of WIDTH by HEIGHT; "" without two."""
+def small_line(values: Sequence[float | None]) -> tuple[str, str]:
+    """Return the points of a line through the known values, from 0 up, in a box of WIDTH by HEIGHT.
+
+    The second part leads to the last value, of an hour or day that is not over. Both are "" without two known values.
+    """
     known = [(at, value) for at, value in enumerate(values) if value is not None]
     if len(known) < 2:
-        return ""
+        return "", ""
     most = max(value for _, value in known) or 1
     step, tall = WIDTH / (len(values) - 1), HEIGHT - 2 * EDGE
-    return " ".join(f"{at * step:.1f},{HEIGHT - EDGE - value / most * tall:.1f}" for at, value in known)
+    points = [f"{at * step:.1f},{HEIGHT - EDGE - value / most * tall:.1f}" for at, value in known]
+    if known[-1][0] < len(values) - 1:
+        return " ".join(points), ""
+    return " ".join(points[:-1]), " ".join(points[-2:])

@@ -1,4 +1,4 @@
-"""Files that people upload in forms. A path below the console that ends in /upload accepts larger bodies."""
+"""Files that people upload in forms. Only a path below the console with one of these endings accepts larger bodies."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from flask import request
 from services.errors import N_, OperatorError
 
 LIMIT = 5 * 1024 * 1024  # bytes of a request with a file
-ENDING = "/upload"
+ENDINGS = ("/upload", "/merchant/new")
 
 
 def is_upload(path: str) -> bool:
     """Return whether requests to this path of the service may have a body of up to LIMIT bytes."""
-    return path.startswith("/console/") and path.endswith(ENDING)
+    return path.startswith("/console/") and path.endswith(ENDINGS)
 
 
 def sent_file(field: str, most: int = LIMIT) -> tuple[str, bytes]:

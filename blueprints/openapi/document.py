@@ -42,7 +42,10 @@ ABOUT = (
         "An int can be sent as a text of ASCII digits. An optional field can be null or empty, which counts as absent. "
         "An unknown field is refused with 42200, a control character with 40000."
     ),
-    N_("An unknown path returns 40404, and an unsupported method 40500, in the same envelope."),
+    N_(
+        "An unknown path returns 40404, and an unsupported method 40500, in the same envelope. A browser gets a page "
+        "instead: if the request is a GET and its `Accept` prefers `text/html` to JSON."
+    ),
 )
 FOR_TOOLS = (
     N_(

@@ -95,6 +95,10 @@ def _fold(tokens: list[Token]) -> None:
             labels = []
         elif before.type == "th_open":
             labels.append(plain(token))
+            if not token.content:
+                before.tag = "td"  # an empty cell heads nothing
+        elif token.type == "th_close" and not before.content:
+            token.tag = "td"
         elif before.type == "tr_open":
             column = 0
         if style := token.attrs.pop("style", "") if token.type in ("th_open", "td_open") else "":

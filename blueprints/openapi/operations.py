@@ -97,6 +97,8 @@ REGION = ("Access-Control-Allow-Origin", "ETag", "Vary", "Content-Encoding")
 NOTICE: tuple[tuple[int, str], ...] = ((200, TEXT), (204, ""), (400, TEXT), (400, JSON))
 _A_CITY = {"val": "440100", "items": {"天河区": "440106"}}
 _A_TREE = {"广东省": {"val": "440000", "items": {"广州市": _A_CITY}}}
+_CITIES = [{"name": "广州市", "code": "440100"}]
+_DISTRICTS = [{"name": "天河区", "code": "440106"}]
 
 OPERATIONS = (
     Operation(
@@ -231,7 +233,7 @@ OPERATIONS = (
         N_("Return the cities of a province."),
         (Code.REGION_NOT_FOUND, Code.INVALID_FIELDS),
         query=(CityQuery,),
-        data=(fields.List(fields.Nested(openapi_responses.Region)),),
+        data=(fields.List(fields.Nested(openapi_responses.Region), metadata={"examples": [_CITIES]}),),
         takes=("If-None-Match",),
         sends=REGION,
         others=((304, ""),),
@@ -243,7 +245,7 @@ OPERATIONS = (
         N_("Return the districts of a city."),
         (Code.REGION_NOT_FOUND, Code.INVALID_FIELDS),
         query=(DistrictQuery,),
-        data=(fields.List(fields.Nested(openapi_responses.Region)),),
+        data=(fields.List(fields.Nested(openapi_responses.Region), metadata={"examples": [_DISTRICTS]}),),
         takes=("If-None-Match",),
         sends=REGION,
         others=((304, ""),),
@@ -336,7 +338,8 @@ OPERATIONS = (
         PAYMENT,
         N_("Receive a channel's notice about an order."),
         (Code.ORDER_NOT_FOUND, Code.PATH_NOT_FOUND),
-        others=NOTICE,
+        sends=PAGE,
+        others=(*NOTICE, (404, HTML)),
     ),
     Operation(
         "noticeByPost",
@@ -367,7 +370,8 @@ OPERATIONS = (
         SERVICE,
         N_("Return all metrics. Addresses outside `metrics_from` receive 404."),
         (Code.PATH_NOT_FOUND,),
-        others=((200, TEXT),),
+        sends=PAGE,
+        others=((200, TEXT), (404, HTML)),
     ),
     Operation(
         "openapi",

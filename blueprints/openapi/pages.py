@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, TypeVar
 
-from flask import Blueprint, Response, current_app, render_template
+from flask import Blueprint, Response, current_app, render_template, request
 from flask_babel import force_locale
 from markupsafe import Markup, escape
 
 from blueprints.api.envelope import language
-from blueprints.openapi import guides
+from blueprints.openapi import guides, search
 from blueprints.openapi.document import ABOUT, document
 from blueprints.openapi.operations import HTML, JSON
 from blueprints.openapi.reference import Reference, said
@@ -24,16 +25,18 @@ guide_pages = Blueprint("guides", __name__)
 T = TypeVar("T")
 
 POLICY = (
-    "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; form-action 'none'; "
+    "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; form-action 'self'; "
     "base-uri 'none'; frame-ancestors 'none'"
 )
 DEMO = "http://127.0.0.1:8000"  # the address of a demo in the guides
+SEARCH = "search"  # the name of its page
 TOUR = "tour"  # in app.extensions: what the landing page shows in demo mode
 # Sections of the guides that the reference includes: the page and the anchor of its English heading.
 INCLUDED = {
     "rule": ("signing", "string-to-sign"),
     "example": ("signing", "worked-example"),
     "callbacks": ("callbacks", "signature-verification"),
+    "returning": ("returning", "fields"),
 }
 
 docs.add_app_template_filter(said)
@@ -69,25 +72,38 @@ def _addresses() -> dict[str, str]:
     return {"site_url": url, "base_url": url + current().settings.api_prefix}
 
 
+def _filled(text: str) -> str:
+    """A text of the documentation, or its HTML, with the addresses of this installation."""
+    for name, address in _addresses().items():
+        text = text.replace(f"{{{name}}}", escape(address))
+    return text.replace(DEMO, escape(current().settings.public_url)) if current().settings.demo else text
+
+
 def _rendered(found: guides.Guide, base: str, section: str = "") -> Markup:
     """A page, or a section of it, with the addresses of this installation."""
-    html = guides.html(found, base, section)
-    for name, address in _addresses().items():
-        html = html.replace(f"{{{name}}}", escape(address))
-    if current().settings.demo:
-        html = html.replace(DEMO, escape(current().settings.public_url))
-    return Markup(html)
+    return Markup(_filled(guides.html(found, base, section)))
 
 
-def _page(template: str, chosen: str, base: str, name: str, values: Callable[[], dict[str, Any]]) -> Response:
-    """A page of the documentation in this language.
+def _frame(chosen: str, base: str, name: str) -> dict[str, Any]:
+    """What the frame of a page shows.
 
     `base` precedes the names of pages in links; `name` is the page's own, empty for the reference.
     """
+    return {
+        "base": base,
+        "name": name,
+        "language": chosen,
+        "demo": current().settings.demo,
+        "menu": guides.menu(chosen),
+        "most_characters": search.MOST_CHARACTERS,
+    }
+
+
+def _page(template: str, chosen: str, base: str, name: str, values: Callable[[], dict[str, Any]]) -> Response:
+    """A page of the documentation in this language, made once."""
 
     def make() -> str:
-        frame = {"base": base, "name": name, "language": chosen, "demo": current().settings.demo}
-        return render_template(template, **frame, menu=guides.menu(chosen), **values())
+        return render_template(template, **_frame(chosen, base, name), **values())
 
     return Response(_kept(f"{base}/{name}", chosen, make), content_type=f"{HTML}; charset=utf-8")
 
@@ -160,6 +176,19 @@ def llms() -> Response:
     return Response(text, content_type=guides.TEXT)
 
 
+def _search_page(chosen: str, base: str) -> Response:
+    text = " ".join(request.args.get("q", "").split())[: search.MOST_CHARACTERS]
+
+    def known() -> list[search.Section]:
+        found = search.sections(Reference(_document(chosen)), chosen)
+        return [replace(each, blocks=[*map(_filled, each.blocks)]) for each in found]
+
+    hits = search.find(_kept("sections for search", chosen, known), text)
+    with force_locale(chosen):
+        html = render_template("openapi/search.html", **_frame(chosen, base, SEARCH), text=text, hits=hits)
+    return Response(html, content_type=f"{HTML}; charset=utf-8")
+
+
 @guide_pages.get("/docs/<path:name>")
 def guide(name: str) -> Response:
     """A page or a file of docs/. A leading `en/` or `zh/` fixes the language, otherwise the caller's is used."""
@@ -170,6 +199,8 @@ def guide(name: str) -> Response:
         chosen, rest, base = language().language, name, "/docs"
     if not rest:
         return _reference_page(chosen, base)
+    if rest == SEARCH:
+        return _search_page(chosen, base)
     if name in ("en.md", "zh.md"):
         return _reference_markdown(name.removesuffix(".md"))
     if found := guides.guide(rest, chosen):

@@ -8,7 +8,7 @@ from typing import Any
 
 from apispec.ext.marshmallow.openapi import OpenAPIConverter
 
-from blueprints.openapi.operations import JSON, Operation
+from blueprints.openapi.operations import HTML, JSON, PAGE, Operation
 from schemas.field_descriptions import meaning_of
 from schemas.openapi_responses import NoticeRefused
 from services.errors import ACTIONS, ERRORS, N_, RETRY_AFTER, Action, Code
@@ -219,15 +219,16 @@ def _example(code: int, operation: str) -> dict[str, Any]:
 
 
 def elsewhere() -> dict[str, dict[str, Any]]:
-    """The responses of paths and methods outside the document, complete.
+    """The responses of paths and methods outside the document, complete: browsers get a page.
 
     Linters report a component as unused if only an extension refers to it.
     """
-    found = refusals({*ELSEWHERE})
+    found = refusals({*ELSEWHERE}, PAGE)
     for response in found.values():
         response["headers"] = {name: HEADERS[name] for name in response["headers"]}
         content = response["content"][JSON]
         content["examples"] = {code: failure(int(code)) for code in content["examples"]}
+        response["content"][HTML] = {"schema": {"type": "string"}}
     return found
 
 

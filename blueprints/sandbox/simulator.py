@@ -14,7 +14,7 @@ from blueprints.sandbox.inbox import LABELS
 from gateways.sandbox.driver import PAYOUT_OUTCOMES, SandboxDriver
 from models.tables.order import Order
 from runtime import clock
-from runtime.money import hundredths
+from runtime.money import grouped, hundredths
 from schemas.sandbox.forms import OPEN, ChannelForm, ClockForm, MerchantForm, OrderForm, PlayForm, RefundForm
 from schemas.views import STATUS_TEXTS
 from services.channels import channel_setup
@@ -73,11 +73,11 @@ def _page(wrong: str = "") -> str:
         next_callback=adjustable_clock.next_callback(),
         moves=[(seconds, gettext(text)) for seconds, text in MOVES],
         delays=[(0, gettext("immediately")), *((seconds, gettext(text)) for seconds, text in MOVES)],
-        orders=[(order, hundredths(order.amount)) for order in simulator.open_orders(SHOWN)],
+        orders=[(order, grouped(order.amount)) for order in simulator.open_orders(SHOWN)],
         planned={plan.order_no: plan for plan in simulator.planned()},
         outcomes=chosen,
         payouts=PAYOUT_OUTCOMES,
-        refunds=[(each, hundredths(each.amount)) for each in simulator.refunds(SHOWN)],
+        refunds=[(each, grouped(each.amount)) for each in simulator.refunds(SHOWN)],
         next_refunds=simulator.next_refunds(),
         refund_outcomes={value: (gettext(label), gettext(what)) for value, (label, what) in REFUNDS.items()},
         opens=OPEN,

@@ -11,13 +11,36 @@
   }
 
   document.addEventListener("submit", (event) => {
-    if (event.target.method !== "post" || "download" in event.target.dataset) return; // a download leaves the page open
+    if (event.target.method !== "post" || "download" in event.target.dataset || event.target.target) return; // the page stays open
     if (event.target.dataset.sent) event.preventDefault();
     event.target.dataset.sent = "yes";
   });
   window.addEventListener("pageshow", () => {
     for (const form of document.forms) delete form.dataset.sent;
   });
+
+  // A page that starts a download: it stays open while the browser saves the file.
+  document.addEventListener("DOMContentLoaded", () => document.querySelector("form[data-start]")?.requestSubmit());
+
+  // The result of a form with `data-inline` is shown in the element with this id. Without a script it opens a new tab.
+  document.addEventListener("submit", async (event) => {
+    const form = event.target, place = document.getElementById(form.dataset.inline);
+    if (!place) return;
+    event.preventDefault();
+    place.textContent = place.dataset.busy;
+    const response = await fetch(form.action, { method: "POST", body: new URLSearchParams(new FormData(form)) }).catch(() => null);
+    const page = new DOMParser().parseFromString(response ? await response.text() : "", "text/html");
+    const found = page.getElementById(place.id);
+    place.replaceChildren(...(found ? found.childNodes : []));
+    if (!found) form.submit();
+  });
+
+  // The key that an empty field gets, from the name in another field.
+  for (const key of document.querySelectorAll("[data-from]")) {
+    const name = document.getElementById(key.dataset.from);
+    const words = () => name.value.toLowerCase().match(/[a-z0-9]+/g) || [];
+    name.addEventListener("input", () => { key.placeholder = words().join("-").slice(0, 40); });
+  }
 
   // A click outside a menu or Escape closes it.
   const menus = [...document.querySelectorAll("header.bar details, .filterbox:not(:has(.wrong)), .views details")];
@@ -51,7 +74,7 @@
     if (!bar) return;
     const told = bar.querySelector("[data-selected]");
     const chosen = boxes().filter((box) => box.checked);
-    const fen = chosen.reduce((sum, box) => sum + Number(box.dataset.amount), 0);
+    const fen = chosen.reduce((sum, box) => sum + Number(box.dataset.amount || 0), 0);
     const total = (fen / 100).toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: 2 });
     told.value = told.dataset.selected.replace("{count}", chosen.length).replace("{total}", total);
     for (const button of bar.querySelectorAll("button")) button.disabled = !chosen.length;

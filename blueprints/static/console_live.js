@@ -84,6 +84,9 @@
     if (found !== "ended") later(Math.max(every(), (latest - begin) * MOST_OF_THE_TIME));
   };
 
+  document.addEventListener("submit", (event) => {
+    if ("download" in event.target.dataset) later(1000); // what the page tells about the file has changed by then
+  });
   document.addEventListener("visibilitychange", () => {
     if (document.hidden) clearTimeout(timer);
     else later(Math.max(0, latest + every() - Date.now()));

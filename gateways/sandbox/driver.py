@@ -107,9 +107,9 @@ class SandboxDriver(Driver):
 
     def open_payment(self, payment: Payment) -> Opened:
         if self.config["open"] == "refuse":
-            raise ChannelRefused("the sandbox was told to refuse deposits")
+            raise ChannelRefused(N_("the sandbox was told to refuse deposits"))
         if self.config["open"] == "timeout":
-            raise ChannelUnknown("the sandbox did not answer")
+            raise ChannelUnknown(N_("the sandbox did not answer"))
         return Opened(qr=payment.pay_url)
 
     def notices(self, order_no: str) -> list[Incoming]:
@@ -124,11 +124,11 @@ class SandboxDriver(Driver):
     def read_notice(self, incoming: Incoming) -> Notice:
         given = incoming.headers.get(SIGNATURE_HEADER, "")
         if not hmac.compare_digest(sign(incoming.body, self.config["secret"]).encode(), given.encode()):
-            raise BadNotice("bad signature")
+            raise BadNotice(N_("bad signature"))
         try:
             said = _notice.loads(incoming.body)
         except (ValidationError, ValueError) as error:
-            raise BadNotice(f"makes no sense: {error}") from None
+            raise BadNotice(N_("makes no sense: %(error)s") % {"error": error}) from None
         report = Report(State(said["state"]), said["amount"], said["reference"])
         if said["refund_no"]:
             return Notice(said["order_no"], None, said["refund_no"], report)
@@ -138,7 +138,7 @@ class SandboxDriver(Driver):
         """Return the simulator's response to a status check of an order with an outcome."""
         if play.outcome == "timeout" and play.asked < UNANSWERED:
             books().count_unanswered(play.order_no)
-            raise ChannelUnknown("the sandbox did not answer")
+            raise ChannelUnknown(N_("the sandbox did not answer"))
         state = State.FAILED if play.outcome == "fail" else State.PAID
         return Report(state, play.reported_amount, f"SB{play.order_no}")
 
@@ -150,7 +150,7 @@ class SandboxDriver(Driver):
             return report
         if returned < report.amount:
             return replace(report, amount=report.amount - returned, returned=returned)
-        return replace(report, state=State.FAILED, amount=0, returned=returned, detail="it was paid and refunded")
+        return replace(report, state=State.FAILED, amount=0, returned=returned, detail=N_("it was paid and refunded"))
 
     def close(self, payment: Payment) -> bool:
         return True
@@ -172,14 +172,14 @@ class SandboxDriver(Driver):
         others = [each for each in books().refunds(request.order_no) if each.refund_no != request.refund_no]
         refunded = sum(each.amount for each in others if each.state not in (State.FAILED, State.ABSENT))
         if refunded + request.amount > request.total:
-            raise ChannelRefused("the refunds would exceed the payment")
+            raise ChannelRefused(N_("the refunds would exceed the payment"))
         play = books().request_refund(request.refund_no, request.order_no, request.amount, self.config["refund"])
         if play.outcome == "fail":
-            raise ChannelRefused("the sandbox was told to refuse refunds")
+            raise ChannelRefused(N_("the sandbox was told to refuse refunds"))
         if play.outcome == "not_enough":
-            raise ChannelUnknown("the sandbox's balance is too low")
+            raise ChannelUnknown(N_("the sandbox's balance is too low"))
         if play.outcome == "timeout" and play.asked < UNANSWERED:
-            raise ChannelUnknown("the sandbox did not answer")
+            raise ChannelUnknown(N_("the sandbox did not answer"))
         return self._refund_report(play)
 
     def query_refund(self, request: RefundRequest) -> Report:
@@ -188,7 +188,7 @@ class SandboxDriver(Driver):
             return Report(State.ABSENT)
         if play.outcome == "timeout" and play.asked < UNANSWERED:
             books().count_unanswered_refund(play.refund_no)
-            raise ChannelUnknown("the sandbox did not answer")
+            raise ChannelUnknown(N_("the sandbox did not answer"))
         return self._refund_report(play)
 
     def _refund_report(self, play: RefundPlay) -> Report:

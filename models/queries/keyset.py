@@ -153,16 +153,16 @@ def every(lines: list[Line], at_once: int) -> Iterator[list[int]]:
 
 @dataclass(frozen=True)
 class Summary:
-    """The number of rows and the sum of a column over them; `more` if there may be further rows."""
+    """The number of rows and the sums over them by name; `more` if there may be further rows."""
 
     count: int
-    total: int
+    totals: dict[str, int]
     more: bool = False
 
 
-def summary(lines: list[Line], column: Any, most: int, looks: int) -> Summary:
-    """Count the rows of some lines and sum a column, up to `most` rows and at most `looks` checked ones."""
-    count, total, more = 0, 0, False
+def summary(lines: list[Line], columns: dict[str, Any], most: int, looks: int) -> Summary:
+    """Count the rows of some lines and sum columns, up to `most` rows and at most `looks` checked ones."""
+    count, totals, more = 0, dict.fromkeys(columns, 0), False
     for line in lines:
         if line.condition is not None:
             edge = line.query(False).limit(1).offset(looks // len(lines)).tuples().first()
@@ -170,11 +170,13 @@ def summary(lines: list[Line], column: Any, most: int, looks: int) -> Summary:
                 more, line = True, replace(line, above=line.split(edge)[1])
         bounds = _bounds(line.position, _end(line, newer=False), line.below)
         condition = [] if line.condition is None else [line.condition]
-        rows = line.table.select(column.alias("summed")).where(*line.part, *bounds, *condition)
+        summed = [column.alias(name) for name, column in columns.items()]
+        rows = line.table.select(line.key[-1].alias("row_id"), *summed).where(*line.part, *bounds, *condition)
         rows = rows.limit(most + 1 - count).alias("counted")
-        sums = (fn.COUNT(rows.c.summed), fn.COALESCE(fn.SUM(rows.c.summed), 0))
-        found, added = line.table.select(*sums).from_(rows).tuples().get()
-        count, total = count + found, total + int(added)
+        sums = [fn.COALESCE(fn.SUM(getattr(rows.c, name)), 0) for name in columns]
+        found, *added = line.table.select(fn.COUNT(rows.c.row_id), *sums).from_(rows).tuples().get()
+        count += found
+        totals = {name: totals[name] + int(fen) for name, fen in zip(columns, added, strict=True)}
         if count > most:
-            return Summary(most, total, more=True)
-    return Summary(count, total, more)
+            return Summary(most, totals, more=True)
+    return Summary(count, totals, more)

@@ -258,7 +258,9 @@ class PaymentException(Table):
     `amount` in fen is the money received, or for `reversed` the money returned; 0 if the channel did not report it.
     `returned` is the part that the channel has since sent back. `reference` is the channel's own number for the
     payment. The cause is `code` with `args` (services/orders/reasons.py). `history` is the line that opened it, null if
-    an upgrade from before 0.4.0 did not find it.
+    an upgrade from before 0.4.0 did not find it. `return_reference` and `returned_on` are the bank's number and day
+    (2026-05-01, in China) of the transfer by which a payout came back, or an operator sent the money back; null if
+    nobody entered them.
     """
 
     order = ForeignKeyField(Order)
@@ -273,15 +275,17 @@ class PaymentException(Table):
     args = TextField(null=True)
     returned = Fen(null=True)
     history = ForeignKeyField(History, null=True, index=False)
+    return_reference = TextField(null=True)
+    returned_on = TextField(null=True)
 
     @property
     def is_open(self) -> bool:
         """True until it is resolved."""
         return self.resolution is None
 
-    def resolve(self, resolution: str, who: str) -> bool:
-        """Close it, in one conditional UPDATE; False if it was closed already."""
-        return self.change(resolution=resolution, resolved_by=who, resolvedtime=clock.now())
+    def resolve(self, resolution: str, who: str, **facts: Any) -> bool:
+        """Close it and store these columns, in one conditional UPDATE; False if it was closed already."""
+        return self.change(resolution=resolution, resolved_by=who, resolvedtime=clock.now(), **facts)
 
     def change(self, **facts: Any) -> bool:
         """Store these columns while it is open, in one conditional UPDATE; False if it was closed already."""
@@ -309,6 +313,13 @@ PaymentException.add_index(
         *(PaymentException.reference, PaymentException.order),
         where=PaymentException.reference != "",
         name="exception_reference",
+    )
+)
+PaymentException.add_index(
+    PaymentException.index(
+        *(PaymentException.return_reference, PaymentException.order),
+        where=PaymentException.return_reference.is_null(False),
+        name="exception_return_reference",
     )
 )
 
@@ -351,3 +362,13 @@ class OrderNote(Table):
 @compiled
 def _note_of(order_id: int) -> Any:
     return OrderNote.select(OrderNote.text).where(OrderNote.order == order_id)
+
+
+class InternalNote(Table):
+    """A note of an operator on an order, for other operators only. Never changed, and erased with the order's personal
+    data."""
+
+    order = ForeignKeyField(Order)
+    who = TextField()
+    text = TextField()
+    createtime = Timestamp()

@@ -7,6 +7,7 @@ from peewee import Check, ForeignKeyField, IntegerField, TextField
 from models.db.base import Fen, Table, Timestamp
 from models.tables.channel import Channel
 from models.tables.order import Order
+from models.tables.payout_account import PayoutAccount
 
 SENT, FAILED, DISCARDED = RESULTS = ("sent", "failed", "discarded")
 
@@ -33,7 +34,7 @@ class PayoutBatchLine(Table):
 
     `reason` is the bank's reason for a failure, without the payee's details. `reference` is the transaction ID under
     which its payout was recorded or requested, null before. `filetime` is when it was first downloaded in a file, null
-    before: from then on the bank may pay it.
+    before: from then on the bank may pay it. `account` is the one in the file; the order can get another one later.
     """
 
     batch = ForeignKeyField(PayoutBatch, index=False)
@@ -43,6 +44,7 @@ class PayoutBatchLine(Table):
     reason = TextField(default="")
     reference = TextField(null=True)
     filetime = Timestamp(null=True)
+    account = ForeignKeyField(PayoutAccount, null=True, index=False)
 
     @property
     def code(self) -> str:

@@ -40,6 +40,7 @@ class Refund(Table):
     - `due_at` is when the service must next act on it, null if an operator must; `asks` counts those acts in the
     present status.
     - `channel_reference` is the channel's own number for the refund, or an operator's for the transfer.
+    - `returned_on` is the day (2026-05-01, in China) on which an operator sent the money; null if nobody entered it.
     """
 
     refund_no = TextField(unique=True)
@@ -66,6 +67,7 @@ class Refund(Table):
     createtime = Timestamp()
     updatetime = Timestamp()
     completedtime = Timestamp(null=True)
+    returned_on = TextField(null=True)
 
     class Meta:
         constraints = [Check("amount <= total"), Check("(paid_from = 'exception') = (exception_id IS NOT NULL)")]

@@ -29,13 +29,12 @@ from urllib.parse import urljoin
 from peewee import SQL, Case, fn
 from urllib3.exceptions import HTTPError
 
-from models.db.base import LARGEST_ID
 from models.db.compiled import compiled, compiled_rows
 from models.db.writer import transaction
 from models.tables.epay import EpayOrder
 from models.tables.merchant import Merchant
 from models.tables.order import Order
-from models.tables.outbox import CALLBACK_STATES, DEAD, DELIVERED, WAITING, Callback, CallbackAttempt
+from models.tables.outbox import DEAD, DELIVERED, WAITING, Callback, CallbackAttempt
 from net import http
 from runtime import clock
 from runtime.state import current
@@ -57,6 +56,11 @@ SLOW = 2.0  # seconds after which a delivery counts as a failure for the worker 
 KEPT = 1024  # bytes of a response that are stored
 NOT_MODIFIED, GONE = 304, 410
 
+_NOT_FOUND = N_("Callback not found.")
+_NO_ADDRESS = N_("%(key)s has no callback URL. Set one first.")
+_NOT_ALLOWED = N_(
+    "The host of notify_url is not in the list of allowed hosts. Allow it first: tillbook epay set %(key)s --host"
+)
 _LOCATION = "Location: "  # begins what is stored of a redirect: a line with its masked target
 _REDIRECT = N_("The server redirects. Redirects are not followed: enter the final address.")
 _REDIRECT_TO = N_("The server redirects to %(address)s. Redirects are not followed: enter the final address.")
@@ -160,10 +164,7 @@ def _payment_of(notice: Callback) -> EpayOrder:
 def _why_not_notified(merchant: Merchant, payment: EpayOrder) -> str:
     if epay_accounts.allows(cache.by_id(merchant.id).account, payment.notify_url):
         return ""
-    return (
-        "the host of notify_url is not in the list of allowed hosts: "
-        f"allow it first (tillbook epay set {merchant.key} --host)"
-    )
+    return Message(_NOT_ALLOWED, key=merchant.key)
 
 
 def _notify(callback: Callback) -> tuple[int | None, str]:
@@ -261,43 +262,33 @@ def why_unsent(callback: Callback) -> str:
     """
     merchant = callback.merchant
     if callback.type != epay_notices.TYPE:
-        return "" if merchant.callback_url else f"{merchant.key} has no callback_url: set one first"
+        return "" if merchant.callback_url else Message(_NO_ADDRESS, key=merchant.key)
     return _why_not_notified(merchant, _payment_of(callback))
 
 
 def redeliver(webhook_id: str) -> int:
     """Make one callback due again. Raises OperatorError if it does not exist or its merchant has no callback URL."""
     callback = Callback.get_or_none(Callback.webhook_id == webhook_id)
-    if callback is not None and (why := why_unsent(callback)):
+    if callback is None:
+        raise OperatorError(_NOT_FOUND)
+    if why := why_unsent(callback):
         raise OperatorError(why)
-    return _due_again(Callback.webhook_id == webhook_id)
+    return due_again(Callback.id == callback.id)
 
 
 def redeliver_of(order: Order) -> int:
     """Make the callbacks of an order due again; return their number. Raises OperatorError if none can be sent."""
     refusals = {each.id: why_unsent(each) for each in Callback.select().where(Callback.order == order)}
-    if refusals and all(refusals.values()):
-        raise OperatorError(next(iter(refusals.values())))
-    return _due_again(Callback.id.in_([number for number, why in refusals.items() if not why]))
-
-
-def redeliver_all(merchant: Merchant, state: str | None, since: int | None, until: int | None) -> int:
-    """Make a merchant's callbacks due again, by state and range of creation time; return their number.
-
-    Raises:
-        OperatorError: there are none.
-    """
-    states = [state] if state else list(CALLBACK_STATES)
-    made = Callback.createtime.between(since or 0, until or LARGEST_ID)
-    return _due_again((Callback.merchant == merchant) & Callback.state.in_(states) & made)
+    if all(refusals.values()):
+        raise OperatorError(next(iter(refusals.values()), _NOT_FOUND))
+    return due_again(Callback.id.in_([number for number, why in refusals.items() if not why]))
 
 
 @transaction
-def _due_again(selected: Any) -> int:
+def due_again(*selected: Any) -> int:
+    """Make the callbacks that fulfil all these conditions due now, with all their attempts; return their number."""
     now = clock.now()
-    count: int = Callback.update(state=WAITING, attempts=0, due_at=now, updatetime=now).where(selected).execute()
-    if not count:
-        raise OperatorError(N_("Callback not found."))
+    count: int = Callback.update(state=WAITING, attempts=0, due_at=now, updatetime=now).where(*selected).execute()
     return count
 
 

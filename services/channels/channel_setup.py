@@ -20,6 +20,7 @@ from models.tables.order import Order
 from models.tables.refund import OPEN, Refund
 from runtime import clock
 from runtime.state import current
+from services.channels import pictures
 from services.channels.calls import call_driver, driver_of, payment_of
 from services.channels.order_numbers import new_order_no
 from services.errors import N_, OperatorError
@@ -49,7 +50,8 @@ def check(channel: Channel) -> list[Finding]:
     """
     driver = driver_of(channel)
     if driver.by_hand:
-        return [Finding("keys", None, BY_HAND)]
+        unusable = pictures.unusable_methods(channel).items()
+        return [Finding("keys", None, BY_HAND), *(Finding(method, False, why) for method, why in unusable)]
     # Deposits with unused numbers: the channel's minimum amount, once for each payment method.
     facts = {"amount": channel.min_amount, "expires_at": clock.now() + current().settings.buy_expiry}
     payments = [
@@ -77,7 +79,7 @@ def find_channel(channel_id: int) -> Channel:
     """Return the channel with this id. Raises OperatorError."""
     channel = Channel.get_or_none(Channel.id == channel_id) if channel_id <= LARGEST_ID else None
     if channel is None:
-        raise OperatorError(f"no channel {channel_id}")
+        raise OperatorError(N_("no channel %(channel_id)s"), channel_id=str(channel_id))
     return channel
 
 
@@ -117,7 +119,7 @@ def _pay_method(text: str | None, driver: str) -> str:
     possible = registry.DRIVERS[driver].methods
     wanted = set(possible) if text is None else {part.strip() for part in text.split(",")}
     if not wanted <= set(possible):
-        raise OperatorError(f"payment methods must be some of {', '.join(possible)}", "pay_method")
+        raise OperatorError(N_("payment methods must be some of %(names)s"), "pay_method", names=", ".join(possible))
     return ",".join(method for method in METHODS if method in wanted)
 
 
@@ -146,7 +148,7 @@ def add_channel(
         OperatorError: invalid value; it names the field.
     """
     if category not in CATEGORIES:
-        raise OperatorError(f"category must be one of {', '.join(CATEGORIES)}")
+        raise OperatorError(N_("category must be one of %(names)s"), names=", ".join(CATEGORIES))
     if driver not in registry.DRIVERS:
         raise OperatorError(f"unknown driver {driver!r}: choose one of {', '.join(registry.usable())}")
     if driver not in registry.usable():

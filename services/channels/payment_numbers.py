@@ -10,7 +10,8 @@ from peewee import SQL
 
 from models.db.base import database
 from models.db.compiled import compiled
-from models.tables.order import Order, PaymentException
+from models.tables.order import REVERSED, Order, PaymentException
+from models.tables.refund import Refund, refunds_of
 from services.errors import N_, OperatorError
 
 LONGEST_ID = 64  # characters
@@ -47,8 +48,9 @@ def is_on_record(order: Order, reference: str) -> bool:
 def first_with(order: Order, reference: str) -> Order | None:
     """Return the oldest other order of the channel with this number, or None. Call it in a transaction.
 
-    Deposits and withdrawals both count. Until the transaction ends, other transactions wait with the same number. Lock
-    the order first (`Order.for_update`), so that no two transactions wait for each other.
+    Deposits, withdrawals and transfers that returned money all count. Until the transaction ends, other transactions
+    wait with the same number. Lock the order first (`Order.for_update`), so that no two transactions wait for each
+    other.
     """
     if not reference:
         return None
@@ -64,11 +66,36 @@ def _others_with(channel: int, order_id: int, reference: str) -> Any:
     reported = others.join(PaymentException).where(
         PaymentException.reference == reference, PaymentException.reference != _NONE
     )
-    return paid.union_all(reported)
+    returned = others.join(PaymentException).where(PaymentException.return_reference == reference)
+    sent_back = others.join(Refund).where(
+        Refund.channel == channel, Refund.channel_reference == reference, Refund.channel_reference != _NONE
+    )
+    return paid.union_all(reported).union_all(returned).union_all(sent_back)
 
 
 def refuse_second(order: Order, reference: str) -> None:
-    """Refuse an operator's number of a transfer that is recorded for another order. Raises OperatorError."""
+    """Refuse an operator's number of a transfer that another order has, or a return of this one.
+
+    Raises:
+        OperatorError: it is recorded already.
+    """
+    if not reference:
+        return
+    mine = (PaymentException.order == order, PaymentException.return_reference == reference)
+    # A payout returns once. After a mistaken report of that, the same number is reported again.
+    if PaymentException.select().where(*mine, PaymentException.kind != REVERSED).exists():
+        text = N_(
+            "Transaction ID %(reference)s is already recorded for returned money of this order. Check it. If the "
+            "transfer is for both amounts, confirm that (--shared-reference)."
+        )
+        raise OperatorError(text, "reference", reference=reference)
+    for refund in refunds_of(order):
+        if refund.channel_reference == reference:
+            text = N_(
+                "Transaction ID %(reference)s is already recorded for refund %(refund_no)s. Check it. If the transfer "
+                "is for both amounts, confirm that (--shared-reference)."
+            )
+            raise OperatorError(text, "reference", reference=reference, refund_no=refund.refund_no)
     if first := first_with(order, reference):
         text = N_(
             "Transaction ID %(reference)s is already recorded for order %(order_no)s. Check it. If the "

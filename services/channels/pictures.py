@@ -7,6 +7,7 @@ import base64
 from gateways.base import METHODS
 from models.db.writer import transaction
 from models.tables.channel import Channel, ChannelPicture
+from services.channels.calls import driver_of
 from services.platform import images
 from services.platform.images import Picture
 
@@ -46,6 +47,13 @@ def digests(channel: Channel) -> dict[str, str]:
     rows = ChannelPicture.select(ChannelPicture.method, ChannelPicture.digest).where(ChannelPicture.channel == channel)
     found = dict(rows.tuples())
     return {method: found[method] for method in METHODS if method in found}
+
+
+def unusable_methods(channel: Channel) -> dict[str, str]:
+    """Return the channel's payment methods by which payers cannot pay with its settings: why, for translation."""
+    without = driver_of(channel).unusable_methods()
+    found = {method: without[method] for method in channel.pay_methods if method in without}
+    return {method: why for method, why in found.items() if method not in digests(channel)} if found else {}
 
 
 def find(channel: Channel, method: str) -> Picture | None:

@@ -25,7 +25,7 @@ MOST_CHECKED = 100_000  # rows that a summary checks for conditions without an i
 class Found:
     """A page of rows, newest first.
 
-    `summary` counts all rows that match and sums their amounts, up to MOST_COUNTED, for lists of orders. `older` and
+    `summary` counts all rows that match and sums their amounts, up to MOST_COUNTED, for lists of money. `older` and
     `newer` are the ids of the rows before and after which the neighbouring pages are; None if there is no
     such page. `total` is set if it costs nothing; `looked_to` is the Unix time at which the search of this page
     stopped.
@@ -44,7 +44,7 @@ class Browse:
 
     table: Any
     sorted_by = ""  # the name of this order of the rows among the list's choices
-    summed: Any = None  # the column of amounts for the summary
+    summed: dict[str, Any] | None = None  # the amounts of the summary by name; None for a list without a summary
     timed = True  # a row's key is its time and id; otherwise its id
     span = ("since", "until")  # the names of the wanted range of that time
 
@@ -83,14 +83,15 @@ class Browse:
         return [*since, time <= self.wanted["until"]] if "until" in self.wanted else since
 
     def summary(self, few: list[Key] | None) -> Summary | None:
-        """Return the number of all rows that match, and the sum of their amounts; None if the list has no amounts."""
+        """Return the number of all rows that match, and the sums of their amounts; None for a list without it."""
         if self.summed is None:
             return None
         if few is None:
             return keyset.summary(self.lines(None, None), self.summed, MOST_COUNTED, MOST_CHECKED)
         ids = [key[-1] for key in few[:MOST_COUNTED]]
-        total = self.table.select(fn.COALESCE(fn.SUM(self.summed), 0)).where(self.table.id.in_(ids)).scalar()
-        return Summary(len(ids), int(total), more=len(few) > len(ids))
+        sums = [fn.COALESCE(fn.SUM(column), 0) for column in self.summed.values()]
+        found = self.table.select(*sums).where(self.table.id.in_(ids)).tuples().get() if sums else ()
+        return Summary(len(ids), dict(zip(self.summed, map(int, found), strict=True)), more=len(few) > len(ids))
 
     def few(self) -> list[Key] | None:
         """Return the keys of all rows if they are few; None if they are read page by page."""

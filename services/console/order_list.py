@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import product
 from typing import Any
 
-from peewee import fn
+from peewee import Case, fn
 
 from gateways.registry import DRIVERS
 from models.queries import keyset, order_range, search, time_bisect
@@ -26,14 +27,17 @@ from models.tables.order import (
 )
 from models.tables.order_counts import OrderCount
 from models.tables.payout_account import PayoutAccount
+from models.tables.payout_batch import FAILED, PayoutBatchLine
 from services.console.lists import Browse, add_owners, capped, mark_open_exceptions, merchants
 from services.ledger import accounts
 from services.orders.next_step import manual_channels
+from services.security import masking, vault
 from services.withdrawals import bank_files
 
 # States of payouts: to approve, to send manually, both, in progress.
 APPROVE, SEND, WAITING, UNDER_WAY = "approve", "send", "waiting", "under_way"
 
+AMOUNT = {"amount": Order.amount}  # what a list of open orders sums
 MOST = 10_000  # orders of a queue that are read
 COUNTED_BY = {"merchant", "type", "since", "until"}  # the filters with which orders are counted without reading them
 MOST_SPANS = 10  # merchants whose orders are counted by status in a time range; each costs several queries
@@ -47,7 +51,17 @@ class Orders(Browse):
 
     table = Order
     sorted_by = "created"
-    summed = Order.amount
+
+    @property
+    def summed(self) -> dict[str, Any]:  # type: ignore[override]
+        """The amounts of completed deposits and of completed withdrawals, as far as the filters want them."""
+        types, statuses = self.cells
+        names = {BUY: "received", SELL: "paid_out"} if COMPLETED in statuses else {}
+        return {
+            name: Case(None, [((Order.order_type == kind) & (Order.status == COMPLETED), Order.amount)], 0)
+            for kind, name in names.items()
+            if kind in types
+        }
 
     @property
     def cells(self) -> Cells:
@@ -235,11 +249,13 @@ class WithExceptions(Orders):
 
 
 class Payouts(Orders):
-    """Open withdrawals, by `merchant`, `channel`, `since`, `until`, `state`.
+    """Open withdrawals, by `merchant`, `channel`, `since`, `until`, `state`, `batch` (the number of a bank file).
 
     `state` is APPROVE for those that an operator must approve, SEND for those to send manually, WAITING for both,
     UNDER_WAY for the others; without it, all.
     """
+
+    summed = AMOUNT
 
     @property
     def cells(self) -> Cells:
@@ -253,8 +269,13 @@ class Payouts(Orders):
         return (SELL,), statuses.get(self.wanted.get("state", ""), (PENDING, CONFIRMED, PAID))
 
     def _plain_conditions(self) -> list[Any]:
-        """The same, and the channels of approved withdrawals that wait or do not wait."""
+        """The same, the bank file, and the channels of approved withdrawals that wait or do not wait."""
         others, state = super()._plain_conditions(), self.wanted.get("state")
+        if "batch" in self.wanted:
+            typed = self.wanted["batch"]
+            batch = int(typed) if typed.isdecimal() and len(typed) < 10 else 0  # no batch has the number 0
+            lines = PayoutBatchLine.select(PayoutBatchLine.order).where(PayoutBatchLine.batch == batch)
+            others = [Order.id.in_(lines), *others]
         if state in (None, APPROVE):
             return others
         manual = Order.channel.in_(manual_channels())
@@ -268,22 +289,27 @@ class Payouts(Orders):
     def rows(self, ids: list[int]) -> list[Any]:
         """The rows with their payout accounts, each with `waits` and `batch`.
 
-        `waits` is the operator's action, APPROVE or SEND, or empty; `batch` the number of its open bank file, or None.
+        `waits` is the operator's action, APPROVE or SEND, or empty; `batch` the number of its open bank file, or None;
+        `refused` the line of the bank file whose payout the bank refused, or None.
         """
         rows = super().rows(ids)
         wanted = PayoutAccount.id.in_([row.account_id for row in rows if row.account_id])
         accounts = {account.id: account for account in PayoutAccount.select().where(wanted)}
-        listed = bank_files.open_batches(ids)
+        lines = bank_files.newest_lines(ids)
         for row in rows:
             sends = row.status == CONFIRMED and DRIVERS[row.channel.driver].by_hand
             row.waits = APPROVE if row.status == PENDING else SEND if sends else ""
             row.account = accounts.get(row.account_id)
-            row.batch = listed.get(row.id)
+            line = lines.get(row.id)
+            row.batch = line.batch_id if line and line.result is None else None
+            row.refused = line if line and line.result == FAILED and row.waits == SEND else None
         return rows
 
 
 class Claims(Orders):
     """Deposits on manual channels that the payer claims to have paid, by the filters of `Orders` and `amount`."""
+
+    summed = AMOUNT
 
     @property
     def cells(self) -> Cells:
@@ -293,6 +319,23 @@ class Claims(Orders):
     def _plain_conditions(self) -> list[Any]:
         """The same, on a manual channel."""
         return [Order.channel.in_(manual_channels()), *self.equal(amount=Order.amount), *super()._plain_conditions()]
+
+    def rows(self, ids: list[int]) -> list[Any]:
+        """The rows, each with `payer` and `alike`."""
+        return add_payers(super().rows(ids))
+
+
+def add_payers(deposits: list[Any]) -> list[Any]:
+    """Add `payer`, the masked name of the customer, and `alike`, the number of open claims of its amount, to each."""
+    claims = (Order.merchant.in_(merchants({})), Order.order_type == BUY, Order.status == PAID)
+    amounts = Order.amount.in_({each.amount for each in deposits})
+    found = Order.select(Order.amount).where(*claims, Order.channel.in_(manual_channels()), amounts).limit(MOST)
+    counts = Counter(fen for (fen,) in found.tuples())
+    for each in deposits:
+        name = vault.decrypt(each.customer_name) if each.customer_name else ""
+        each.payer = masking.masked({"customer_name": name})["customer_name"]
+        each.alike = counts[each.amount]
+    return deposits
 
 
 def next_payout(after: str) -> Order | None:

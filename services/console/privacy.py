@@ -14,7 +14,7 @@ from models.db.base import database
 from models.db.writer import transaction
 from models.tables.epay import EpayOrder
 from models.tables.maintenance import ErasureDelayed, ErasureProgress
-from models.tables.order import CANCELLED, COMPLETED, Attempt, Order, OrderNote, PaymentException
+from models.tables.order import CANCELLED, COMPLETED, Attempt, InternalNote, Order, OrderNote, PaymentException
 from models.tables.outbox import WAITING, Callback
 from models.tables.payout_account import PayoutAccount
 from models.tables.refund import OPEN, Refund
@@ -24,7 +24,7 @@ from runtime.state import Part
 from services import kinds
 from services.callbacks import epay_notices
 from services.console import timeline
-from services.errors import OperatorError
+from services.errors import N_, OperatorError
 from services.security import audit, vault
 
 log = logging.getLogger(__name__)
@@ -63,17 +63,28 @@ def needed_for(orders: list[Order]) -> dict[int, str]:
 
 
 def _orders_of(
-    table: type[PaymentException | Callback | OrderNote | EpayOrder | Attempt | Refund], which: object
+    table: type[PaymentException | Callback | OrderNote | InternalNote | EpayOrder | Attempt | Refund], which: object
 ) -> set[int]:
     return {row[0] for row in table.select(table.order).where(which).tuples()}
 
 
 def _ended_at(orders: list[Order]) -> dict[int, int]:
-    """Return the time of the last change of each order or its refunds, by order id."""
-    latest = Refund.select(Refund.order, fn.MAX(Refund.updatetime))
-    latest = latest.where(Refund.order.in_([order.id for order in orders])).group_by(Refund.order)
-    refunded = dict(latest.tuples())
-    return {order.id: max(int(order.updatetime), refunded.get(order.id, 0)) for order in orders}
+    """Return the time of the last change of each order, its refunds or its internal notes, by order id."""
+    ids = [order.id for order in orders]
+    refunded = Refund.select(Refund.order, fn.MAX(Refund.updatetime)).where(Refund.order.in_(ids))
+    noted = InternalNote.select(InternalNote.order, fn.MAX(InternalNote.createtime)).where(InternalNote.order.in_(ids))
+    refunds = dict(refunded.group_by(Refund.order).tuples())
+    notes = dict(noted.group_by(InternalNote.order).tuples())
+    return {order.id: max(int(order.updatetime), refunds.get(order.id, 0), notes.get(order.id, 0)) for order in orders}
+
+
+@transaction
+def add_note(order: Order, who: str, text: str) -> None:
+    """Store an operator's internal note. An order that was examined before is examined again, because of the note."""
+    database.advisory_lock("erasure")
+    InternalNote.add(order=order.id, who=who, text=text, createtime=clock.now())
+    if order.id <= ErasureProgress.reached():
+        ErasureDelayed.insert(order=order.id, due_at=clock.now()).on_conflict_ignore().execute()
 
 
 def clear(orders: list[Order]) -> list[Order]:
@@ -85,7 +96,8 @@ def clear(orders: list[Order]) -> list[Order]:
     own = PayoutAccount.id.in_([order.account_id for order in holders if order.account_id])
     PayoutAccount.update(details="").where(own).execute()
     Order.update(customer_name="").where(Order.id.in_([order.id for order in holders if order.customer_name])).execute()
-    OrderNote.delete().where(OrderNote.order.in_([order.id for order in holders])).execute()
+    for notes in (OrderNote, InternalNote):
+        notes.delete().where(notes.order.in_([order.id for order in holders])).execute()
     Attempt.update(payer=None).where(Attempt.order.in_([order.id for order in holders])).execute()
     epay_notices.erase(holders)
     _clear_refunds(holders)
@@ -111,7 +123,7 @@ def having(orders: list[Order]) -> list[Order]:
     sent = {row[0] for row in PayoutAccount.select(PayoutAccount.id).where(own).tuples()}
     ids = [order.id for order in orders]
     described = (EpayOrder.name != "") | (EpayOrder.param != "")
-    noted = _orders_of(OrderNote, OrderNote.order.in_(ids))
+    noted = _orders_of(OrderNote, OrderNote.order.in_(ids)) | _orders_of(InternalNote, InternalNote.order.in_(ids))
     noted |= _orders_of(EpayOrder, EpayOrder.order.in_(ids) & described)
     noted |= _orders_of(Attempt, Attempt.order.in_(ids) & Attempt.payer.is_null(False))
     noted |= _orders_of(Refund, Refund.order.in_(ids) & (Refund.reason != ""))
@@ -149,11 +161,19 @@ def _step(days: int) -> tuple[int, int]:
     batch.go_on()
     forgotten = EpayOrder.delete_open(f"{in_china(batch.until + DAY):%Y%m%d}", batch.until, BATCH)
     if forgotten:
-        audit.record(JOB, "erase", "orders", forgotten[-1], f"{len(forgotten)} epay payments without an order")
+        audit.record(
+            JOB,
+            "erase",
+            "orders",
+            forgotten[-1],
+            N_("%(count)s epay payments without an order") % {"count": len(forgotten)},
+        )
     erased = clear(batch.ready)
     if erased:
         newest = max(erased, key=lambda order: int(order.id))
-        audit.record(JOB, "erase", "orders", newest.order_no, f"{len(erased)} orders, this is the newest")
+        audit.record(
+            JOB, "erase", "orders", newest.order_no, N_("%(count)s orders, this is the newest") % {"count": len(erased)}
+        )
     return batch.examined + len(forgotten), len(erased)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from peewee import JOIN, SQL, fn
@@ -20,13 +21,15 @@ from services.console.lists import Browse, add_owners, capped, merchants
 from services.withdrawals.bank_files import IS_OPEN
 
 OPEN, SETTLED = "open", "settled"
+FEW = 3  # open exceptions of one cause that are listed one by one
 RECENT = 7 * 86_400  # seconds for which a failed callback is reported
 
 
 class Exceptions(Browse):
     """Exceptions, by `state` (OPEN, SETTLED), `kind`, `type`, `merchant`, `channel`, `amount`, `text`, times.
 
-    `amount` is that of the exception or of its order, `text` an order's number or a part of the transaction ID.
+    `amount` is that of the exception or of its order, `text` an order's number or a part of the transaction ID. The
+    list leaves out those of the causes `apart`.
     """
 
     table = PaymentException
@@ -58,6 +61,9 @@ class Exceptions(Browse):
             own.append((PaymentException.amount == amount) | fn.EXISTS(of_amount))
         if self.wanted.get("state") == SETTLED:
             own.append(PaymentException.resolution.is_null(False))
+        for cause in self.wanted.get("apart", ()):
+            at = Order.select(SQL("1")).where(Order.id == PaymentException.order_id, Order.channel == cause.channel)
+            own.append((PaymentException.kind != cause.kind) | ~fn.EXISTS(at))
         return own
 
     def few(self) -> list[Key] | None:
@@ -85,6 +91,41 @@ class Exceptions(Browse):
         rows = super().rows(ids)
         add_owners([row.order for row in rows])
         return rows
+
+
+@dataclass(frozen=True)
+class Cause:
+    """Open exceptions of one kind at one channel.
+
+    Args:
+        amount: the sum of their amounts in fen; that of the order for an exception without an amount.
+        oldest: the Unix time since when the first of them is open.
+    """
+
+    kind: str
+    channel: Channel
+    count: int
+    amount: int
+    oldest: int
+
+
+def frequent_causes(wanted: dict[str, Any]) -> list[Cause]:
+    """Return the causes of more than FEW of the wanted open exceptions, the most frequent first.
+
+    There are none if the filters select the closed ones, a kind, a channel or a single exception.
+    """
+    if wanted.get("state") != OPEN or wanted.keys() & {"kind", "channel", "amount", "text"}:
+        return []
+    browse = Exceptions(wanted)
+    about = PaymentException.resolution.is_null(), *browse.conditions(), *browse.within(PaymentException.createtime)
+    count, fen = fn.COUNT(PaymentException.id), fn.COALESCE(fn.NULLIF(PaymentException.amount, 0), Order.amount)
+    found = PaymentException.select(
+        PaymentException.kind, Order.channel, count, fn.SUM(fen), fn.MIN(PaymentException.createtime)
+    ).join(Order)
+    grouped = found.where(*about).group_by(PaymentException.kind, Order.channel).having(count > FEW)
+    rows = list(grouped.order_by(count.desc(), PaymentException.kind, Order.channel).tuples())
+    channels = {each.id: each for each in Channel.select()}
+    return [Cause(kind, channels[channel], number, int(amount), at) for kind, channel, number, amount, at in rows]
 
 
 def exceptions_open() -> int:
@@ -177,14 +218,18 @@ class Callbacks(Browse):
 
     table = Callback
 
+    @property
+    def states(self) -> tuple[str, ...]:
+        """The wanted states."""
+        return (self.wanted["state"],) if "state" in self.wanted else CALLBACK_STATES
+
     def lines(self, above: Key | None, below: Key | None) -> list[Line]:
         """One line for each merchant and state."""
-        states = [self.wanted["state"]] if "state" in self.wanted else CALLBACK_STATES
         bounds = self.in_time(above, below)
         return [
             self.line([Callback.merchant == merchant, Callback.state == state], *bounds)
             for merchant in merchants(self.wanted)
-            for state in states
+            for state in self.states
         ]
 
     def conditions(self) -> list[Any]:
@@ -195,7 +240,8 @@ class Callbacks(Browse):
         """The callbacks of one order."""
         if "order" not in self.wanted:
             return None
-        wanted = self.equal(order=Order.order_no, state=Callback.state, event=Callback.type, merchant=Callback.merchant)
+        wanted = self.equal(order=Order.order_no, merchant=Callback.merchant)
+        wanted += [Callback.state.in_(self.states), *self.conditions(), *self.within(Callback.createtime)]
         return list(Callback.select(*self.columns).join(Order).where(*wanted).tuples())
 
     def query(self) -> Any:

@@ -44,7 +44,7 @@ class Refunds(Browse):
     """
 
     table = Refund
-    summed = Refund.amount
+    summed = {"amount": Refund.amount}
 
     @property
     def _wanted_statuses(self) -> tuple[str, ...]:

@@ -103,10 +103,11 @@ def added(every: Iterable[Sums]) -> Sums:
 
 @dataclass(frozen=True)
 class Slot:
-    """The sums of one day, or of one hour: from local time `start`."""
+    """The sums of one day, or of one hour: from local time `start`. `is_open`: it is the present one."""
 
     start: datetime
     sums: Sums
+    is_open: bool = False
 
 
 @dataclass(frozen=True)
@@ -160,8 +161,13 @@ class Statistics:
             hours: dict[int, Sums] = {}
             for (hour, order_type), each in summed(today, lambda cell: (cell.hour, cell.order_type)).items():
                 hours.setdefault(hour, {})[order_type] = each
-            return [Slot(datetime.combine(self.today, time(hour)), hours.get(hour, {})) for hour in range(24)]
-        return [Slot(datetime.combine(day, time()), self.daily.get(day, {})) for day in self.days(length)]
+            return [
+                Slot(datetime.combine(self.today, time(hour)), hours.get(hour, {}), hour == self.hour)
+                for hour in range(24)
+            ]
+        return [
+            Slot(datetime.combine(day, time()), self.daily.get(day, {}), day == self.today) for day in self.days(length)
+        ]
 
     def comparison(self, length: int) -> Comparison | None:
         """Compare a range with the one before it; None before the first full hour of a single day."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from models.db.writer import transaction
 from models.tables.channel import Channel
-from models.tables.ledger import Entry, LedgerAccount, Posting
+from models.tables.ledger import AVAILABLE, CLEARING, Entry, LedgerAccount, Posting
 from models.tables.merchant import Merchant
 from models.tables.operator import AuditEntry
 from models.tables.order import (
@@ -22,6 +22,7 @@ from models.tables.order import (
     PENDING,
     SELL,
     History,
+    InternalNote,
     Order,
     PaymentException,
 )
@@ -31,7 +32,8 @@ from net.http import USER_AGENT
 from services import kinds
 from services.callbacks import delivery, epay_notices
 from services.deposits import claims
-from services.errors import OperatorError
+from services.errors import N_, OperatorError
+from services.ledger.accounts import is_adjustment
 from services.orders.lifecycle import settled
 from services.orders.reasons import Reason, Why, reason_of
 from services.orders.verdict import CREDIT, REFUND
@@ -82,13 +84,15 @@ class Event:
     settled: bool = False
 
 
-EVENT, REFUND_STEP, POSTING, CALLBACK, AUDIT = "event", "refund", "posting", "callback", "audit"
-# Audit entries whose actions the order's history has, too.
+EVENT, REFUND_STEP, POSTING, CALLBACK, NOTE, AUDIT = "event", "refund", "posting", "callback", "note", "audit"
+# Audit entries whose actions the order's history or notes have, too.
 IN_HISTORY = {
+    "write note",
     "accept order",
     "reject order",
     "mark paid",
     "report payout returned",
+    "change payout account",
     "report not received",
     "settle exception",
     "approve payout",
@@ -103,7 +107,7 @@ IN_HISTORY = {
 class Moment:
     """One line of the whole timeline.
 
-    It is an EVENT, a REFUND_STEP with its refund, a POSTING with its entries, a CALLBACK or an AUDIT entry.
+    It is an EVENT, a REFUND_STEP with its refund, a POSTING with its entries, a CALLBACK, a NOTE or an AUDIT entry.
     """
 
     at: int
@@ -123,6 +127,7 @@ class OrderTimeline:
     audit: list[AuditEntry]
     refunds: list[Refund]
     refund_history: list[RefundHistory]
+    notes: list[InternalNote]
 
     @property
     def postings(self) -> list[tuple[Posting, list[Entry]]]:
@@ -187,6 +192,7 @@ class OrderTimeline:
             *(Moment(step.at, REFUND_STEP, (by_id[step.refund_id], step)) for step in self.refund_history),
             *(Moment(posting.createtime, POSTING, (posting, entries)) for posting, entries in self.postings),
             *(Moment(callback.createtime, CALLBACK, callback) for callback in self.callbacks),
+            *(Moment(each.createtime, NOTE, each) for each in self.notes),
             *(Moment(entry.at, AUDIT, entry) for entry in acts),
         ]
         return sorted(moments, key=lambda moment: moment.at)
@@ -203,9 +209,24 @@ class OrderTimeline:
         """The money that went back to the payer by refunds, in fen."""
         return sum(each.amount for each in self.refunds if each.status == COMPLETED)
 
+    @property
+    def money(self) -> list[Entry]:
+        """The entries of the order's own money, without manual adjustments that name it."""
+        return [entry for entry in self.entries if not is_adjustment(entry.posting)]
+
     def balance(self, kind: str) -> int:
-        """The sum of the order's entries on accounts of this kind, in fen."""
-        return sum(entry.amount for entry in self.entries if entry.account.kind == kind)
+        """The sum of the order's own entries on accounts of this kind, in fen."""
+        return sum(entry.amount for entry in self.money if entry.account.kind == kind)
+
+    @property
+    def adjusted(self) -> int:
+        """The manual adjustments of the merchant's balance that name this order, in fen."""
+        return sum(each.amount for each in self.entries if each.account.kind == AVAILABLE) - self.balance(AVAILABLE)
+
+    @property
+    def is_charged(self) -> bool:
+        """False for a cancelled order whose money never moved through its channel: it has no fees."""
+        return self.order.status != CANCELLED or any(entry.account.kind == CLEARING for entry in self.money)
 
 
 def find(order_no: str) -> Order:
@@ -218,7 +239,7 @@ def find(order_no: str) -> Order:
         .first()
     )
     if found is None:
-        raise OperatorError(f"no order {order_no}")
+        raise OperatorError(N_("no order %(order_no)s"), order_no=order_no)
     return found
 
 
@@ -250,6 +271,7 @@ def order_timeline(order: Order) -> OrderTimeline:
         audit=sorted(audit, key=lambda entry: entry.id),
         refunds=made,
         refund_history=list(RefundHistory.select().where(of_refunds).order_by(RefundHistory.id)) if made else [],
+        notes=list(InternalNote.select().where(InternalNote.order == order).order_by(InternalNote.id)),
     )
 
 
@@ -274,7 +296,7 @@ def callback_timeline(webhook_id: str) -> CallbackTimeline:
         .first()
     )
     if found is None:
-        raise OperatorError(f"no callback {webhook_id}")
+        raise OperatorError(N_("no callback %(webhook_id)s"), webhook_id=webhook_id)
     attempts = CallbackAttempt.select().where(CallbackAttempt.callback == found).order_by(CallbackAttempt.id)
     own_headers = {} if found.type == epay_notices.TYPE else delivery.headers_of(webhook_id, "", "")
     return CallbackTimeline(

@@ -147,9 +147,10 @@ RULES = (
         kinds=(WRONG_AMOUNT, SHARED_REFERENCE),
         states=_WAITING,
         act=close_unpaid,
+        sent_back=True,
         steps=(CANCELLED,),
     ),
-    ResolutionRule(resolution=REFUND, case=Case.SEND_BACK, kinds=MONEY_IN, states=STATUSES),
+    ResolutionRule(resolution=REFUND, case=Case.SEND_BACK, kinds=MONEY_IN, states=STATUSES, sent_back=True),
     ResolutionRule(
         resolution=REFUND,
         case=Case.STAYS_CREDITED,

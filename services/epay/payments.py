@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from peewee import IntegrityError
 
+from gateways.base import METHODS
 from models.db.writer import transaction
 from models.tables import maintenance
 from models.tables.channel import Channel
@@ -16,6 +17,7 @@ from runtime import clock
 from runtime.clock import in_china
 from runtime.state import current
 from services import kinds
+from services.channels import pictures
 from services.channels.calls import driver_of
 from services.channels.order_numbers import new_order_no
 from services.deposits import epay_payments
@@ -48,6 +50,29 @@ class Wanted:
     notify_url: str
     return_url: str
     param: str
+
+
+def choices_of(known: Known, kind: str, fen: int | None = None) -> list[tuple[Channel, str]]:
+    """Return the channels with their payment methods for epay's type, or for any type if it is empty.
+
+    Args:
+        fen: the amount that they must accept; None for any.
+    """
+    types = epay_accounts.types_of(known.account)
+    if types:
+        pairs = types.get(kind, []) if kind else [pair for each in types.values() for pair in each]
+    else:
+        pairs = [
+            (channel.id, method) for method in METHODS if kind in ("", method) for channel in known.channels.values()
+        ]
+    found = [(known.channels[channel], method) for channel, method in dict.fromkeys(pairs) if channel in known.channels]
+    return [
+        (channel, method)
+        for channel, method in found
+        if method in channel.pay_methods
+        and method not in pictures.unusable_methods(channel)
+        and (fen is None or channel.min_amount <= fen <= channel.max_amount)
+    ]
 
 
 class _Overtaken(Exception):
@@ -90,9 +115,9 @@ def _placed(wanted: Wanted) -> EpayOrder:
             raise Refused(Refusal.ENDED)
         if _is_older_than_restore(found) and not found.renumber(new_order_no(), clock.now()):
             raise _Overtaken
-    choices = epay_accounts.choices(wanted.known, wanted.type, wanted.amount)
+    choices = choices_of(wanted.known, wanted.type, wanted.amount)
     if not choices:
-        any_amount = epay_accounts.choices(wanted.known, wanted.type)
+        any_amount = choices_of(wanted.known, wanted.type)
         raise Refused(Refusal.AMOUNT_LIMITS if any_amount else Refusal.NO_CHANNEL)
     payment = found or EpayOrder(
         merchant=wanted.known.merchant.id,
@@ -211,7 +236,7 @@ def choose(trade_no: str, channel_id: int, method: str) -> EpayOrder:
     if payment is None or is_over(payment):
         raise Refused(Refusal.ENDED)
     known = cache.by_id(payment.merchant_id)
-    for channel, allowed in epay_accounts.choices(known, payment.type, payment.amount):
+    for channel, allowed in choices_of(known, payment.type, payment.amount):
         if (channel.id, allowed) == (channel_id, method):
             with suppress(_Overtaken):  # by the same payer's second click
                 _create_order(payment, known, channel, method, payment.type)

@@ -25,6 +25,11 @@ ADJUSTMENT = "adjustment"  # the purpose of a manual adjustment, with a number i
 IS_ADJUSTMENT = (Posting.purpose == ADJUSTMENT) | Posting.purpose.startswith(f"{ADJUSTMENT} ")
 
 
+def is_adjustment(posting: Posting) -> bool:
+    """Return whether a posting is a manual adjustment; it may name an order, and is no part of the order's money."""
+    return posting.purpose.partition(" ")[0] == ADJUSTMENT
+
+
 def open_accounts(*accounts: Account) -> None:
     """Create the accounts that do not exist yet, with a balance of zero."""
     for kind, owner in accounts:
@@ -240,9 +245,14 @@ class Sheet:
         return sum(fen for _, _, fen in self.merchants)
 
     @property
-    def clearing(self) -> int:
-        """The sum of all clearing balances."""
-        return sum(fen for _, fen in self.channels)
+    def receivable(self) -> int:
+        """The sum receivable from channels."""
+        return sum(max(-fen, 0) for _, fen in self.channels)
+
+    @property
+    def payable(self) -> int:
+        """The sum payable to channels."""
+        return sum(max(fen, 0) for _, fen in self.channels)
 
 
 def sheet() -> Sheet:

@@ -15,7 +15,6 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 from peewee import fn
 
-from gateways.base import METHODS
 from gateways.config import private_key
 from models.db.base import database
 from models.db.writer import after_commit, transaction
@@ -147,27 +146,6 @@ def _types(merchant: Merchant, types: Mapping[str, Iterable[tuple[int, str]]]) -
                 raise OperatorError(message, "types", channel=str(channel), method=method)
             checked.setdefault(name, []).append((channel, method))
     return json.dumps(checked, separators=(",", ":")) if checked else ""
-
-
-def choices(known: cache.Known, kind: str, fen: int | None = None) -> list[tuple[Channel, str]]:
-    """Return the channels with their payment methods for epay's type, or for any type if it is empty.
-
-    Args:
-        fen: the amount that they must accept; None for any.
-    """
-    types = types_of(known.account)
-    if types:
-        pairs = types.get(kind, []) if kind else [pair for each in types.values() for pair in each]
-    else:
-        pairs = [
-            (channel.id, method) for method in METHODS if kind in ("", method) for channel in known.channels.values()
-        ]
-    found = [(known.channels[channel], method) for channel, method in dict.fromkeys(pairs) if channel in known.channels]
-    return [
-        (channel, method)
-        for channel, method in found
-        if method in channel.pay_methods and (fen is None or channel.min_amount <= fen <= channel.max_amount)
-    ]
 
 
 def type_of(account: EpayAccount, channel: int, method: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from models.db.writer import after_commit, transaction
 from models.tables.channel import Channel, ChannelLink
 from models.tables.merchant import Merchant
-from services.errors import OperatorError
+from services.errors import N_, OperatorError
 from services.merchants import cache
 
 
@@ -24,7 +24,9 @@ def unlink(channel: Channel, merchant: Merchant) -> None:
     after_commit(cache.forget)
     own = (ChannelLink.channel == channel) & (ChannelLink.merchant == merchant)
     if not ChannelLink.delete().where(own).execute():
-        raise OperatorError(f"{merchant.key} is not linked to channel {channel.id}")
+        raise OperatorError(
+            N_("%(key)s is not linked to channel %(channel_id)s"), key=merchant.key, channel_id=str(channel.id)
+        )
 
 
 def channels_of(merchant: Merchant) -> list[int]:

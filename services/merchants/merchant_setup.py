@@ -49,7 +49,7 @@ def find_merchant(key: str) -> Merchant:
     """Return the merchant with this API key. Raises OperatorError."""
     merchant = Merchant.get_or_none(Merchant.key == key)
     if merchant is None:
-        raise OperatorError(f"no merchant {key}")
+        raise OperatorError(N_("no merchant %(key)s"), key=key)
     return merchant
 
 
@@ -71,7 +71,7 @@ def _callback_url(url: str) -> str:
 def _events(text: str) -> str:
     wanted = {event.strip() for event in text.split(",") if event.strip()}
     if not wanted <= set(EVENTS):
-        raise OperatorError(f"events must be some of {', '.join(EVENTS)}")
+        raise OperatorError(N_("events must be some of %(names)s"), names=", ".join(EVENTS))
     return ",".join(event for event in EVENTS if event in wanted | set(RESULTS))
 
 

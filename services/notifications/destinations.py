@@ -37,7 +37,7 @@ def find(destination_id: int) -> Destination:
     """Return the destination with this id. Raises OperatorError."""
     row = Destination.get_or_none(Destination.id == destination_id) if destination_id <= LARGEST_ID else None
     if row is None:
-        raise OperatorError(f"no destination {destination_id}")
+        raise OperatorError(N_("no destination %(name)s"), name=str(destination_id))
     return row
 
 

@@ -27,10 +27,11 @@ from services.ledger.postings import Lines
 from services.operations import refunds, resolve
 from services.orders.lifecycle import exceptions_of
 from services.orders.resolution import Case
+from services.orders.returned import UNKNOWN, Returned, returned
 from services.refunds import approve as refund_approval
 from services.security import second_operator
 from services.security.audit import Actor
-from services.withdrawals import approve, send
+from services.withdrawals import approve, change_account, send
 
 MOST_CHARACTERS = 200
 
@@ -41,6 +42,7 @@ class Act(StrEnum):
     APPROVE = "approve"
     REJECT = "reject"
     MARK_PAID = "paid"
+    CHANGE_ACCOUNT = "change-account"
     REPORT_RETURNED = "returned"
     NOT_RECEIVED = "not-received"
     CHECK = "check"
@@ -84,6 +86,7 @@ class Given:
     in_file: str = ""
     platform: str = ""
     again: str = ""
+    date: str = ""
 
     def fen(self) -> int | None:
         """The amount in fen, None for the order's own; 0 for money that was taken back. Raises OperatorError."""
@@ -93,7 +96,7 @@ class Given:
             raise OperatorError(N_("Enter an amount, such as 12.50.")) from None
 
     def text(self, name: str) -> str:
-        """Return the reason or the reference. Raises OperatorError if it is too long or unreadable."""
+        """Return the reason, the reference or the date. Raises OperatorError if it is too long or unreadable."""
         typed = str(getattr(self, name)).strip()
         if len(typed) > MOST_CHARACTERS or not typed.isprintable():
             text = N_("A reason or transaction ID has at most %(most)s characters, in one line.")
@@ -108,7 +111,8 @@ class Action:
     `sends` are the callbacks that it causes, if they are shown first. `lines` are its postings (fen by account). With
     `asks`, the status is checked first and may prevent the action. `fields` are the values that the operator enters.
     `batch` is the number of a bank file by which the bank may still pay, or 0. `requested` is the act that a second
-    approval carries out. `refund` is the one that it decides on.
+    approval carries out. `refund` is the one that it decides on. With `is_only_proof`, the field `transfer` needs the
+    number of the transfer that returned the money, because nothing else proves it.
     """
 
     act: Act
@@ -124,6 +128,7 @@ class Action:
     batch: int = 0
     requested: Act | None = None
     refund: Refund | None = None
+    is_only_proof: bool = False
 
     @property
     def key(self) -> str:
@@ -204,9 +209,15 @@ def _mark_paid(order: Order) -> Iterator[Action]:
     yield Action(Act.MARK_PAID, effect, lines, fields=("amount", "reference"), sends=sends)
 
 
+def _change_account(order: Order) -> Iterator[Action]:
+    account = change_account.present(order) if not change_account.why_not(order) else None
+    if account is not None:
+        yield Action(Act.CHANGE_ACCOUNT, state=str(account.id))
+
+
 def _report_returned(order: Order) -> Iterator[Action]:
     if not approve.why_not_return(order):
-        yield Action(Act.REPORT_RETURNED, fields=("reference", "note"), state=order.status)
+        yield Action(Act.REPORT_RETURNED, fields=("transfer", "note"), is_only_proof=True, state=order.status)
 
 
 def _not_received(order: Order) -> Iterator[Action]:
@@ -229,6 +240,8 @@ def _resolve(order: Order) -> Iterator[Action]:
                 rule.case,
                 rule.lines(order, exception),
                 asks=kinds.of(order).asks_first(order, exception),
+                fields=("transfer",) if rule.sent_back else (),
+                is_only_proof=rule.sent_back and driver_of(order.channel).by_hand,
                 exception=exception,
                 resolution=rule.resolution,
                 state=order.status,
@@ -275,7 +288,8 @@ def of_refund(refund: Refund) -> Iterator[Action]:
         effect = Effect.PAID_BY_HAND if by_hand else Effect.PAID_BY_CHANNEL
         yield Action(Act.APPROVE_REFUND, effect, refund=refund, state=state)
     if not refund_approval.why_not_mark_refunded(refund):
-        yield Action(Act.MARK_REFUNDED, lines=lines(COMPLETED), fields=("reference",), refund=refund, state=state)
+        moved, fields = lines(COMPLETED), ("transfer",)
+        yield Action(Act.MARK_REFUNDED, lines=moved, fields=fields, is_only_proof=True, refund=refund, state=state)
     if refund.is_open and not refunds.why_not_check(refund):
         yield Action(Act.CHECK_REFUND, asks=True, refund=refund)
     if not refund_approval.why_not_reject(refund):
@@ -302,9 +316,18 @@ def _do_reject(order: Order, action: Action, given: Given, actor: Actor) -> None
     approve.reject(order, given.text("reason"), actor.who, bool(given.in_file))
 
 
+def _transfer(order: Order, action: Action, given: Given) -> Returned:
+    """Return the transfer of returned money that the operator typed, if the action has it. Raises OperatorError."""
+    if "transfer" not in action.fields:
+        return UNKNOWN
+    typed = given.text("reference"), given.text("date")
+    return returned(order, *typed, shared=bool(given.shared), is_needed=action.is_only_proof)
+
+
 def _do_resolve(order: Order, action: Action, given: Given, actor: Actor) -> PaymentException:
     assert action.exception is not None
-    return resolve.resolve(order, action.resolution, actor.who, action.exception.id, action.exception.amount)
+    about = action.exception.id, action.exception.amount
+    return resolve.resolve(order, action.resolution, actor.who, *about, _transfer(order, action, given))
 
 
 def _do_redeliver(order: Order, action: Action, given: Given, actor: Actor) -> int:
@@ -313,7 +336,8 @@ def _do_redeliver(order: Order, action: Action, given: Given, actor: Actor) -> i
 
 
 def _do_report_returned(order: Order, action: Action, given: Given, actor: Actor) -> None:
-    approve.report_returned(order, reference=given.text("reference"), reason=given.text("reason"), who=actor.who)
+    transfer = _transfer(order, action, given)
+    approve.report_returned(order, transfer=transfer, reason=given.text("reason"), who=actor.who)
 
 
 def _do_second_approval(order: Order, action: Action, given: Given, actor: Actor) -> Any:
@@ -342,7 +366,7 @@ def _do_approve_refund(order: Order, action: Action, given: Given, actor: Actor)
 
 def _do_mark_refunded(order: Order, action: Action, given: Given, actor: Actor) -> Refund:
     assert action.refund is not None
-    return refund_approval.mark_refunded(action.refund, given.text("reference"), actor.who)
+    return refund_approval.mark_refunded(action.refund, _transfer(order, action, given), actor.who)
 
 
 def _do_check_refund(order: Order, action: Action, given: Given, actor: Actor) -> Any:
@@ -383,6 +407,11 @@ ACTS = {
         do=_do_reject,
     ),
     Act.MARK_PAID: Rule(verb="mark paid", pays_out=True, possible=_mark_paid, do=_do_mark_paid),
+    Act.CHANGE_ACCOUNT: Rule(
+        verb="change payout account",
+        possible=_change_account,
+        do=lambda order, action, given, actor: change_account.change(order, int(action.state), actor.who),
+    ),
     Act.REPORT_RETURNED: Rule(
         verb="report payout returned",
         possible=_report_returned,

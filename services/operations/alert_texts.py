@@ -7,6 +7,7 @@ from typing import Any
 
 from models.tables.channel import Channel
 from models.tables.order import BUY
+from schemas.views import PAY_METHOD_TEXTS
 from services.errors import N_
 from services.operations.alerts import Finding
 from services.platform.language import Language
@@ -38,7 +39,7 @@ def _exceptions(facts: Facts, said: Facts, words: Language) -> str:
     text = words.gettext("Open exceptions: %(count)s (oldest: %(time)s).", **said)
     if not facts["silent"]:
         return text
-    silent = words.gettext("%(count)s of them may resolve when the channel responds.", count=facts["silent"])
+    silent = words.gettext("%(count)s of them may resolve when the channel responds.", count=f"{facts['silent']:,}")
     return words.sentences(text, silent)
 
 
@@ -65,6 +66,13 @@ def _backup(facts: Facts, said: Facts, words: Language) -> str:
         return words.sentences(failed, words.gettext("There is no scheduled backup."))
     age = words.gettext("The newest scheduled backup is %(time)s old.", time=words.ago(facts["at"]))
     return words.sentences(failed, age)
+
+
+def _unusable(facts: Facts, said: Facts, words: Language) -> str:
+    methods = words.gettext(", ").join(words.gettext(PAY_METHOD_TEXTS[method]) for method in facts["methods"])
+    return words.gettext(
+        "%(name)s has no QR code for %(methods)s. Payers cannot pay.", name=_channel(facts["channel"]), methods=methods
+    )
 
 
 def _counted(text: str) -> Callable[[Facts, Facts, Language], str]:
@@ -118,8 +126,9 @@ SENTENCES: dict[str, Callable[[Facts, Facts, Language], str]] = {
     "low_balance": lambda facts, said, words: words.gettext(
         "%(name)s: the balance at the channel is below its limit.", name=_channel(facts["channel"])
     ),
+    "unusable": _unusable,
     "unreachable": lambda facts, said, words: words.gettext(
-        "Notifications to %(name)s fail. Failed attempts: %(count)s.", name=facts["name"], count=facts["count"]
+        "Notifications to %(name)s fail. Failed attempts: %(count)s.", name=facts["name"], count=said["count"]
     ),
 }
 

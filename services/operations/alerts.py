@@ -9,13 +9,14 @@ from math import sqrt
 from time import time
 from typing import Any
 
+from models.tables.channel import Channel
 from models.tables.ledger import CLEARING, LedgerAccount
 from models.tables.maintenance import FAILED, OFF, paused_since
 from models.tables.notification import BalanceWarning, Destination
 from runtime import clock
 from runtime.state import current
 from services.backups import scheduled
-from services.channels import unknown_notices
+from services.channels import pictures, unknown_notices
 from services.console import statistics
 from services.console.statistics import Cell, Statistics, Sum, summed
 from services.ledger import scheduled_checks
@@ -43,7 +44,8 @@ class Finding:
     requests (count, oldest), payouts (count, oldest), claims (count, oldest, channels),
     dead (count, merchants, since), retried (count), silent (channel, count, oldest), failing (channel, order_type,
     recent and usual: rates from 0 to 1, since: a day), backup (at, may be None, failed: whether the last one did),
-    low_balance (channel, balance and limit in fen), unreachable (destination: its id, name, count).
+    low_balance (channel, balance and limit in fen), unusable (channel, methods), unreachable (destination: its id,
+    name, count).
     """
 
     severity: str
@@ -149,6 +151,14 @@ def _low_balances() -> Iterator[Finding]:
             yield Finding(URGENT, "low_balance", {"channel": channel, "balance": -balance, "limit": limit})
 
 
+def _unusable() -> Iterator[Finding]:
+    """Find enabled channels whose deposits no payer can pay, except by bank: a channel for payouts needs no account."""
+    for row in Channel.select().where(Channel.enabled).order_by(Channel.id):
+        methods = [method for method in pictures.unusable_methods(row) if method != "bank"]
+        if methods:
+            yield Finding(SOON, "unusable", {"channel": row.id, "methods": methods})
+
+
 def _unreachable() -> Iterator[Finding]:
     for row in Destination.select().where(Destination.enabled, Destination.failures >= FAILURES):
         yield Finding(SOON, "unreachable", {"destination": row.id, "name": row.name, "count": row.failures})
@@ -164,6 +174,7 @@ def findings(shown: Statistics, waiting: Waiting, verify_every: int) -> list[Fin
         *_failing(shown),
         *_backup(),
         *_low_balances(),
+        *_unusable(),
         *_unreachable(),
     ]
     return sorted(found, key=lambda each: SEVERITIES.index(each.severity))

@@ -22,7 +22,7 @@ from services.operations import bulk, perform
 from services.operations.actions import Act, Given
 from services.operations.bulk import Outcome
 from services.operations.payouts import OWN_REQUEST
-from services.orders import verdict
+from services.orders import lifecycle, verdict
 from services.orders.lifecycle import close_exception, exceptions_of
 from services.orders.reasons import Why, because
 from services.orders.verdict import NONE
@@ -31,7 +31,7 @@ from services.security.audit import Actor
 from services.statements import layouts, tables, values
 from services.statements.layouts import Layout, Role, UnknownLayout
 from services.statements.values import Meaning
-from services.withdrawals import bank_files, money, settle
+from services.withdrawals import bank_files, change_account, money, settle
 from services.withdrawals.bank_templates import TEMPLATES
 from services.withdrawals.money import WithdrawalMoney
 from services.withdrawals.place import payee_of
@@ -144,13 +144,15 @@ class Row:
 class Judgement:
     """What a row would do to its payout now: `kind` is the exception about it, `why` says more.
 
-    `reference` is the number of the transfer, and `seal` changes if anything else would be done.
+    `reference` is the number of the transfer, and `seal` changes if anything else would be done. `earlier` are the last
+    digits of the account that the bank paid if the order has another one now.
     """
 
     effect: Effect
     why: OperatorError | None = None
     kind: str = ""
     reference: str = ""
+    earlier: str = ""
     seal: str = ""
 
 
@@ -260,7 +262,8 @@ def compare(batch: PayoutBatch, reported: list[Reported], actor: Actor) -> list[
             found.append(Match(each, Judgement(Effect.FOREIGN, foreign)))
             continue
         line = next(lines[at] for number, at in codes if number == batch.id and at in lines)
-        row, why = _row(each, codes, line), None
+        shown = _masked(each, line)
+        row, why = _row(shown, line), None
         if times[codes[0]] > 1:
             why = OperatorError(N_("Several rows of the file are about this payout."))
         elif row.reference and uses[row.reference] > 1:
@@ -268,7 +271,7 @@ def compare(batch: PayoutBatch, reported: list[Reported], actor: Actor) -> list[
         else:
             why = _unclear(each, codes, line, orders)
         judged = Judgement(Effect.UNCLEAR, why) if why else judge(row, line, line.order, actor)
-        found.append(Match(each, judged, line, row))
+        found.append(Match(shown, judged, line, row))
     return found
 
 
@@ -295,11 +298,18 @@ def _foreign(
     return OperatorError(N_("The batch has no line %(line)s."), line=str(line))
 
 
-def _row(reported: Reported, codes: list[tuple[int, int]], line: PayoutBatchLine) -> Row:
+def _masked(reported: Reported, line: PayoutBatchLine) -> Reported:
+    """Return the row without details of the line's account in its reason, or of the one that the order has now."""
+    reason = masking.without(reported.text(Role.REASON), payee_of(line.account))
+    if line.account_id != line.order.account_id:
+        reason = masking.without(reason, payee_of(line.order.account))
+    return replace(reported, said={**reported.said, Role.REASON: (reason,)})
+
+
+def _row(reported: Reported, line: PayoutBatchLine) -> Row:
     is_paid = _meaning(reported) is Meaning.PAID
     reference = payment_numbers.transaction_id(reported.text(Role.REFERENCE))
-    reason = masking.without(reported.text(Role.REASON), payee_of(line.order))[:LONGEST]
-    return Row(line.line, is_paid, reference, "" if is_paid else reason)
+    return Row(line.line, is_paid, reference, "" if is_paid else reported.text(Role.REASON)[:LONGEST])
 
 
 def _meaning(reported: Reported) -> Meaning:
@@ -331,7 +341,7 @@ def _unclear(
             return OperatorError(N_("It has a different amount."))
     if not all(values.is_yuan(text) for text in reported.said[Role.CURRENCY]):
         return OperatorError(N_("Its currency is not CNY."))
-    account = payee_of(order).get("card_number", "")
+    account = payee_of(line.account).get("card_number", "")
     if not all(_is_account(text, account) for text in reported.said[Role.ACCOUNT]):
         return OperatorError(N_("It has a different account number."))
     meaning = _meaning(reported)
@@ -380,8 +390,10 @@ def judge(row: Row, line: PayoutBatchLine, order: Order, actor: Actor) -> Judgem
         elif asked.fen() not in (None, order.amount) or asked.reference not in ("", judged.reference):
             why = OperatorError(N_("Another operator requested it with another amount or transaction ID."))
             judged = replace(judged, effect=Effect.UNCLEAR, why=why)
+    if row.is_paid and line.account_id != order.account_id:
+        judged = replace(judged, earlier=change_account.ending(line.account))
     exceptions = [(each.id, each.amount, each.resolution) for each in exceptions_of(order)]
-    state = (order.status, line.result, exceptions, request and request.id)
+    state = (order.status, order.account_id, line.result, exceptions, request and request.id)
     facts = (judged.effect, judged.kind, judged.reference, state)
     return replace(judged, seal=hashlib.sha256(repr(facts).encode()).hexdigest()[:16])
 
@@ -451,7 +463,8 @@ def record(batch: PayoutBatch, rows: list[tuple[Row, str]], actor: Actor) -> lis
     Args:
         rows: each row with its seal as the operator saw it; one that would now do anything else is refused.
     """
-    detail = f"{sum(row.is_paid for row, _ in rows)} paid, {sum(not row.is_paid for row, _ in rows)} failed"
+    paid = sum(row.is_paid for row, _ in rows)
+    detail = N_("%(paid)s paid, %(failed)s failed") % {"paid": paid, "failed": len(rows) - paid}
     audit.record(actor, "import batch result", "batch", str(batch.id), detail)
     lines = {line.line: line for line in bank_files.lines_of(batch)}
     outcomes = []
@@ -478,14 +491,16 @@ def _apply(row: Row, seal: str, line_id: int, order_id: int, actor: Actor) -> Ou
     def apply() -> bool:
         return settle.apply_report(order, report, actor.who, why)
 
+    request = second_operator.waiting(order)
+    if judged.effect is Effect.PAID and request is None and second_operator.is_needed(order):
+        given = Given(reference=judged.reference, in_file="1")
+        audit.record(actor, "request payout", "order", order.order_no, judged.reference)
+        second_operator.request(order, Act.MARK_PAID, asdict(given), actor.name)
+        PayoutBatchLine.update(reference=judged.reference).where(PayoutBatchLine.id == line.id).execute()
+        return Outcome(order, bulk.REQUESTED)
+    if not line.end(end, **facts):  # first, because the line tells which account was paid
+        raise OperatorError(perform.CHANGED)
     if judged.effect is Effect.PAID:
-        request = second_operator.waiting(order)
-        if request is None and second_operator.is_needed(order):
-            given = Given(reference=judged.reference, in_file="1")
-            audit.record(actor, "request payout", "order", order.order_no, judged.reference)
-            second_operator.request(order, Act.MARK_PAID, asdict(given), actor.name)
-            PayoutBatchLine.update(reference=judged.reference).where(PayoutBatchLine.id == line.id).execute()
-            return Outcome(order, bulk.REQUESTED)
         verb = "mark paid" if request is None else "approve payout"
         audit.record(actor, verb, "order", order.order_no, f"{line.code} {judged.reference}")
         if request is None:
@@ -498,6 +513,6 @@ def _apply(row: Row, seal: str, line_id: int, order_id: int, actor: Actor) -> Ou
                 close_exception(each, verdict.FAILED, actor.who)
     elif judged.effect is Effect.CONTRADICTS:
         apply()
-    if not line.end(end, **facts):
-        raise OperatorError(perform.CHANGED)
+    if end == FAILED and order.status == CONFIRMED:
+        lifecycle.note(order, actor.who, because(Why.BANK_REFUSED, payout=line.code, text=row.reason or "-"))
     return Outcome(order, bulk.DONE)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from models.db.writer import transaction
 from models.tables.order import BUY, PAID, PENDING, Order
-from runtime.money import hundredths
+from runtime.money import grouped
 from schemas.views import STATUS_TEXTS
 from services.channels.calls import driver_of
 from services.deposits import claims
@@ -50,7 +50,7 @@ def decide(kind: Act, shown: dict[str, str], given: dict[str, Given], actor: Act
         given: the entered values by order number.
     """
     orders = Order.numbered(BUY, shown)
-    summary = f"{len(orders)} deposits, {hundredths(bulk.total(orders))}"
+    summary = N_("%(count)s deposits, %(total)s") % {"count": len(orders), "total": grouped(bulk.total(orders))}
     audit.record(actor, VERBS[kind], "orders", "", summary)
     return bulk.each(orders, lambda order: _decided(kind, order, shown[order.order_no], given[order.order_no], actor))
 

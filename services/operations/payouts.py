@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from models.db.base import database
 from models.db.writer import transaction
 from models.tables.order import CONFIRMED, SELL, Order
-from runtime.money import hundredths
+from runtime.money import grouped
 from schemas.views import STATUS_TEXTS
 from services.errors import N_, OperatorError
 from services.operations import bulk, perform
@@ -133,4 +133,4 @@ def _one_at_once(act: Act, order: Order, seal: str, given: Given, actor: Actor) 
 
 def _summary(shown: dict[str, str]) -> str:
     orders = Order.numbered(SELL, shown)
-    return f"{len(orders)} payouts, {hundredths(bulk.total(orders))}"
+    return N_("%(count)s payouts, %(total)s") % {"count": len(orders), "total": grouped(bulk.total(orders))}

@@ -17,6 +17,8 @@ from services.security import audit, masking, second_operator
 from services.security.audit import Actor
 from services.withdrawals import approve
 
+# What a second operator approves.
+REQUESTED = {Act.APPROVE: N_("to approve it"), Act.MARK_PAID: N_("to mark it as paid out")}
 CHANGED = N_("The order changed since this page was loaded. Reload and try again.")
 
 
@@ -85,26 +87,32 @@ def _request(order: Order, action: Action, given: Given, actor: Actor) -> Payout
 def _detail(action: Action, given: Given) -> str:
     """Return the typed values for the audit log; *** for one that is refused, because it may be a password."""
     recorded = {}
-    for name in ("amount", "reference", "reason"):
+    for name in ("amount", "reference", "date", "reason"):
         try:
             recorded[name] = given.amount if name == "amount" and given.fen() else given.text(name)
         except OperatorError:
             recorded[name] = masking.HIDDEN
-    in_file, shared = given.in_file and "in a bank file", given.shared and "shared reference"
-    platform, again = given.platform and "platform pays", given.again and "same amount again"
+    in_file, shared = given.in_file and N_("in a bank file"), given.shared and N_("shared reference")
+    platform, again = given.platform and N_("platform pays"), given.again and N_("same amount again")
+    about: Any = action.exception
+    exception = about and N_("exception %(number)s: %(kind)s") % {"number": about.id, "kind": about.kind}
+    resolution = action.resolution and N_("resolution: %(resolution)s") % {"resolution": action.resolution}
     told: dict[Act, list[Any]] = {
         Act.REJECT: [recorded["reason"], in_file],
         Act.NOT_RECEIVED: [recorded["reason"]],
-        Act.REPORT_RETURNED: [recorded["reference"], recorded["reason"]],
+        Act.REPORT_RETURNED: [recorded["reference"], recorded["date"], recorded["reason"], shared],
         Act.MARK_PAID: [recorded["amount"], recorded["reference"], shared, in_file],
-        Act.APPROVE: [action.effect is Effect.REQUESTED and "approve"],
-        Act.SECOND_APPROVAL: [action.requested],
+        Act.APPROVE: [action.effect is Effect.REQUESTED and N_("to approve it")],
+        Act.SECOND_APPROVAL: [action.requested and REQUESTED[action.requested]],
         Act.REFUND: [recorded["amount"], recorded["reason"], platform, again],
-        Act.MARK_REFUNDED: [recorded["reference"]],
+        Act.MARK_REFUNDED: [recorded["reference"], recorded["date"], shared],
         Act.REJECT_REFUND: [recorded["reason"]],
-        Act.RESOLVE: [action.exception and f"{action.exception.id} {action.exception.kind}", action.resolution],
+        Act.RESOLVE: [
+            *(exception, resolution),
+            *((recorded["reference"], recorded["date"], shared) if "transfer" in action.fields else ()),
+        ],
     }
-    return " ".join(str(part).strip()[:MOST_CHARACTERS] for part in told.get(action.act, []) if part)
+    return "; ".join(str(part).strip()[:MOST_CHARACTERS] for part in told.get(action.act, []) if part)
 
 
 def refund(order: Order, key: str, given: Given, who: str) -> int:
@@ -130,7 +138,7 @@ def refund(order: Order, key: str, given: Given, who: str) -> int:
 
 def payout(order: Order, key: str, given: Given) -> int:
     """Return the amount in fen that the action with this key pays out, or leads to paying out; 0 for other actions."""
-    if order.order_type != SELL or key not in (Act.APPROVE, Act.MARK_PAID, Act.SECOND_APPROVAL):
+    if order.order_type != SELL or key not in (Act.APPROVE, Act.MARK_PAID, Act.SECOND_APPROVAL, Act.CHANGE_ACCOUNT):
         return 0
     request = second_operator.waiting(order)
     if key == Act.SECOND_APPROVAL and request is not None:

@@ -13,7 +13,7 @@ from models.tables.channel import Channel
 from models.tables.merchant import Merchant
 from models.tables.order import Order
 from models.tables.refund import Refund
-from runtime.money import hundredths
+from runtime.money import grouped
 from services.errors import N_, OperatorError
 from services.operations import bulk, perform
 from services.operations.actions import Act, Action, Given, of_refund
@@ -134,4 +134,4 @@ def _performed(row: Row, given: Given, actor: Actor) -> Outcome:
 
 
 def _summary(refunds: list[Refund]) -> str:
-    return f"{len(refunds)} refunds, {hundredths(bulk.total(refunds))}"
+    return N_("%(count)s refunds, %(total)s") % {"count": len(refunds), "total": grouped(bulk.total(refunds))}

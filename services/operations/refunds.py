@@ -192,5 +192,5 @@ def find(refund_no: str) -> Refund:
     """Return the refund with this number, with its order. Raises OperatorError."""
     found: Refund | None = Refund.select(Refund, Order).join(Order).where(Refund.refund_no == refund_no).first()
     if found is None:
-        raise OperatorError(f"no refund {refund_no}")
+        raise OperatorError(N_("no refund %(refund_no)s"), refund_no=refund_no)
     return found

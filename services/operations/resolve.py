@@ -12,6 +12,7 @@ from services.callbacks.outbox import Outgoing
 from services.errors import N_, OperatorError, refuse
 from services.orders import lifecycle
 from services.orders.resolution import ResolutionRule
+from services.orders.returned import UNKNOWN, Returned
 from services.orders.verdict import CREDIT, REFUND, RESOLUTIONS
 from services.refunds.resolve import why_not_now
 from services.withdrawals.send import LONG
@@ -74,6 +75,7 @@ def resolve(
     who: str = "operator",
     exception_id: int | None = None,
     amount: int | None = None,
+    transfer: Returned = UNKNOWN,
 ) -> PaymentException:
     """Resolve one open exception of an order by one of RESOLUTIONS, in one transaction, or begin its refund.
 
@@ -81,21 +83,23 @@ def resolve(
 
     Args:
         amount: the exception's amount when it was read, in fen; None to accept any amount.
+        transfer: by which an operator sent the money back (`ResolutionRule.sent_back`).
 
     Raises:
         OperatorError: there is no exception, there are several and no id is given, it can't be resolved that way, it or
-            the order changed since it was read, or the channel's report contradicts the decision.
+            the order changed since it was read, the channel's report contradicts the decision, or another order has the
+            transfer's number.
     """
     exception = _named(order, exception_id, amount)
     find(order, exception, resolution)
     kind = kinds.of(order)
     if kind.asks_first(order, exception):
         kind.check(order, resolution, exception)
-    return _resolve(order, resolution, who, exception)
+    return _resolve(order, resolution, who, exception, transfer)
 
 
 @transaction
-def _resolve(order: Order, resolution: str, who: str, seen: PaymentException) -> PaymentException:
+def _resolve(order: Order, resolution: str, who: str, seen: PaymentException, transfer: Returned) -> PaymentException:
     checked, order = order, Order.for_update(order.id)
     exception, kind = _named(order, seen.id, seen.amount), kinds.of(order)
     rule = find(order, exception, resolution)
@@ -109,7 +113,8 @@ def _resolve(order: Order, resolution: str, who: str, seen: PaymentException) ->
     if not rule.resolves:
         rule.act(order, exception, who)
         return exception
-    if not exception.resolve(resolution, who):
+    transfer.refuse_second(order)
+    if not exception.resolve(resolution, who, **transfer.columns if rule.sent_back else {}):
         raise OperatorError(N_("This exception was already resolved."))
     rule.act(order, exception, who)
     kind.resume(order)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from models.tables.epay import REPLACED
 from models.tables.order import History, PaymentException
 from models.tables.refund import RefundHistory
-from runtime.money import hundredths
+from runtime.money import grouped
 from runtime.texts import N_, Coded
 
 
@@ -24,6 +24,18 @@ class Why(Coded):
     CLAIMED = "claimed", N_("The payer says they paid")
     MARKED_PAID = "marked_paid", N_("Confirmed by an operator")
     BANK_RESULT = "bank_result", N_("Bank's result of payout %(payout)s")
+    BANK_REFUSED = "bank_refused", N_("Refused by the bank, payout %(payout)s: %(text)s")
+    ACCOUNT_CHANGED = (
+        "account_changed",
+        N_("Payout account ending in %(before)s changed to the one ending in %(after)s"),
+    )
+    EARLIER_ACCOUNT_PAID = (
+        "earlier_account_paid",
+        N_(
+            "Payout account changed back from the one ending in %(before)s to the one ending in %(after)s, which the "
+            "bank paid"
+        ),
+    )
     NOTICE = "notice", N_("Channel notice")
     CHANNEL_ASKED = "channel_asked", N_("Status check")
     CHANNEL_ASKED_BY = "channel_asked_by", N_("Status check by %(who)s")
@@ -135,8 +147,7 @@ class Reason:
             called: returns the displayed form of a value, by the argument's name and the value.
         """
         shown = {
-            name: hundredths(value) if isinstance(value, int) else called(name, value)
-            for name, value in self.args.items()
+            name: grouped(value) if isinstance(value, int) else called(name, value) for name, value in self.args.items()
         }
         return (template or self.code.template) % shown
 

@@ -61,7 +61,8 @@ class ResolutionRule:
     `lines` are the postings (fen by account), `against` returns a further reason against it or "", and `act` performs
     it in the transaction that closes the exception. `steps` are the statuses that the order takes, unless it has them
     already. `ended` returns the order as it will be, nothing stored, if that differs by more than its status. `fits`
-    is a further condition. If not `resolves`, it only begins what will resolve the exception.
+    is a further condition. If not `resolves`, it only begins what will resolve the exception. With `sent_back`, an
+    operator has sent the money back by a transfer outside the service.
     """
 
     resolution: str
@@ -73,6 +74,7 @@ class ResolutionRule:
     against: Callable[[Order, PaymentException], str] = _no_objection
     fits: Callable[[Order, PaymentException], bool] = _always
     resolves: bool = True
+    sent_back: bool = False
     steps: tuple[str, ...] = ()
     ended: Callable[[Order, PaymentException], Order] | None = None
 

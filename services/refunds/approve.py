@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from peewee import SQL, fn
+from peewee import fn
 
 from gateways.base import ChannelUnknown, State
 from models.db.writer import transaction
@@ -15,10 +15,10 @@ from runtime.state import current
 from services.channels.calls import driver_of
 from services.errors import N_, OperatorError, refuse
 from services.orders.reasons import Why, because
+from services.orders.returned import UNKNOWN, Returned
 from services.refunds import send, settle
 from services.security import second_operator
 
-NONE = SQL("''")  # written out, so that both databases use the partial index
 CHANGED = N_("The refund changed just now. Reload and try again.")
 OWN_REQUEST = N_("You requested this refund, so another operator must approve it.")
 
@@ -119,25 +119,16 @@ def why_not_mark_refunded(refund: Refund) -> str:
 
 
 @transaction
-def mark_refunded(refund: Refund, reference: str = "", who: str = "operator") -> Refund:
+def mark_refunded(refund: Refund, transfer: Returned = UNKNOWN, who: str = "operator") -> Refund:
     """Record that an operator sent the money of a manual channel's refund. Returns it as it is now.
 
-    Args:
-        reference: the bank's or wallet's number of the transfer.
-
     Raises:
-        OperatorError: the channel reports refunds itself, the refund is not approved or has ended, or the reference is
-            recorded for another refund of the channel.
+        OperatorError: the channel reports refunds itself, the refund is not approved or has ended, or the transfer's
+            number is that of the payment, or recorded for another transfer of the channel.
     """
-    refund, reference = settle.lock(refund), reference.strip()
+    refund = settle.lock(refund)
     refuse(why_not_mark_refunded(refund))
-    same = (
-        Refund.channel == refund.channel_id,
-        Refund.channel_reference == reference,
-        Refund.channel_reference != NONE,
-    )
-    if (other := Refund.select().where(*same).first()) is not None:
-        text = N_("Transaction ID %(reference)s is already recorded for refund %(refund_no)s. Check it.")
-        raise OperatorError(text, "reference", reference=reference, refund_no=other.refund_no)
-    settle.complete(refund, who, because(Why.REFUND_MARKED), reference)
+    transfer.refuse_second(refund.order)
+    refund.store(returned_on=transfer.on)
+    settle.complete(refund, who, because(Why.REFUND_MARKED), transfer.reference)
     return refund

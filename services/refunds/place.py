@@ -35,7 +35,7 @@ from models.tables.refund import (
     refunds_of,
 )
 from runtime import clock
-from runtime.money import hundredths
+from runtime.money import grouped, hundredths
 from services.channels.calls import LEASE, driver_of, lock_account
 from services.deposits import money as deposit_money
 from services.errors import N_, ApiError, Code, OperatorError
@@ -87,7 +87,7 @@ class NotRefundable(Exception):
     @property
     def for_operator(self) -> OperatorError:
         """The error for an operator."""
-        values = {"left": hundredths(self.left)} if self.reason is Refusal.AMOUNT else {}
+        values = {"left": grouped(self.left)} if self.reason is Refusal.AMOUNT else {}
         return OperatorError(REFUSALS[self.reason], "amount" if values else "", **values)
 
 

@@ -22,9 +22,9 @@ from models.tables.merchant import Merchant
 from models.tables.order import CANCELLED, CONFIRMED, PAID, PENDING, TYPES, Order, PaymentException
 from models.tables.refund import OPEN, Refund
 from runtime import clock
-from runtime.money import hundredths
+from runtime.money import grouped, hundredths
 from runtime.state import current
-from services.errors import ApiError, OperatorError
+from services.errors import N_, ApiError, OperatorError
 from services.ledger import accounts, postings
 from services.ledger.accounts import IS_ADJUSTMENT
 from services.ledger.postings import OPERATOR, RELEASE_AGAIN, Lines
@@ -229,8 +229,9 @@ def remove(merchant: Merchant, *, book_loss: bool = False, only_try: bool = Fals
     # This raises the setup version, so that each service reads the merchant again.
     Merchant.update(updatetime=clock.now()).where(Merchant.id == merchant.id).execute()
     after_commit(cache.forget)
-    taken = hundredths(removal.lines.get((AVAILABLE, merchant.id), 0))
-    detail = f"available {taken}, orders cancelled {removal.orders}, loss {hundredths(removal.loss)}"
+    taken = grouped(removal.lines.get((AVAILABLE, merchant.id), 0))
+    text = N_("available %(taken)s, orders cancelled %(orders)s, loss %(loss)s")
+    detail = text % {"taken": taken, "orders": removal.orders, "loss": grouped(removal.loss)}
     audit.record(audit.HERE, "remove sandbox", "merchant", merchant.key, detail)
     return removal
 

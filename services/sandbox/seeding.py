@@ -43,6 +43,7 @@ CONFIGS = {
         "bank": "Demo Bank",
         "account": "6222 0200 0000 0000 001",
         "note": "{order_no}",
+        "qr_wxpay": "wxp://f2f0-demo-shop",
     },
 }
 LINKS = {"demo": (1, 2, 3), "other": (2, 4)}

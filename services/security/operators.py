@@ -27,7 +27,7 @@ def seed(name: str, password: str, role: str, at: int) -> Operator:
     if not NAME.fullmatch(name):
         raise OperatorError(N_("User names have 1 to 64 letters, digits, _ . @ or -."), "name")
     if role not in ROLES:
-        raise OperatorError(f"role must be one of {', '.join(ROLES)}")
+        raise OperatorError(N_("role must be one of %(names)s"), names=", ".join(ROLES))
     return _insert(name, passwords.hashed(password), role, at)
 
 
@@ -44,7 +44,7 @@ def find(name: str) -> Operator:
     """Return the account of this name. Raises OperatorError."""
     found = Operator.get_or_none(Operator.name == name)
     if found is None:
-        raise OperatorError(f"no operator {name}")
+        raise OperatorError(N_("no operator %(name)s"), name=name)
     return found
 
 
@@ -71,7 +71,7 @@ def change(operator: Operator, *, role: str | None = None, enabled: bool | None 
         OperatorError
     """
     if role is not None and role not in ROLES:
-        raise OperatorError(f"role must be one of {', '.join(ROLES)}")
+        raise OperatorError(N_("role must be one of %(names)s"), names=", ".join(ROLES))
     if by is not None and (role not in (None, ADMINISTRATOR) or enabled is False):
         if operator.name == by:
             raise OperatorError(N_("You cannot do this to your own account. Ask another administrator."))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from models.db.writer import transaction
-from models.tables.operator import PayoutRequest
+from models.tables.operator import AuditEntry, PayoutRequest
 from models.tables.order import Order
 from runtime import clock
 from runtime.state import current
@@ -16,7 +16,7 @@ from services.security import audit
 
 T = TypeVar("T")
 
-ALONE = "from the command line, without a second operator"
+ALONE = N_("from the command line, without a second operator")
 
 
 def is_above(fen: int) -> bool:
@@ -27,6 +27,12 @@ def is_above(fen: int) -> bool:
 def is_needed(order: Order, amount: int | None = None) -> bool:
     """Return whether the payout of this order, or of this amount in fen, needs two operators."""
     return not order.is_buy and (is_above(order.amount) or is_above(amount or 0))
+
+
+def has_approved(order: Order) -> bool:
+    """Return whether a second operator approved this payout. Only the audit log keeps it, also of failed approvals."""
+    mine = (AuditEntry.about == "order") & (AuditEntry.key == order.order_no) & (AuditEntry.action == "approve payout")
+    return bool(AuditEntry.select().where(mine, ~AuditEntry.detail.startswith(audit.NOT_DONE)).exists())
 
 
 def waiting(order: Order) -> PayoutRequest | None:

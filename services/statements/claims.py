@@ -26,6 +26,7 @@ from models.tables.order import (
     Order,
     PaymentException,
 )
+from models.tables.refund import Refund
 from runtime import clock
 from services.channels.payment_numbers import transaction_id
 from services.deposits import money
@@ -78,6 +79,9 @@ TAKES_BACK_RECORDED = N_(
     "transaction ID, or 0."
 )
 CONTRADICTED = N_("The payment of this order is recorded under this transaction ID, but the file contradicts it.")
+RETURNED_MONEY = N_("This transaction ID is recorded for returned money of this order.")
+# The reasons that leave the choice between orders to an operator. The others speak against a confirmation.
+CHOICES = {SEVERAL, SAME_AMOUNT, NOT_CLAIMED, NAMES_SEVERAL, NOT_UNIQUE, MAY_NAME, DAMAGED_NOTE, ONLY_DAY}
 
 
 class Outcome(Enum):
@@ -99,6 +103,15 @@ class Found:
     orders: list[Order] = field(default_factory=list)
     by_number: bool = False
     values: dict[str, str] = field(default_factory=dict)
+
+    def may_be_for(self, order: Order, channel: Channel) -> bool:
+        """Return whether an operator can choose this order for the payment on the channel.
+
+        The order is open and has the amount, and the payment is new and not older. That is a possibility and no match.
+        """
+        is_open = order.is_buy and order.status in (PENDING, PAID) and order.channel_id == channel.id
+        is_early = self.line.until is None or self.line.until < order.createtime
+        return self.why in CHOICES and is_open and order.amount == self.line.amount and not is_early
 
 
 class Sums(NamedTuple):
@@ -151,6 +164,7 @@ class _Matching:
         numbers = {number for line in lines for number in (line.reference, line.original)}
         self.recorded = _recorded(channel, numbers - {""})
         self.elsewhere = _of_other_channels(channel, numbers - {""})
+        self.returns = _returns(numbers - {""})
         self.by_amount: dict[int, list[Order]] = defaultdict(list)
         for order in self.names.open:
             self.by_amount[order.amount].append(order)
@@ -208,8 +222,8 @@ class _Matching:
         elif line.kind is Kind.NOT_MONEY_IN and not (_is(line, received.TAKEN_BACK) and awaited):
             self._set(line, Outcome.NOT_MONEY_IN, line.why)
         else:  # it may take recorded payments back, by their amount
-            payments = self.maybe_taken_back[str(line.at)]
-            self._leave(line, line.why, awaited or _unique(self.recorded.get(each.reference, {}) for each in payments))
+            payments = _unique(self.recorded.get(each.reference, {}) for each in self.maybe_taken_back[str(line.at)])
+            self._leave(line, line.why, list(self.returns[line.reference]) or awaited or payments)
 
     def _find_recorded(self) -> None:
         """Find the payments that are recorded, and those that no transaction ID tells from others."""
@@ -219,17 +233,21 @@ class _Matching:
         for line in payments:
             amounts[line.reference].add(line.amount)
         for line in payments:
-            orders = self.recorded.get(line.reference, {})
+            orders, returns = self.recorded.get(line.reference, {}), self.returns[line.reference]
             amount = sum(known.received for known in orders.values())
             waiting = [each for each in self._named(line) if each.status in (PENDING, PAID) and each not in orders]
-            if orders and waiting:
-                self._leave(line, OTHER_ORDER, _unique([orders, waiting]))
-            elif orders and (line.since or 0) > max(order.updatetime for order in orders) + BOOKED_LATE:
+            if (orders or returns) and waiting:
+                self._leave(line, OTHER_ORDER, _unique([orders or returns, waiting]))
+            elif orders and _is_later(line, orders):
                 self._leave(line, LATER, list(orders))
             elif orders and amount == line.amount and all(order.is_buy for order in orders):
                 self._set(line, Outcome.RECORDED, orders=list(orders))
             elif orders:
                 self._leave(line, OTHER_RECORD, list(orders))
+            elif returns and sum(returns.values()) == line.amount and not _is_later(line, returns):
+                self._set(line, Outcome.RECORDED, orders=list(returns))
+            elif returns:
+                self._leave(line, RETURNED_MONEY, list(returns))
             elif alike := [each for each in self.elsewhere[line.reference] if each.received == line.amount]:
                 self._leave(line, OTHER_CHANNEL, alike)
             elif line.reference in seen or len(amounts[line.reference]) > 1:
@@ -301,13 +319,8 @@ class _Matching:
             why = NO_TIME
         elif line.until - line.since > 3_600 and line.since < orders[0].createtime <= line.until:
             why = ONLY_DAY
-        elif line.amount in self.reversed:
-            why = AMOUNT_TAKEN_BACK
-        elif unsure := [
-            each for each in self.unrecognized.get(line.amount or 0, []) if each[0] in line.reference.casefold()
-        ]:
-            why = UNNUMBERED if any(not part for part, _ in unsure) else SIMILAR
-            about = _unique([[order for _, order in unsure]])
+        elif objection := self._objection(line):
+            why, about = objection
         elif len(line.note) >= received.LONGEST_NOTE:
             why = MAY_NAME  # the rest of the note was not read
         elif (possible := self.names.possible(line.note)) is None or possible:
@@ -321,7 +334,7 @@ class _Matching:
         why = PAID_BEFORE if order.id in self.taken else IN_QUESTION if open_exceptions(order) else ""
         if line.until is not None and line.until < order.createtime:
             why = TOO_EARLY
-        if line.since is not None and line.since > clock.now() + A_DAY:
+        if _is_in_the_future(line):
             why = IN_THE_FUTURE
         if not why and self.matched == MOST_AT_ONCE:
             why = TOO_MANY
@@ -336,7 +349,22 @@ class _Matching:
         """Return the orders that the note certainly names."""
         return self.names.ours(line.note) or _unique(self.names.theirs(line.note).values())
 
+    def _objection(self, line: Movement) -> tuple[str, list[Order]] | None:
+        """Return why the amount of a row may be no new payment, and the orders that show it; None if nothing does."""
+        awaited = self.by_amount[line.amount or 0]
+        if _is_in_the_future(line):
+            return IN_THE_FUTURE, awaited
+        if line.amount in self.reversed:
+            return AMOUNT_TAKEN_BACK, awaited
+        alike = [each for each in self.unrecognized.get(line.amount or 0, []) if each[0] in line.reference.casefold()]
+        if not alike:
+            return None
+        return UNNUMBERED if any(not part for part, _ in alike) else SIMILAR, _unique([[order for _, order in alike]])
+
     def _leave(self, row: Movement, why: str | OperatorError | None, orders: list[Order]) -> None:
+        """Leave a row to an operator. Orders can be chosen only if there is no objection to the payment."""
+        if why in CHOICES and (objection := self._objection(row)):
+            why, orders = objection
         self._set(row, Outcome.TO_DECIDE, why, orders)
 
     def _set(
@@ -349,6 +377,15 @@ class _Matching:
 def _is(line: Movement, why: str) -> bool:
     """Return whether the reader set this reason for the row."""
     return line.why is not None and line.why.text == why
+
+
+def _is_in_the_future(line: Movement) -> bool:
+    return line.since is not None and line.since > clock.now() + A_DAY
+
+
+def _is_later(line: Movement, orders: Iterable[Order]) -> bool:
+    """Return whether a payment is later than anything that is recorded of these orders."""
+    return (line.since or 0) > max(order.updatetime for order in orders) + BOOKED_LATE
 
 
 def _unique(groups: Iterable[Iterable[Order]]) -> list[Order]:
@@ -387,6 +424,25 @@ def _on_record(order: Order, reference: str, exceptions: list[PaymentException])
         if each.kind in MONEY_IN:
             parts.append(int((each.amount if each.resolution == RETURNED else each.returned) or 0))
     return Known(money.received(order, reference, exceptions) + whole, sum(parts) + whole)
+
+
+def _returns(references: set[str]) -> dict[str, dict[Order, int]]:
+    """Return the orders of manual channels whose money the transfers with these transaction IDs returned.
+
+    Each is with the amount in fen as the account's statement has it: negative if an operator sent it to the payer. Two
+    channels may be of one account.
+    """
+    found: dict[str, dict[Order, int]] = defaultdict(lambda: defaultdict(int))
+    manual = next_step.manual_channels()
+    for part in chunks(references):
+        reported = PaymentException.select(PaymentException, Order).join(Order)
+        numbered = (PaymentException.return_reference.in_(part), PaymentException.return_reference.is_null(False))
+        for each in reported.where(*numbered, Order.channel.in_(manual)):
+            found[each.return_reference][each.order] += -each.amount if each.order.is_buy else each.amount
+        by_hand = (Refund.channel_reference.in_(part), Refund.channel_reference != "", Refund.channel.in_(manual))
+        for refund in Refund.select(Refund, Order).join(Order).where(*by_hand):
+            found[refund.channel_reference][refund.order] -= refund.amount
+    return found
 
 
 def _of_other_channels(channel: Channel, references: set[str]) -> dict[str, list[Order]]:

@@ -296,8 +296,8 @@ def _layout(title: str, /, **columns: str) -> Layout:
 
 
 SHIPPED = (
-    _layout(N_("Plain table"), time="time", reference="transaction_id", income="income", note="note"),
-    _layout(N_("Plain table"), time="交易时间", reference="流水号", income="收入金额", note="附言"),
+    _layout(N_("Plain table"), time="time", reference="transaction_id", income="income", note="note", payer="payer"),
+    _layout(N_("Plain table"), time="交易时间", reference="流水号", income="收入金额", note="附言", payer="对方户名"),
     _layout(
         N_("Alipay, transaction details (app)"),
         time="交易时间",

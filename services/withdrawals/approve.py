@@ -13,6 +13,7 @@ from services.errors import N_, OperatorError, refuse
 from services.orders import lifecycle
 from services.orders.lifecycle import Acted, exceptions_of
 from services.orders.reasons import Reason, Why, because, own_words
+from services.orders.returned import UNKNOWN, Returned
 from services.orders.verdict import COMPLETE
 from services.security import second_operator
 from services.withdrawals import money, send, settle
@@ -185,23 +186,28 @@ def why_not_return(order: Order) -> str:
 
 
 @transaction
-def report_returned(order: Order, *, reference: str = "", reason: str = "", who: str = "operator") -> None:
+def report_returned(order: Order, *, transfer: Returned = UNKNOWN, reason: str = "", who: str = "operator") -> None:
     """Record an operator's report that the money of a paid withdrawal came back to the operator's account.
 
     It is a report like a channel's, and opens the exception `reversed`. No money moves before that is resolved.
 
     Args:
-        reference: the bank's number of the return, or "".
+        transfer: the bank's transfer of the return.
         reason: the bank's reason, or "".
 
     Raises:
-        OperatorError: the channel is not manual, or the withdrawal is not completed or was returned already.
+        OperatorError: the channel is not manual, or the withdrawal is not completed or was returned already, or another
+            order has the transfer's number.
     """
     order = Order.for_update(order.id)
     refuse(why_not_return(order))
+    transfer.refuse_second(order)
     for each in exceptions_of(order):
         if (each.kind, each.resolution) == (REVERSED, COMPLETE):  # this is a new return
             lifecycle.note_once(order, who, because(Why.REPORT_CHANGED, kind=each.kind, exception=str(each.id)))
-    told = because(Why.PAYOUT_CAME_BACK, text=", ".join(filter(None, (reference.strip(), reason.strip()))) or "-")
+    told = because(Why.PAYOUT_CAME_BACK, text=", ".join(filter(None, (transfer.reference, reason.strip()))) or "-")
     lifecycle.note(order, who, told)
     settle.apply_report(order, Report(State.FAILED, reference=order.channel_reference), who, told)
+    for each in exceptions_of(order):
+        if each.kind == REVERSED and each.is_open:
+            each.change(**transfer.columns)

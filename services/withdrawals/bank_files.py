@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
+from peewee import JOIN
+
 from models.db.base import database
 from models.db.writer import transaction
+from models.tables.channel import Channel
 from models.tables.maintenance import paused_since
+from models.tables.operator import PayoutRequest
 from models.tables.order import CONFIRMED, SELL, Order, PaymentException
 from models.tables.payout_account import PayoutAccount
-from models.tables.payout_batch import DISCARDED, PayoutBatch, PayoutBatchLine
+from models.tables.payout_batch import DISCARDED, FAILED, PayoutBatch, PayoutBatchLine
 from runtime import clock
 from runtime.clock import in_china
-from runtime.money import hundredths
+from runtime.money import grouped, hundredths
 from services.channels.calls import driver_of
 from services.errors import N_, OperatorError
-from services.security import audit, second_operator
+from services.security import audit
 from services.security.audit import Actor
 from services.withdrawals.bank_templates import GBK, TEMPLATES, FileLine, Sums
 from services.withdrawals.place import payee_of
@@ -28,33 +32,50 @@ PAUSED = N_(
 IS_OPEN = PayoutBatchLine.result.is_null() & ((Order.status == CONFIRMED) | PayoutBatchLine.filetime.is_null(False))
 
 
-def open_batches(order_ids: list[int]) -> dict[int, int]:
-    """Return the number of the open batch of each order that is in one, by the order's id."""
-    lines = PayoutBatchLine.select(PayoutBatchLine.order, PayoutBatchLine.batch)
-    return dict(lines.where(PayoutBatchLine.order.in_(order_ids), PayoutBatchLine.result.is_null()).tuples())
+def newest_lines(order_ids: list[int]) -> dict[int, PayoutBatchLine]:
+    """Return the newest line of each order that was in a batch, by the order's id. Only the newest can be open."""
+    lines = PayoutBatchLine.select().where(PayoutBatchLine.order.in_(order_ids)).order_by(PayoutBatchLine.id)
+    return {line.order_id: line for line in lines}
+
+
+def refused(order: Order) -> PayoutBatchLine | None:
+    """Return the line with the bank's reason of a payout that the bank refused and that still has to be sent."""
+    line = newest_lines([order.id]).get(order.id) if order.status == CONFIRMED else None
+    return line if line is not None and line.result == FAILED else None
+
+
+def last_template(channel: Channel) -> str:
+    """Return the template of the channel's newest batch, or "" before the first one."""
+    batch = PayoutBatch.select().where(PayoutBatch.channel == channel).order_by(PayoutBatch.id.desc()).first()
+    return str(batch.template) if batch else ""
 
 
 def why_not(orders: list[Order]) -> dict[int, OperatorError]:
     """Return the reason not to export an order, by its id; without those that can be exported."""
-    listed, found = open_batches([order.id for order in orders]), {}
+    found, lines = _why_not_send(orders), newest_lines([order.id for order in orders])
     for order in orders:
-        if order.id in listed and order.status == CONFIRMED:
-            text = N_("It is already in batch %(batch)s.")
-            found[order.id] = OperatorError(text, batch=str(listed[order.id]))
-        elif (refusal := _why_not_send(order)) is not None:
-            found[order.id] = refusal
+        line = lines.get(order.id)
+        if line is not None and line.result is None and order.status == CONFIRMED:
+            found[order.id] = OperatorError(N_("It is already in batch %(batch)s."), batch=str(line.batch_id))
     return found
 
 
-def _why_not_send(order: Order) -> OperatorError | None:
-    """Return the reason not to let the bank pay an order, or None."""
-    if order.status != CONFIRMED or not driver_of(order.channel).by_hand:
-        return OperatorError(N_("Only approved payouts of manual channels can be in a bank file."))
-    if second_operator.waiting(order):
-        return OperatorError(N_("It was reported as paid out and awaits a second operator."))
-    if PaymentException.select().where(PaymentException.order == order, PaymentException.resolution.is_null()).exists():
-        return OperatorError(N_("It has an open exception. Resolve it first: the payout may have been sent."))
-    return None
+def _why_not_send(orders: list[Order]) -> dict[int, OperatorError]:
+    """Return the reason not to let the bank pay an order, by its id; without those that it may pay."""
+    ids, found = [order.id for order in orders], {}
+    requests = PayoutRequest.select(PayoutRequest.order)
+    requested = set(requests.where(PayoutRequest.order.in_(ids), PayoutRequest.status == CONFIRMED).tuples())
+    exceptions = PaymentException.select(PaymentException.order)
+    in_question = set(exceptions.where(PaymentException.order.in_(ids), PaymentException.resolution.is_null()).tuples())
+    for order in orders:
+        if order.status != CONFIRMED or not driver_of(order.channel).by_hand:
+            found[order.id] = OperatorError(N_("Only approved payouts of manual channels can be in a bank file."))
+        elif (order.id,) in requested:
+            found[order.id] = OperatorError(N_("It was reported as paid out and awaits a second operator."))
+        elif (order.id,) in in_question:
+            text = N_("It has an open exception. Resolve it first: the payout may have been sent.")
+            found[order.id] = OperatorError(text)
+    return found
 
 
 @transaction
@@ -81,9 +102,13 @@ def create(template: str, numbers: list[str], actor: Actor) -> PayoutBatch:
     total = sum(order.amount for order in orders)
     number = PayoutBatch.add(**facts, count=len(orders), total=total, createtime=clock.now())
     PayoutBatchLine.add_all(
-        [{"batch": number, "line": at, "order": order.id, "reason": ""} for at, order in enumerate(orders, start=1)]
+        [
+            {"batch": number, "line": at, "order": order.id, "reason": "", "account": order.account_id}
+            for at, order in enumerate(orders, start=1)
+        ]
     )
-    detail = f"{len(orders)} payouts, {hundredths(total)}, {template}"
+    text = N_("%(count)s payouts, %(total)s, template %(template)s")
+    detail = text % {"count": len(orders), "total": grouped(total), "template": template}
     audit.record(actor, "create batch", "batch", str(number), detail)
     return find(number)
 
@@ -97,14 +122,14 @@ def find(number: int) -> PayoutBatch:
     """Return the batch with this number. Raises OperatorError."""
     batch = PayoutBatch.get_or_none(PayoutBatch.id == number)
     if batch is None:
-        raise OperatorError(f"no batch {number}")
+        raise OperatorError(N_("no batch %(batch)s"), batch=str(number))
     return batch
 
 
 def lines_of(batch: PayoutBatch) -> list[PayoutBatchLine]:
-    """Return the lines with their orders and payout accounts, in order."""
-    rows = PayoutBatchLine.select(PayoutBatchLine, Order, PayoutAccount)
-    joined = rows.join(Order).left_outer_join(PayoutAccount)
+    """Return the lines with their orders and their own payout accounts, in order."""
+    rows = PayoutBatchLine.select(PayoutBatchLine, Order, Channel, PayoutAccount)
+    joined = rows.join(Order).join(Channel).join_from(PayoutBatchLine, PayoutAccount, JOIN.LEFT_OUTER)
     return list(joined.where(PayoutBatchLine.batch == batch).order_by(PayoutBatchLine.line))
 
 
@@ -116,7 +141,9 @@ def _lock(batch: PayoutBatch) -> None:
 
 def to_send(batch: PayoutBatch) -> list[PayoutBatchLine]:
     """Return the lines whose payouts would be in the file if it was downloaded now."""
-    return [line for line in lines_of(batch) if line.result is None and _why_not_send(line.order) is None]
+    lines = [line for line in lines_of(batch) if line.result is None]
+    refusals = _why_not_send([line.order for line in lines])
+    return [line for line in lines if line.order_id not in refusals]
 
 
 @transaction
@@ -144,7 +171,7 @@ def contents(batch: PayoutBatch, actor: Actor) -> list[list[Any]]:
 
 
 def _line(line: PayoutBatchLine) -> FileLine:
-    payee = payee_of(line.order)
+    payee = payee_of(line.account)
     return FileLine(
         code=line.code,
         order_no=line.order.order_no,
@@ -167,7 +194,7 @@ def unreadable(batch: PayoutBatch) -> dict[str, str]:
         return {}
     found = {}
     for line in to_send(batch):
-        payee = payee_of(line.order)
+        payee = payee_of(line.account)
         text = "".join(payee.get(name, "") for name in ("real_name", "card_number", "bank", "sub_bank"))
         if lacking := {each: "" for each in text if not each.encode("gbk", "ignore")}:
             found[line.order.order_no] = " ".join(lacking)

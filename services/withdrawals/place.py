@@ -79,9 +79,9 @@ def _account(new: New) -> int:
     )
 
 
-def payee_of(order: Order) -> dict[str, Any]:
-    """Return a withdrawal's payout account, decrypted for an operator; nested fields by their path."""
-    details = account_details(order.account.details)
+def payee_of(account: PayoutAccount) -> dict[str, Any]:
+    """Return a payout account, decrypted for an operator; nested fields by their path."""
+    details = account_details(account.details)
     nested = {
         f"{outer}.{name}": value
         for outer, inner in details.items()

@@ -29,7 +29,7 @@ from services.orders import lifecycle, next_step
 from services.orders.lifecycle import change_exception, close_exception, exceptions_of, raise_exception, transition
 from services.orders.reasons import ASKED, Reason, Why, because, reported
 from services.orders.verdict import ADJUST, CLOSE, FAILED, NONE, PAID_OUT, Judged, Proof
-from services.withdrawals import money
+from services.withdrawals import change_account, money
 from services.withdrawals.money import WithdrawalMoney
 
 MOST_SHOWN = 5  # lines of history, each with a different message
@@ -177,10 +177,20 @@ def _post_again(order: Order, posting: str, report: Report, who: str) -> bool:
 
 
 def complete(order: Order, who: str, why: Reason, reference: str) -> bool:
-    """Complete a paid-out withdrawal: spend the reserve and return the deposit, in the caller's transaction."""
+    """Complete a paid-out withdrawal: spend the reserve and return the deposit, in the caller's transaction.
+
+    If the bank paid the account that the order had earlier, the order gets that one back.
+    """
     steps = [(PAID, who, why), (COMPLETED, "service", because(Why.SETTLED))]
-    if not lifecycle.transitions(order, steps, channel_reference=reference):
+    facts: dict[str, object] = {"channel_reference": reference}
+    earlier = change_account.paid_earlier(order, reference) if driver_for(order).by_hand else None
+    if earlier is not None:
+        endings = {"before": change_account.ending(order.account), "after": change_account.ending(earlier)}
+        facts["account"] = earlier.id
+    if not lifecycle.transitions(order, steps, **facts):
         return False
+    if earlier is not None:
+        lifecycle.note(order, who, because(Why.EARLIER_ACCOUNT_PAID, **endings))
     accounts.post("spend", postings.spend(order), who=who, order=order)
     return True
 

@@ -5,6 +5,7 @@ from datetime import datetime
 
 import pytest
 
+from services.operations import redelivery
 from tests.support import completed
 
 
@@ -12,6 +13,13 @@ from tests.support import completed
 def newest(flask_json):
     """`newest()`: the newest callback, as `callback show` prints it."""
     return lambda: flask_json("callback", "show", flask_json("callback", "list")[0]["id"])
+
+
+@pytest.fixture
+def most(monkeypatch):
+    """Three callbacks in one redelivery, two in one statement."""
+    monkeypatch.setattr(redelivery, "MOST", 3)
+    monkeypatch.setattr(redelivery, "AT_ONCE", 2)
 
 
 def test_a_callback_is_listed_with_its_state_and_shown_with_its_body_and_every_attempt(
@@ -93,7 +101,9 @@ def test_a_failed_callback_is_listed_and_can_be_redelivered(flask, flask_json, a
     assert [row["state"] for row in flask_json("callback", "list")] == ["delivered", "delivered"]
 
 
-def test_all_of_a_merchant_in_a_time_range_are_redelivered(flask, api, other, due, shop, ahead):
+def test_delivered_ones_of_a_merchant_in_a_time_range_are_redelivered_if_the_command_names_their_state(
+    flask, refuses, api, other, due, shop, ahead
+):
     completed(api)
     ahead(3600)
     since = datetime.now().strftime("%Y-%m-%d %H:%M:%S")
@@ -105,10 +115,51 @@ def test_all_of_a_merchant_in_a_time_range_are_redelivered(flask, api, other, du
     completed(api)
     due.callbacks()
     shop.got.clear()
-    said = flask("callback", "redeliver", "--merchant", "demo", "--since", since, "--until", until).output
+    selected = ("--merchant", "demo", "--since", since, "--until", until)
+    assert "No callbacks to resend." in refuses("callback", "redeliver", *selected)
+    said = flask("callback", "redeliver", *selected, "--state", "delivered").output
     due.callbacks()
     assert "1 callbacks queued" in said
     assert [each.event["data"]["order_no"] for each in shop.got] == [inside]
+
+
+def test_failed_and_waiting_ones_of_all_merchants_are_redelivered(flask, api, other, due, shop, other_shop):
+    shop.answers(410)
+    other_shop.answers(500)
+    failed, waiting = completed(api), completed(other)
+    due.callbacks()
+    shop.answers(200)
+    other_shop.answers(200)
+    new = completed(api)
+    said = flask("callback", "redeliver", "--since", "2000-01-01").output
+    assert "2 callbacks queued" in said, "the new one is queued already"
+    for each in (shop, other_shop):
+        each.got.clear()
+    due.callbacks()
+    assert {each.event["data"]["order_no"] for each in shop.got} == {failed, new}
+    assert [each.event["data"]["order_no"] for each in other_shop.got] == [waiting]
+
+
+def test_callbacks_without_an_address_are_left_out_with_the_reason(flask, api, other, due, shop):
+    shop.answers(410)
+    flask("merchant", "set", "other", "--callback-url", "")
+    for merchant in (api, other):
+        completed(merchant)
+    due.callbacks()
+    said = flask("callback", "redeliver", "--state", "dead").output
+    assert "1 callbacks left out: other has no callback URL. Set one first." in said
+    assert "1 callbacks queued" in said
+
+
+def test_more_than_one_redelivery_are_sent_oldest_first_and_the_rest_is_named(flask, flask_json, api, due, shop, most):
+    shop.answers(410)
+    orders = [completed(api) for _ in range(5)]
+    due.callbacks()
+    assert "More callbacks match. Repeat the command" in flask("callback", "redeliver", "--state", "dead").output
+    queued = [row["order_no"] for row in flask_json("callback", "list", "--state", "pending")]
+    assert sorted(queued) == sorted(orders[:3])
+    assert "More" not in flask("callback", "redeliver", "--state", "dead").output
+    assert not flask_json("callback", "list", "--state", "dead")
 
 
 def test_the_list_is_filtered(flask_json, api, other):
@@ -122,16 +173,18 @@ def test_a_redelivery_that_names_nothing_is_refused(refuses, api, rows):
     completed(api)
     before = rows()
     for arguments, words in (
-        ((), "either WEBHOOK_ID or --merchant"),
+        (("--state", "dead"), "No callbacks to resend."),
+        ((), "either WEBHOOK_ID or at least one"),
         (("msg_x",), "Callback not found."),
-        (("msg_x", "--merchant", "demo"), "either WEBHOOK_ID or --merchant"),
+        (("msg_x", "--merchant", "demo"), "either WEBHOOK_ID or at least one"),
         (("--merchant", "nobody"), "no merchant nobody"),
         (("--merchant", "demo", "--since", "yesterday"), "--since"),
-        (("--merchant", "demo", "--until", "2000-01-01"), "Callback not found."),
+        (("--merchant", "demo", "--until", "2000-01-01"), "No callbacks to resend."),
         (("--merchant", "demo", "--state", "lost"), "--state"),
     ):
         assert words in refuses("callback", "redeliver", *arguments), arguments
     assert "no callback msg_x" in refuses("callback", "show", "msg_x")
+    before["AuditEntry"] = rows()["AuditEntry"]
     assert rows() == before
 
 

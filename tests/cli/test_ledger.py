@@ -17,7 +17,10 @@ def test_balances_are_fen_by_merchant_and_the_table_has_yuan_and_the_operators_o
     held = {"available": START + 9_940 - 5_010, "held": 5_010}
     assert flask_json("ledger", "balances") == {"demo": held, "other": {"available": 0, "held": 0}}
     lines = [line.split() for line in flask("ledger", "balances").output.splitlines()]
-    for line in (["demo", "10049.30", "50.10"], ["fees", "0.60"], ["clearing", "2", "-100.00"]):
+    for line in (
+        *(["demo", "10,049.30", "50.10"], ["fee", "income", "0.60"], ["channel", "cost", "0.00"]),
+        ["receivable", "from", "channel", "2", "100.00"],
+    ):
         assert line in lines
 
 
@@ -27,16 +30,22 @@ def test_balances_are_fen_by_merchant_and_the_table_has_yuan_and_the_operators_o
 def test_an_adjustment_credits_or_deducts_and_has_a_reason(flask, balances, amount, fen):
     said = flask("ledger", "adjust", "demo", amount, "--reason", "bank fee 退回").output
     assert balances() == (START + fen, 0)
-    assert f"available balance of demo: {balances()[0] / 100:.2f}" in said
+    assert f"available balance of demo: {balances()[0] / 100:,.2f}" in said
     newest = Posting.select().order_by(Posting.id.desc()).get()
     assert (newest.purpose, newest.who, newest.memo) == ("adjustment", "operator", "bank fee 退回")
 
 
-@pytest.mark.parametrize(("through", "account"), [((), "fees"), (("--channel", "3"), "clearing 3")])
-def test_the_other_side_of_an_adjustment_is_the_channel_or_the_operator(flask, through, account):
-    flask("ledger", "adjust", "demo", "12.50", "--reason", "test", *through)
-    lines = [line.strip() for line in flask("ledger", "balances").output.splitlines()]
-    assert [line for line in lines if line.startswith(account) and line.endswith(" -12.50")]
+@pytest.mark.parametrize(
+    ("amount", "through", "line"),
+    [
+        ("12.50", (), "fee income -12.50"),
+        ("12.50", ("--channel", "3"), "receivable from channel 3 12.50"),
+        ("-12.50", ("--channel", "3"), "payable to channel 3 12.50"),
+    ],
+)
+def test_the_other_side_of_an_adjustment_is_the_channel_or_the_operator(flask, amount, through, line):
+    flask("ledger", "adjust", "demo", amount, "--reason", "test", *through)
+    assert line in [" ".join(each.split()) for each in flask("ledger", "balances").output.splitlines()]
 
 
 def test_an_invalid_adjustment_moves_nothing(refuses, nothing_changes):

@@ -10,7 +10,9 @@ def test_a_new_merchant_gets_secrets_of_its_own_that_are_printed_once(flask, fla
     made = flask_json("merchant", "add", "shop", "--name", "Shop 小店", "--buy-rate", "1.25", "--sell-rate", "0.5")
     flask("channel", "link", "2", "shop")
     assert Api(http, "shop", made["api_secret"]).buy("100.00").data["service_amount"] == 125
-    assert set(made) == {"key", "api_secret", "callback_secret"}
+    assert set(made) == {"key", "api_secret", "callback_secret", "buy_rate", "sell_rate"}
+    fees = [(each.pop("buy_rate"), each.pop("sell_rate")) for each in (first, made)]
+    assert fees == [("0.00", "0.00"), ("1.25", "0.50")]
     assert len({*first.values(), *made.values()}) == 6
     assert made["callback_secret"].startswith("whsec_")
     assert flask_json("merchant", "show", "shop")["callback_secret"] == made["callback_secret"]  # can be read again

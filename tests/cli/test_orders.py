@@ -118,7 +118,10 @@ def test_an_action_that_does_not_fit_the_order_is_refused(api, deposit, withdraw
 # Exceptions
 
 
-@pytest.mark.parametrize(("how", "credited"), [("--credit", 4_000 - 24), ("--refund", 0)])
+SENT_BACK = ("--refund", "--reference", "BACK-1")
+
+
+@pytest.mark.parametrize(("how", "credited"), [(("--credit",), 4_000 - 24), (SENT_BACK, 0)])
 def test_a_wrong_amount_credits_nothing_until_it_is_resolved_once(
     flask, flask_json, refuses, deposit, balances, how, credited
 ):
@@ -129,11 +132,11 @@ def test_a_wrong_amount_credits_nothing_until_it_is_resolved_once(
     for impossible in unclear:
         refuses("order", "settle", deposit, *impossible)
     assert (flask_json("order", "list", "--exceptions"), balances()) == ([row], (1_000_000, 0))
-    flask("order", "settle", deposit, how)
+    flask("order", "settle", deposit, *how)
     assert balances() == (1_000_000 + credited, 0)
     assert flask_json("order", "list", "--exceptions") == []
     assert flask_json("order", "show", deposit)["status"] == "cancelled"
-    assert "no such open exception" in refuses("order", "settle", deposit, how)
+    assert "no such open exception" in refuses("order", "settle", deposit, *how)
     assert balances() == (1_000_000 + credited, 0)
 
 
@@ -150,7 +153,7 @@ def test_one_of_several_exceptions_is_named(flask, order_details, refuses, depos
 def test_a_second_payment_without_a_reference_must_be_named(flask, refuses, deposit, open_exceptions):
     flask("order", "paid", deposit, "--amount", "40")
     assert "--reference" in refuses("order", "paid", deposit, "--amount", "60")
-    flask("order", "settle", deposit, "--refund")
+    flask("order", "settle", deposit, "--refund", "--reference", "BACK-1")
     assert "--reference" in refuses("order", "paid", deposit)
     flask("order", "paid", deposit, "--reference", "BANK-2")  # the order has ended
     flask("order", "paid", deposit, "--amount", "60", "--reference", "BANK-3")
@@ -159,7 +162,7 @@ def test_a_second_payment_without_a_reference_must_be_named(flask, refuses, depo
 
 def test_after_a_payment_with_a_reference_the_next_needs_none(flask, deposit, open_exceptions):
     flask("order", "paid", deposit, "--amount", "40", "--reference", "BANK-1")
-    flask("order", "settle", deposit, "--refund")
+    flask("order", "settle", deposit, "--refund", "--reference", "BACK-1")
     flask("order", "paid", deposit)
     assert open_exceptions(deposit) == [("late_payment", "100.00")]
 

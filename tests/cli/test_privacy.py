@@ -44,6 +44,15 @@ def test_an_export_has_everything_about_an_order_and_is_audited(ended, exported)
     assert entries[-2:] == [("command line", "export personal data", order_no) for order_no in ended]
 
 
+def test_the_notes_of_operators_are_exported_and_erased_on_request(ended, exported, flask):
+    order_no = ended[0]
+    flask("order", "note", order_no, f"call {NAME}")
+    (order,) = exported(order_no)
+    assert [each["text"] for each in order["notes"]] == [f"call {NAME}"]
+    flask("privacy", "erase", order_no, "--yes")
+    assert exported(order_no)[0]["notes"] == []
+
+
 def test_orders_are_found_by_exact_name_and_card_from_a_file(ended, exported, tmp_path):
     (tmp_path / "card").write_text(CARD["card_no"] + "\n")
 

@@ -65,7 +65,7 @@ def test_the_platform_pays_although_the_balance_does_not_cover_it(flask, refuses
     assert "does not cover" in refuses("refund", "create", paid, "50.00")
     number = refund("50.00", "--platform")
     due.orders()
-    flask("refund", "paid", number)
+    flask("refund", "paid", number, "--reference", "BANK-7")
     assert balances() == (0, 0)
 
 
@@ -84,7 +84,7 @@ def test_a_rejection_returns_the_reserve_and_an_approval_of_another_is_refused(
 def test_the_list_is_filtered(flask, flask_json, refund, paid, due):
     first = refund("10.00")
     due.orders()
-    flask("refund", "paid", first)
+    flask("refund", "paid", first, "--reference", "BANK-7")
     second = refund("20.00")
     for filters, found in {
         (): [second, first],

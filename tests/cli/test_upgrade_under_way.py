@@ -119,7 +119,8 @@ def test_its_orders_continue_its_exceptions_are_resolved_and_its_callbacks_deliv
     ways = {62: "--credit", 66: "--credit", 68: "--refund", 73: "--complete", 75: "--credit"}
     assert set(exceptions()) == {number(row) for row in (*ways, 70)}
     for row, way in ways.items():
-        flask("order", "settle", number(row), way)
+        named = ("--reference", "BACK-1") if way == "--refund" else ()
+        flask("order", "settle", number(row), way, *named)
     flask("order", "paid", number(9), "--reference", "BANK-1")  # claimed
     flask("order", "paid", number(65), "--reference", "BANK-2")
     flask("order", "paid", number(74), "--reference", "BANK-3")  # an approved withdrawal

@@ -36,20 +36,31 @@ def as_json(vectors: Iterable[dict[str, Any]]) -> str:
     return "[" + ",".join(f'["{endpoint}",{body}]' for endpoint, body in requests) + "]"
 
 
-def _java(value: Any) -> str:
+def big_decimal(text: str) -> str:
+    """A number in Java, exactly as written."""
+    return f'new BigDecimal("{text}")'
+
+
+def primitive(text: str) -> str:
+    """A number in Java as a literal: a `long` or a `double`, as Jackson reads it too unless it is set otherwise."""
+    return f"{text}L" if text.isdigit() else text
+
+
+def _java(value: Any, number: Callable[[str], str]) -> str:
     if isinstance(value, dict):
-        return f"map({', '.join(f'{_java(name)}, {_java(item)}' for name, item in value.items())})"
+        pairs = (f"{_java(name, number)}, {_java(item, number)}" for name, item in value.items())
+        return f"map({', '.join(pairs)})"
     if isinstance(value, list):
-        return f"list({', '.join(_java(item) for item in value)})"
+        return f"list({', '.join(_java(item, number) for item in value)})"
     if isinstance(value, Literal):
-        return f'new BigDecimal("{value}")'
+        return number(value)
     return json.dumps(value)  # texts, true, false and null have the same form
 
 
-def as_java(vectors: Iterable[dict[str, Any]]) -> str:
-    """A statement for each vector."""
+def as_java(vectors: Iterable[dict[str, Any]], number: Callable[[str], str] = big_decimal) -> str:
+    """A statement for each vector; `number` writes a number."""
     readings = [(vector["endpoint"], _fields(vector, parse_int=Literal, parse_float=Literal)) for vector in vectors]
-    return "\n".join(f'vector("{endpoint}", {_java(fields)});' for endpoint, fields in readings)
+    return "\n".join(f'vector("{endpoint}", {_java(fields, number)});' for endpoint, fields in readings)
 
 
 def as_bash(vectors: Iterable[dict[str, Any]]) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from services.security.signing import sign_webhook
-from tests.clients.languages import LANGUAGES, PUBLISHED, VECTORS, as_json
+from tests.clients.languages import LANGUAGES, PUBLISHED, VECTORS, as_java, as_json, primitive
 from tests.support import ROOT
 
 PAGE = (ROOT / "docs" / "signing.md").read_text("utf-8")
@@ -61,6 +61,17 @@ def test_the_page_says_which_vectors_a_parser_of_json_cannot_pass(name, language
     found = differences(done.stdout.decode().split("\0")[:-1:2])
     assert found == on_the_page(language)
     assert {*found} == {*client.language.cannot_express}
+
+
+def test_the_page_says_which_vectors_the_numbers_of_java_cannot_pass(clients_by_name):
+    client = clients_by_name("Java")
+    source = (Path(__file__).parent / "harness" / "Vectors.java").read_text("utf-8").replace("Vectors", "Numbers")
+    statements = as_java(VECTORS.values(), primitive)
+    (client.folder / "Numbers.java").write_text(source.replace("// VECTORS", statements), "utf-8")
+    assert client.run("javac Numbers.java").returncode == 0
+    done = client.run("java Numbers")
+    assert done.returncode == 0, done.stderr.decode()
+    assert differences(done.stdout.decode().split("\0")[:-1:2]) == on_the_page("Java")
 
 
 @pytest.mark.usefixtures("slow")

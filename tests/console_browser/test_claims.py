@@ -53,10 +53,12 @@ def test_a_statement_confirms_the_claims_that_it_matches(operator, running, tmp_
     operator.find("#file").send_keys(str(file))
     operator.presses("Match payments")
     operator.reads("Several open deposits have this amount.")
-    assert other in operator.text
-    operator.presses("Confirm 1 deposit")
-    operator.reads("1 deposit confirmed: ¥35.00")
-    assert (running.api.status(named), running.api.status(other)) == ("completed", "paid")
+    assert operator.find("[name=row-3]:checked").get_attribute("value") == ""
+    operator.chrome.execute_script("scrollTo(0, document.body.scrollHeight)")
+    operator.find(f'[name=row-3][value^="{other}"]').click()
+    operator.presses("Confirm 1 matched and the chosen deposits")
+    operator.reads("2 deposits confirmed: ¥70.00")
+    assert (running.api.status(named), running.api.status(other)) == ("completed", "completed")
 
 
 def test_the_next_action_confirms_a_claim_and_the_timeline_tells_everything(operator, running):

@@ -1,8 +1,11 @@
-"""Lists in a browser: time ranges, tabs, filters, rows, and a phone."""
+"""Lists in a browser: time ranges, tabs, filters, rows, callbacks to resend, and a phone."""
 
+import json
+
+import pytest
 from selenium.webdriver.common.by import By
-from selenium.webdriver.support.ui import Select
 
+from tests.all_interfaces import LISTS
 from tests.browser import NEEDS_CHROMIUM, PHONE
 from tests.console_browser.operator import SIZES
 
@@ -37,12 +40,11 @@ def test_filters_are_folded_and_removed_one_by_one(size, operator, running):
     operator.goes_to("orders/?flt_status=pending")
     operator.presses("Filter")
     operator.find("[name=flt_least]").send_keys("31.02")
-    operator.find("[name=flt_most]").send_keys("31.03")
-    Select(operator.find("[name=flt_type]")).select_by_value("buy")
+    operator.find("[name=flt_most]").send_keys("31.02")
     operator.presses("Apply")
     operator.waits_for(lambda: other["order_no"] not in operator.text)
     assert placed["order_no"] in operator.text
-    operator.presses("Remove filter: Type")
+    operator.presses("Remove filter: Maximum amount")
     operator.reads(other["order_no"])
     assert "flt_status=pending" in at(operator)
     assert not operator.scrolls_sideways
@@ -76,6 +78,56 @@ def test_on_a_phone_an_order_has_two_lines(operator, running):
     assert texts == {"Order number", "Amount (¥)", "Type", "Merchant", "Created", "Status"}
     assert operator.find("tbody tr").rect["height"] < 70
     assert not operator.scrolls_sideways
+
+
+def test_failed_callbacks_are_resent_in_three_clicks(operator, running):
+    running.flask("merchant", "set", "demo", "--callback-url", "")  # so that they fail
+    for _ in range(40):
+        running.api.play(running.api.buy().data["order_no"], "success")
+    running.flask("merchant", "set", "demo", "--callback-url", f"{running.url}/sandbox/inbox")
+    list_failed = ("callback", "list", "--state", "dead", "--limit", "1000", "--json")
+    failed = len(json.loads(running.flask(*list_failed).stdout))
+    assert failed >= 40
+    operator.goes_to("")
+    operator.presses("View callbacks")
+    operator.presses(f"Resend all {failed}")
+    operator.presses(f"Resend {failed} callbacks")
+    operator.reads(f"{failed} callbacks queued for redelivery.")
+    operator.waits_for(lambda: not json.loads(running.flask(*list_failed).stdout))
+
+
+def test_a_checkbox_is_large_enough_for_a_finger(operator, running):
+    running.api.play(running.api.buy().data["order_no"], "success")
+    running.api.sell("31.06")
+    operator.sits_at(PHONE, "en")
+    for path in ("callbacks/", "payouts/?flt_state=approve"):
+        operator.goes_to(path)
+        box, card = operator.find("tbody input[type=checkbox]"), operator.find("tbody tr:has(input)").rect
+        target = operator.find("tbody td.col-select label").rect
+        assert min(box.rect["width"], box.rect["height"]) >= 24, path
+        assert min(target["width"], target["height"]) >= 44, path
+        assert card["x"] <= target["x"] <= card["x"] + card["width"] - target["width"], path
+        box.click()
+        operator.reads("1 selected")
+        assert not operator.scrolls_sideways, path
+
+
+@pytest.mark.parametrize("language", ["en", "zh-CN"])
+def test_no_list_cuts_its_headings_or_scrolls_sideways_on_a_screen(language, operator, running):
+    running.flask("seed", "--orders", "60")
+    for number in range(6):
+        placed = running.api.buy("100.00", channel=2, merchant_order_no=f"LIST-{language}-{number:06}").data
+        running.api.notice(placed["order_no"], 10_100, reference=placed["order_no"])
+    cut = "return [...document.querySelectorAll('main th')].filter(each => each.scrollWidth > each.clientWidth).length"
+    wide = "return [...document.querySelectorAll('main .table')].some(each => each.scrollWidth > each.clientWidth)"
+    every = (*LISTS, "refunds", "batches", "reconciliations", "statements", "ledger", "exceptions/?flt_channel=2&")
+    for path in every:
+        operator.sits_at((1440, 900, False), language)
+        operator.goes_to(path if "?" in path else f"{path}/")
+        for width in (1366, 1440, 1920):
+            operator.sits_at((width, 900, False), language)
+            seen = operator.chrome.execute_script(cut), operator.chrome.execute_script(wide), operator.scrolls_sideways
+            assert seen == (0, False, False), (path, width)
 
 
 def test_a_view_is_saved_opened_and_deleted_on_a_phone(operator, running):

@@ -5,7 +5,7 @@ import csv
 import pytest
 from selenium.webdriver.common.by import By
 
-from tests.browser import NEEDS_CHROMIUM
+from tests.browser import NEEDS_CHROMIUM, scripts_disabled
 from tests.console_browser.operator import SIZES
 from tests.support import until
 
@@ -109,30 +109,81 @@ def test_a_payout_is_approved_and_sent_in_one_step_and_the_next_one_opens(operat
     assert operator.chrome.current_url.endswith(second)
 
 
-def test_a_bank_file_is_downloaded_and_its_result_is_recorded(operator, running, approved, tmp_path):
-    paid, failed = approved(2)
+def results_of(file, failed):
+    """The bank's result for a downloaded file: all paid, except these orders."""
+    header, *rows = csv.reader(file.read_text("utf-8-sig").splitlines())
+    found = [dict(zip(header, row, strict=True)) for row in rows]
+    lines = [
+        f"{row['编号']},{row['金额']},失败,,户名不符"
+        if row["订单号"] in failed
+        else f"{row['编号']},{row['金额']},成功,BANK-{row['编号']},"
+        for row in found
+    ]
+    return "\n".join(["编号,金额,状态,银行流水号,失败原因", *lines])
+
+
+def test_69_payouts_are_approved_and_sent_by_a_bank_file_and_their_result_is_recorded_in_12_clicks(
+    operator, running, sells, tmp_path
+):
+    numbers, clicks = sells(69), []
+    refused, paid = numbers[:2], numbers[2:]
+    operator.saves_files_in(tmp_path)
+    operator.goes_to("")
+
+    def clicks_on(label, within="main"):
+        clicks.append(label)
+        operator.presses(label, within)
+
+    clicks_on(operator.find("#queue-approve a").text, "#queue-approve")
+    clicks.append("all")
+    operator.find("[data-select-all][type=checkbox]").click()
+    clicks_on("Approve")
+    clicks_on("Approve 69 payouts · ¥69.00")
+    clicks_on("Create bank file of 69 payouts")
+    clicks_on("Create and download file")
+    operator.confirms_identity()
+    clicks.append("identity")
+    operator.reads("File downloaded. Import the bank's result when it is ready.")
+    assert operator.chrome.switch_to.active_element.get_attribute("id") == "file"
+    (file,) = until(lambda: list(tmp_path.glob("*.csv")))
+    result = tmp_path / "result.txt"
+    result.write_text(results_of(file, refused), "gb18030")
+    clicks.append("file")
+    operator.find("#file").send_keys(str(result))
+    clicks_on("Check file")
+    operator.reads("69 rows in the file")
+    assert {running.api.status(order_no) for order_no in numbers} == {"confirmed"}
+    clicks_on("Record 69 rows")
+    operator.reads("All 69 payouts have a result: 67 paid out ¥67.00, 2 refused by the bank ¥2.00.")
+    assert len(clicks) == 10, clicks
+    assert {running.api.status(order_no) for order_no in paid} == {"completed"}
+    clicks_on("Show the refused payouts")
+    operator.reads("Refused by the bank: 户名不符")
+    assert len(operator.chrome.find_elements(By.CSS_SELECTOR, "#rows tr")) == 2
+
+
+def test_a_bank_file_is_downloaded_again_from_its_page_without_leaving_it(operator, approved, tmp_path):
+    approved(2)
     operator.saves_files_in(tmp_path)
     operator.goes_to("payouts/?flt_state=send")
     operator.find("[data-select-all][type=checkbox]").click()
     operator.presses("Create bank file")
-    operator.is_at("New bank file")
-    operator.presses("Create bank file")
-    operator.waits_for(lambda: operator.find("h1").text.startswith("Batch "))
-    operator.presses("Download file")
+    operator.presses("Create and download file")
     operator.confirms_identity()
-    (file,) = until(lambda: list(tmp_path.glob("*.csv")))
-    header, *rows = csv.reader(file.read_text("utf-8-sig").splitlines())
-    assert [dict(zip(header, row, strict=True))["订单号"] for row in rows] == [paid, failed]
-    result = tmp_path / "result.txt"
-    lines = [f"{rows[0][0]},1.00,成功,BANK-20,", f"{rows[1][0]},1.00,失败,,账户不存在"]
-    result.write_text("\n".join(["编号,金额,状态,银行流水号,失败原因", *lines]), "gb18030")
-    batch = rows[0][0].removeprefix("P").partition("-")[0]
-    operator.goes_to(f"batch/{batch}")
-    operator.find("#file").send_keys(str(result))
-    operator.presses("Check file")
-    operator.reads("2 rows in the file")
-    assert {running.api.status(order_no) for order_no in (paid, failed)} == {"confirmed"}
-    operator.presses("Record 2 rows")
-    operator.reads("2 results recorded.")
-    operator.reads("账户不存在")
-    assert [running.api.status(order_no) for order_no in (paid, failed)] == ["completed", "confirmed"]
+
+    def is_saved():
+        (file,) = until(lambda: list(tmp_path.glob("*.csv")))
+        file.unlink()
+
+    is_saved()
+    operator.reads("2 payouts without a result, ¥2.00. The next download contains only these.")
+    operator.presses("Download file")
+    is_saved()
+    with scripts_disabled(operator):
+        operator.presses("Download file")
+        is_saved()
+    assert operator.find("h1").text.startswith("Batch ")
+    operator.presses("Discard file")
+    operator.dialog.find_element(By.NAME, "not_given").click()
+    operator.confirms("Discard file")
+    operator.reads("All 2 payouts have a result: 2 taken out of the file ¥2.00.")

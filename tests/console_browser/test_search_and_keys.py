@@ -28,7 +28,11 @@ def test_a_search_opens_an_order_and_shows_results(size, operator, running):
     operator.find("[name=q]").send_keys(placed["order_no"], Keys.ENTER)
     operator.waits_for(lambda: placed["order_no"] in operator.chrome.current_url)
     operator.find("[name=q]").send_keys("61.37", Keys.ENTER)
-    operator.reads("Among the latest")
+    operator.reads("among the latest 100,000 orders")
+    assert not operator.scrolls_sideways
+    operator.find("[name=q]").clear()
+    operator.find("[name=q]").send_keys(placed["order_no"][-8:], Keys.ENTER)
+    operator.reads("A number ends with")
     assert not operator.scrolls_sideways
     operator.presses(placed["order_no"])
     operator.waits_for(lambda: f"order/{placed['order_no']}" in operator.chrome.current_url)

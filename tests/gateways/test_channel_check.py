@@ -57,7 +57,7 @@ def test_unavailable_payouts_are_reported_and_not_a_problem(checked, platform):
 
 
 def test_without_a_response_of_the_platform_the_result_is_unknown(checked, platform):
-    platform.fails("", "garbage", "broken")
+    platform.fails("", "garbage")
     assert checked()["collect"][0] == "-"
 
 

@@ -51,14 +51,16 @@ def test_the_operator_needs_no_claim_and_a_second_payment_is_visible(
     assert (balances(), exceptions()) == (PAID, {order_no: "paid_twice"})
 
 
-@pytest.mark.parametrize(("how", "money"), [("credit", (START + 9_939, 0)), ("refund", UNPAID)])
+@pytest.mark.parametrize(
+    ("how", "money"), [(["--credit"], (START + 9_939, 0)), (["--refund", "--reference", "BACK-1"], UNPAID)]
+)
 def test_an_amount_other_than_the_orders_credits_nothing_until_it_is_resolved(
     how, money, order_no, claim, flask, outcome
 ):
     claim(order_no)
     flask("order", "paid", order_no, "--amount", "99.99", "--reference", "BANK-1")
     assert outcome(order_no) == ("paid", UNPAID, {order_no: "wrong_amount"})
-    flask("order", "settle", order_no, f"--{how}")
+    flask("order", "settle", order_no, *how)
     assert outcome(order_no) == ("cancelled", money, {})
 
 

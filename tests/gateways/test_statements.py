@@ -85,7 +85,7 @@ def deposited(request, web_server, add_channel, api, later, order_details, tmp_p
 def test_a_statement_that_agrees_has_no_difference(deposited, flask):
     channel, _, statement = deposited
     told = flask("reconcile", channel, statement(), "--until", TOMORROW).output
-    assert "differences  0" in told
+    assert "No differences" in told
     assert "100.00 in the statement, 100.00 in the orders" in told
 
 

@@ -136,8 +136,8 @@ class BankWalk(Life):
     def an_operator_resolves_an_exception(self, order_no: str, how: str, which: int) -> None:
         if able := [each for each in exceptions_of(order_of(order_no)) if each.is_open]:
             exception = able[which % len(able)]
-            yes = ["--yes"] if how == "--complete" else []
-            self._command("order", "resolve", order_no, how, "--exception", str(exception.id), *yes)
+            more = {"--complete": ["--yes"], "--refund": ["--reference", f"BACK{order_no}"]}.get(how, [])
+            self._command("order", "resolve", order_no, how, "--exception", str(exception.id), *more)
 
     @rule(seconds=st.sampled_from([1, 900, 90_000]))
     def time_passes_and_what_is_due_is_done(self, seconds: int) -> None:
@@ -230,6 +230,15 @@ class ClaimsWalk(BankWalk):
         self.payments[paid.reference] = paid
         return paid.reference
 
+    @rule(target=BankWalk.orders, recorded=st.booleans())
+    def one_of_several_equal_claims_is_paid(self, recorded: bool) -> Any:
+        """The note names none of them, and an operator may record the payment without its transaction ID."""
+        numbers = [self.a_deposit_is_placed("10.00", "", True) for _ in range(3)]
+        reference = self.the_payer_pays(numbers[0], 0, "")
+        if recorded:
+            self.an_operator_records_a_payment(reference, False, 0)
+        return multiple(*numbers)
+
     @rule(reference=references)
     def the_bank_takes_a_payment_back(self, reference: str) -> None:
         self.payments[reference].is_gone = True
@@ -268,8 +277,13 @@ class ClaimsWalk(BankWalk):
         who=OPERATORS,
         how=CHOICE,
         kept=st.booleans(),
+        chooses=st.booleans(),
     )
-    def a_statement_is_uploaded(self, layout: str, newest: int, who: str, how: int, kept: bool) -> Any:
+    def a_statement_is_uploaded(self, layout: str, newest: int, who: str, how: int, kept: bool, chooses: bool) -> Any:
+        """An operator confirms what the page matched, or also the deposits that the payers mean where it offers them.
+
+        The page offers no deposit for a payment that is recorded, whatever the operator would choose.
+        """
         shown = list(self.payments.values())[-newest:]
         movements = [each for paid in shown for each in paid.movements(layout, how)]
         if not movements:
@@ -277,9 +291,16 @@ class ClaimsWalk(BankWalk):
         content = write(movements, LAYOUTS[layout], Random(how))
         answer = self._post(who, "claims/upload", channel=str(MANUAL), file=(io.BytesIO(content), "bill.csv"))
         assert answer.status_code == 200, answer.text
-        rows = re.findall(r'name="row" value="([^"]+)"><input[^>]*name="reference-\d+" value="([^"]*)"', answer.text)
+        rows = [_row_of(value) for value in re.findall(r'name="row" value="([^"]+)"', answer.text)]
+        offered = [_row_of(value) for value in re.findall(r'type="radio" name="row-\d+" value="([^"]+)"', answer.text)]
+        for order_no, _, number in offered:
+            paid, order = self.payments[number], order_of(order_no)
+            assert not paid.told, f"{paid} is offered for {order_no}"
+            assert not paid.is_gone, f"{paid} is offered for {order_no}"
+            assert (order.status in (PENDING, PAID), order.amount) == (True, paid.fen), f"{order_no} for {paid}"
+        chosen = [row for row in offered if chooses and self.payments[row[2]].order_no == row[0]]
         matched, recorded, decide, not_in = (
-            {number for _, number in rows},
+            {number for _, _, number in rows},
             *(
                 set(re.findall(r'<span class="number"><bdi>(\d+)</bdi>', _section(answer.text, name)))
                 for name in ("RECORDED", "TO_DECIDE", "NOT_MONEY_IN")
@@ -294,17 +315,15 @@ class ClaimsWalk(BankWalk):
             assert number not in recorded or told or (paid.told and paid.numbered), f"{paid} is not recorded"
             assert told == there or is_listed or (number in matched and not told), f"{paid}: nobody has to decide"
             assert number not in matched or not paid.is_gone, f"{paid} is matched"
-        if not rows:
+        if not rows and not chosen:
             return multiple()
-        return self._confirmed(lambda: self._confirm_claims(who, rows), later=kept)
+        return self._confirmed(lambda: self._confirm_claims(who, rows + chosen), later=kept)
 
-    def _confirm_claims(self, who: str, rows: list[tuple[str, str]]) -> None:
-        orders = {seal: seal.split(":")[0] for seal, _ in rows}
-        before = {order_no: order_of(order_no).status for order_no in orders.values()}
-        fields = {f"reference-{orders[seal]}": reference for seal, reference in rows}
-        assert self._post(who, "claims/confirm", row=list(orders), **fields).status_code == 303
-        for seal, reference in rows:
-            order = order_of(orders[seal])
+    def _confirm_claims(self, who: str, rows: list[tuple[str, str, str]]) -> None:
+        before = {order_no: order_of(order_no).status for order_no, _, _ in rows}
+        assert self._post(who, "claims/confirm", row=[":".join(row) for row in rows]).status_code == 303
+        for order_no, _, reference in rows:
+            order = order_of(order_no)
             if before[order.order_no] not in (PENDING, PAID) or order.status not in (CONFIRMED, COMPLETED):
                 continue
             paid = self.payments[reference]
@@ -504,8 +523,12 @@ class PayoutsWalk(BankWalk):
         order = order_of(order_no)
         own = [each for each in self.transfers if each.order_no == order_no and _number_of(each) is not None]
         own = [each for each in own if _number_of(each) == order.channel_reference and each.told == "paid"]
-        if own and own[0].state == "back" and self._command("order", "returned", order_no, "--yes").exit_code == 0:
+        if own and own[0].state == "back" and self._returned(order_no):
             own[0].told = "back"
+
+    def _returned(self, order_no: str) -> bool:
+        said = self._command("order", "returned", order_no, "--reference", f"RET{order_no}", "--yes")
+        return bool(said.exit_code == 0)
 
     @staticmethod
     def _batch(which: int) -> PayoutBatch | None:
@@ -588,6 +611,12 @@ def _number_of(transfer: Transfer) -> str | None:
 def _line(code: str) -> PayoutBatchLine:
     batch, line = code.removeprefix("P").split("-")
     return PayoutBatchLine.get(PayoutBatchLine.batch == int(batch), PayoutBatchLine.line == int(line))
+
+
+def _row_of(value: str) -> tuple[str, str, str]:
+    """The order number, the seal and the transaction ID of a row of the form."""
+    order_no, seal, reference = html.unescape(value).split(":", 2)
+    return order_no, seal, reference
 
 
 def _section(text: str, name: str) -> str:

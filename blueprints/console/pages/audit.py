@@ -95,11 +95,12 @@ def _sentence(row: Any) -> Markup:
 def _details(row: Any) -> str:
     """Return the changed fields, or what else the entry records."""
     if row.detail.startswith(NOT_DONE):
-        return str(row.detail.removeprefix(NOT_DONE))
+        return labels.known(row.detail.removeprefix(NOT_DONE))
     changes = list(_changes(row))
     if _told_change(row, changes):
         return ""
-    return "; ".join(f"{label}: {old} → {new}" for label, old, new in changes) or row.detail
+    texts = (gettext("%(field)s: %(old)s → %(new)s", field=label, old=old, new=new) for label, old, new in changes)
+    return gettext("; ").join(texts) or labels.recorded(row.detail)
 
 
 AUDIT_LOG = ListPage(
@@ -144,7 +145,7 @@ FAILED_SIGN_INS = ListPage(
     columns=(
         Column("hour", lazy_gettext("Hour"), lambda row: row.hour, "time"),
         Column("address", lazy_gettext("IP address"), lambda row: row.address or gettext("other addresses")),
-        Column("passwords", lazy_gettext("Incorrect passwords"), lambda row: row.passwords, "number"),
-        Column("codes", lazy_gettext("Correct password, incorrect code"), lambda row: row.codes, "number"),
+        Column("passwords", lazy_gettext("Incorrect passwords"), lambda row: row.passwords, "count"),
+        Column("codes", lazy_gettext("Correct password, incorrect code"), lambda row: row.codes, "count"),
     ),
 )

@@ -6,8 +6,8 @@ from dataclasses import astuple
 from functools import partial
 from typing import Any
 
-from flask import Response, abort, current_app, flash, redirect, render_template, request, url_for
-from flask_babel import gettext, lazy_gettext, ngettext
+from flask import Response, abort, current_app, flash, redirect, render_template, request, session, url_for
+from flask_babel import gettext, lazy_gettext
 from itsdangerous import BadSignature, URLSafeSerializer
 
 from blueprints.console import access, column_roles, uploads
@@ -16,19 +16,22 @@ from blueprints.console.columns import Column, channel_link
 from blueprints.console.filters import SINCE, UNTIL
 from blueprints.console.forms import find_or_404, message_of, translate
 from blueprints.console.list_page import ListPage, pages_of_one
+from blueprints.console.locale import ngettext, sentences
 from models.db.base import LARGEST_ID
 from models.tables.maintenance import paused_since
-from models.tables.order import SELL, Order
-from models.tables.payout_batch import DISCARDED, FAILED, SENT, PayoutBatch
+from models.tables.order import CONFIRMED, SELL, Order
+from models.tables.payout_batch import DISCARDED, FAILED, SENT, PayoutBatch, PayoutBatchLine
+from runtime.money import grouped
 from runtime.state import current
 from services.console import record_lists
 from services.errors import OperatorError
 from services.operations import bank_results, bulk
 from services.operations.bank_results import Effect
 from services.platform.safe_text import cells
+from services.security import masking
 from services.statements import kept_layouts, tables
 from services.statements.layouts import Role, UnknownLayout
-from services.withdrawals import bank_files
+from services.withdrawals import bank_files, change_account
 from services.withdrawals.bank_templates import TEMPLATES
 
 
@@ -55,9 +58,9 @@ BATCHES = ListPage(
         Column(
             "channel", lazy_gettext("Channel"), lambda row: row.channel.name, link=lambda row: channel_link(row.channel)
         ),
-        Column("count", lazy_gettext("Payouts"), lambda row: row.count, "number"),
+        Column("count", lazy_gettext("Payouts"), lambda row: row.count, "count"),
         Column("total", lazy_gettext("Amount (¥)"), lambda row: row.total, "money"),
-        Column("open", lazy_gettext("Without result"), lambda row: row.open, "number"),
+        Column("open", lazy_gettext("Without result"), lambda row: row.open, "count"),
         Column("who", lazy_gettext("By"), lambda row: row.who),
     ),
 )
@@ -88,17 +91,48 @@ ROLES = {
 }
 RESULTS = {
     SENT: lazy_gettext("Paid out"),
-    FAILED: lazy_gettext("Failed"),
+    FAILED: lazy_gettext("Refused by the bank"),
     DISCARDED: lazy_gettext("Taken out of the file"),
 }
+STATES = {SENT: "good", FAILED: "bad", DISCARDED: "off"}  # which select their colors
+DOWNLOAD = "download"  # in the session: the number of the batch whose page starts the download once
 
 
 def _find(number: int) -> PayoutBatch:
     return find_or_404(bank_files.find, number)
 
 
+def refused_because(line: PayoutBatchLine) -> str:
+    """Return that the bank refused the payout of this line, with its reason if it has one."""
+    told = gettext("Refused by the bank")
+    return gettext("Refused by the bank: %(reason)s", reason=line.reason) if line.reason else told
+
+
+def refusal(order: Order) -> dict[str, Any] | None:
+    """Return what the page of a payout that the bank refused shows; None for other orders.
+
+    `line` is that of the bank file. `account` is the account on file that it can be put to, masked, or None; then
+    `why_not` is the reason. `is_changed` if it was put to another account since.
+    """
+    line = bank_files.refused(order)
+    if line is None:
+        return None
+    why_not, account = change_account.why_not(order), change_account.present(order)
+    other = masking.account(account) if account and not why_not else None
+    return {
+        "line": line,
+        "text": refused_because(line),
+        "account": other,
+        "why_not": translate(why_not),
+        "is_changed": change_account.is_changed(order),
+    }
+
+
 def new() -> Any:
-    """Show the selected payouts with a choice of templates, and make a batch of them."""
+    """Show the selected payouts with a choice of templates, and make a batch of them, whose page starts the download.
+
+    Names that the bank's encoding lacks are shown before the download.
+    """
     access.must_act()
     if request.method == "POST":
         numbers = request.form.getlist("order_no")[: bulk.MOST]
@@ -107,32 +141,76 @@ def new() -> Any:
         except OperatorError as refusal:
             flash(message_of(refusal), "bad")
             return redirect(url_for("payouts.batch", order_no=numbers), 303)
-        return redirect(url_for("batch.show", number=batch.id), 303)
+        if bank_files.unreadable(batch):
+            return redirect(url_for("batch.show", number=batch.id), 303)
+        return start(batch.id)
     orders = Order.numbered(SELL, list(dict.fromkeys(request.args.getlist("order_no")))[: bulk.MOST])
     refused = bank_files.why_not(orders)
     chosen = [order for order in orders if order.id not in refused]
+    channels = bulk.subtotals(chosen, "channel")
+    lines = bank_files.newest_lines([order.id for order in chosen])
     return render_template(
         "console/payouts/batch_new.html",
         orders=chosen,
         refused=[(order, refused[order.id]) for order in orders if order.id in refused],
-        channels=bulk.subtotals(chosen, "channel"),
+        channels=channels,
+        numbers={
+            channel.id: [order.order_no for order in chosen if order.channel_id == channel.id]
+            for channel, _, _ in channels
+        },
+        last_template=bank_files.last_template(channels[0][0]) if channels else "",
+        refused_before=[
+            (order, refused_because(lines[order.id]))
+            for order in chosen
+            if order.id in lines and lines[order.id].result == FAILED and not change_account.is_changed(order)
+        ],
         total=bulk.total(chosen),
         message_of=message_of,
+        sentences=sentences,
         templates={name: translate(template.title) for name, template in TEMPLATES.items()},
+    )
+
+
+def _ended(by_result: dict[str | None, list[Order]]) -> str:
+    """Return the count and the total of each result of a batch in which no payout is open."""
+    texts = {
+        SENT: lazy_gettext("%(count)s paid out ¥%(amount)s"),
+        FAILED: lazy_gettext("%(count)s refused by the bank ¥%(amount)s"),
+        DISCARDED: lazy_gettext("%(count)s taken out of the file ¥%(amount)s"),
+        None: lazy_gettext("%(count)s decided without the file ¥%(amount)s"),
+    }
+    results = gettext(", ").join(
+        str(text) % {"count": len(orders), "amount": grouped(bulk.total(orders))}
+        for result, text in texts.items()
+        if (orders := by_result[result])
+    )
+    return ngettext(
+        "%(num)s payout has a result: %(results)s.",
+        "All %(num)s payouts have a result: %(results)s.",
+        sum(map(len, by_result.values())),
+        results=results,
     )
 
 
 def _page(batch: PayoutBatch, **facts: Any) -> str:
     lines = bank_files.lines_of(batch)
+    by_result = {result: [line.order for line in lines if line.result == result] for result in (*RESULTS, None)}
+    open_lines = [line for line in lines if bank_files.is_open(line)]
     return render_template(
         "console/payouts/batch.html",
         batch=batch,
         lines=lines,
-        open=[line for line in lines if bank_files.is_open(line)],
+        open=open_lines,
+        open_total=bulk.total(line.order for line in open_lines),
+        next_count=len(bank_files.to_send(batch)) if open_lines else 0,
+        ended="" if open_lines else _ended(by_result),
+        refused_left=[order for order in by_result[FAILED] if order.status == CONFIRMED],
         title=_title(batch),
         results=RESULTS,
+        states=STATES,
         message_of=message_of,
-        is_out=any(bank_files.is_open(line) and line.filetime for line in lines),
+        sentences=sentences,
+        is_out=any(line.filetime for line in open_lines),
         lacking=bank_files.unreadable(batch) if current_user.may_act else {},
         paused=paused_since() is not None,
         **facts,
@@ -141,8 +219,17 @@ def _page(batch: PayoutBatch, **facts: Any) -> str:
 
 @pages.get(BATCH)
 def show(number: int) -> str:
-    """Show a batch with its payouts and their results."""
-    return _page(_find(number))
+    """Show a batch with its payouts and their results. After `start`, the page starts the download once."""
+    batch = _find(number)
+    starts = not access.is_renewal() and session.pop(DOWNLOAD, None) == number
+    return _page(batch, starts=starts)
+
+
+@pages.post(f"{BATCH}/download")
+def start(number: int) -> Any:
+    """Redirect to the page of a batch, which then starts the download: the response with a file leaves no page."""
+    session[DOWNLOAD] = number
+    return redirect(url_for("batch.show", number=number), 303)
 
 
 @pages.post(f"{BATCH}/file")

@@ -15,6 +15,7 @@ from runtime.state import current
 from services.errors import OperatorError
 from services.operations import bulk, payouts
 from services.operations.actions import Act, Given
+from services.withdrawals import bank_files
 
 PATHS = {"approve": Act.APPROVE, "reject": Act.REJECT, "sent": Act.MARK_PAID}
 
@@ -76,12 +77,15 @@ def _do(kind: str) -> Any:
         state: [each for each in outcomes if each.state == state]
         for state in (bulk.DONE, bulk.REQUESTED, bulk.REFUSED, bulk.LEFT)
     }
+    done = Order.numbered(SELL, [each.order.order_no for each in by_state[bulk.DONE]])
+    left_out = bank_files.why_not(done)
     return render_template(
         "console/payouts/outcome.html",
         kind=kind,
         found=by_state,
         message_of=message_of,
-        total=bulk.total(each.order for each in by_state[bulk.DONE]),
+        total=bulk.total(done),
+        for_bank_file=[order.order_no for order in done if order.id not in left_out],
     )
 
 

@@ -1,4 +1,4 @@
-"""The list of callbacks, and the page of one: its body, its attempts, and its redelivery."""
+"""The list of callbacks, their redelivery, and the page of one: its body and its attempts."""
 
 from __future__ import annotations
 
@@ -6,20 +6,24 @@ import json
 from functools import partial
 from typing import Any
 
-from flask import abort, redirect, render_template, request, url_for
+from flask import abort, flash, redirect, render_template, request, url_for
 from flask_babel import gettext, lazy_gettext
 
-from blueprints.console import labels
+from blueprints.console import access, filters, labels
+from blueprints.console.access import current_user
 from blueprints.console.columns import Column, merchant_columns, order_link
 from blueprints.console.filters import MERCHANT, SINCE, UNTIL, Filter, choices
-from blueprints.console.forms import find_or_404, translate
-from blueprints.console.list_page import ListPage, pages_of_one
+from blueprints.console.forms import find_or_404, message_of, row_id, translate
+from blueprints.console.list_page import BulkAction, ListPage, pages_of_one
+from blueprints.console.locale import ngettext
 from blueprints.console.pages.order import act_on, find_order
+from models.tables.outbox import CALLBACK_STATES
 from services.callbacks import delivery, epay_notices
 from services.callbacks.outbox import REFUND_RESULTS
 from services.console import record_lists, timeline
+from services.errors import OperatorError
 from services.merchants import merchant_setup
-from services.operations import actions
+from services.operations import actions, redelivery
 from services.security import masking
 
 EVENTS = {
@@ -33,6 +37,13 @@ def _last_answer(row: Any) -> str:
     if delivery.is_redirect(row.last.status):
         return gettext("HTTP %(status)s: redirect, not followed", status=row.last.status)
     return f"HTTP {row.last.status}" if row.last.status is not None else row.last.answer
+
+
+def _facts(rows: list[Any]) -> dict[str, Any]:
+    """Return how many callbacks *Resend all* would send, for accounts that may press it."""
+    wanted = filters.read(CALLBACKS.filters)
+    offers = rows and current_user.may_act and not wanted.wrong
+    return {"resendable": redelivery.count(wanted.values) if offers else 0, "most": redelivery.MOST}
 
 
 CALLBACKS = ListPage(
@@ -76,7 +87,67 @@ CALLBACKS = ListPage(
         Column("last", lazy_gettext("Last response"), _last_answer, on="export"),
         Column("due_at", lazy_gettext("Next attempt"), lambda row: row.due_at, "time"),
     ),
+    template="console/callbacks/list.html",
+    facts=_facts,
+    bulk=(BulkAction("callbacks.resend", lazy_gettext("Resend")),),
+    number="webhook_id",
 )
+every = CALLBACKS.blueprint()
+
+
+@every.get("/resend-all")
+def resend_all() -> Any:
+    """Show what the redelivery of all callbacks that match the filters would send."""
+    access.must_act()
+    wanted = filters.read(CALLBACKS.filters)
+    if wanted.wrong:
+        return redirect(CALLBACKS.list_url())
+    return _confirmation(redelivery.of_filter(wanted.values))
+
+
+@every.get("/resend")
+def resend() -> Any:
+    """Show what the redelivery of the selected callbacks would send."""
+    access.must_act()
+    selected = request.args.getlist("webhook_id")
+    if not selected:
+        flash(gettext("Select at least one callback."), "bad")
+        return redirect(CALLBACKS.list_url())
+    return _confirmation(redelivery.of_selection(selected))
+
+
+def _confirmation(preview: redelivery.Preview) -> str:
+    return render_template(
+        "console/callbacks/resend.html",
+        preview=preview,
+        most=redelivery.MOST,
+        list_url=CALLBACKS.list_url,
+        translate=translate,
+    )
+
+
+@every.post("/resend")
+def resend_confirmed() -> Any:
+    """Queue the callbacks of the confirmation page, apart from those that changed since."""
+    shown = {
+        state: [row_id(text) for text in request.form.get(state, "").split(".")[: redelivery.MOST] if text]
+        for state in CALLBACK_STATES
+    }
+    try:
+        count = redelivery.resend(shown, access.actor())
+    except OperatorError as refusal:
+        flash(message_of(refusal), "bad")
+    else:
+        queued = ngettext("%(num)s callback queued for redelivery.", "%(num)s callbacks queued for redelivery.", count)
+        left = sum(map(len, shown.values())) - count
+        changed = ngettext(
+            "%(num)s callback changed meanwhile and was not resent.",
+            "%(num)s callbacks changed meanwhile and were not resent.",
+            left,
+        )
+        flash(f"{queued} {changed}" if left else queued, "good")
+    return redirect(CALLBACKS.list_url(), 303)
+
 
 pages = pages_of_one("callback", "callbacks")
 

@@ -55,6 +55,15 @@ ONLY_IN_DEMO = N_("The sandbox is available in demo mode only. This channel acce
 pages = pages_of_one("channel", "channels")
 
 
+def _methods(row: Channel) -> str:
+    unusable = pictures.unusable_methods(row)
+    names = {method: str(labels.name_of(labels.METHODS, method)) for method in row.pay_methods}
+    return gettext(", ").join(
+        gettext("%(method)s (cannot be used)", method=name) if method in unusable else name
+        for method, name in names.items()
+    )
+
+
 CHANNELS = ListPage(
     "channels",
     lazy_gettext("Channels"),
@@ -76,12 +85,12 @@ CHANNELS = ListPage(
         Column(
             "methods",
             lazy_gettext("Methods"),
-            lambda row: ", ".join(labels.name_of(labels.METHODS, method) for method in row.pay_methods),
+            _methods,
         ),
         Column("least", lazy_gettext("Minimum (¥)"), lambda row: row.min_amount, "money"),
         Column("most", lazy_gettext("Maximum (¥)"), lambda row: row.max_amount, "money"),
         Column("clearing", lazy_gettext("Channel clearing (¥)"), lambda row: row.clearing, "money"),
-        Column("linked", lazy_gettext("Merchants"), lambda row: row.linked, "number"),
+        Column("linked", lazy_gettext("Merchants"), lambda row: row.linked, "count"),
         ENABLED_COLUMN,
     ),
 )
@@ -219,6 +228,10 @@ def show(channel_id: int) -> Any:
         category_effect=CATEGORY_EFFECTS[row.category],
         not_checked="" if driver_of(row).checks_status else gettext(NO_STATUS_CHECKS),
         by_hand=by_hand,
+        unusable={
+            method: (labels.name_of(labels.METHODS, method), translate(why))
+            for method, why in pictures.unusable_methods(row).items()
+        },
         # The QR code images of manual channels, one for each payment method.
         pictures=[
             (each, labels.name_of(labels.METHODS, each), digests.get(each, "")) for each in row.pay_methods if by_hand

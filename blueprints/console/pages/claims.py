@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import dataclass, replace
 from typing import Any
 
 from flask import flash, redirect, render_template, request, url_for
-from flask_babel import gettext, lazy_gettext, ngettext
+from flask_babel import gettext, lazy_gettext
+from markupsafe import Markup
 
 from blueprints.console import access, column_roles, uploads
 from blueprints.console.action_labels import money
-from blueprints.console.columns import Column, channel_link, marked, merchant_columns, status_of
+from blueprints.console.columns import KINDS, Column, marked, merchant_columns, same_amount, status_of
 from blueprints.console.filters import CHANNEL, MERCHANT, SINCE, UNTIL, Filter
 from blueprints.console.forms import message_of
 from blueprints.console.list_page import BulkAction, ListPage
-from blueprints.console.pages.orders import ORDER_COLUMNS
+from blueprints.console.locale import ngettext, time_tag
+from blueprints.console.pages.orders import CHANNEL_COLUMNS, ORDER_COLUMNS
 from models.tables.channel import Channel
-from models.tables.order import BUY, Order
+from models.tables.order import BUY, PAID, Order
+from runtime.clock import in_china
 from services.console import order_list
 from services.errors import N_, OperatorError
 from services.operations import bulk
@@ -30,6 +35,9 @@ from services.statements.claims import Outcome
 from services.statements.layouts import Layout, Role, UnknownLayout
 
 MOST_SHOWN = 5  # refusals that a message names
+MOST_LISTED = 100  # rows of a file with one result
+MOST_CANDIDATES = 10  # deposits of one payment
+A_HOUR = 3_600
 ROLES = {
     Role.IGNORED: lazy_gettext("Not needed"),
     Role.TIME: lazy_gettext("Time, or day"),
@@ -50,6 +58,12 @@ ROLES = {
     Role.ACCOUNT: lazy_gettext("Account of the payer"),
 }
 
+
+def marks(order: Any) -> Markup:
+    """Return the marks of a claim: an open exception, and other claims of its amount."""
+    return Markup(" ").join([KINDS["states"].html(marked(order, status_of(order))[1:]), same_amount(order)])
+
+
 CLAIMS = ListPage(
     "claims",
     lazy_gettext("Claims"),
@@ -66,20 +80,14 @@ CLAIMS = ListPage(
         UNTIL,
     ),
     columns=(
-        *ORDER_COLUMNS,
+        *(replace(each, on="export") if each.name == "createtime" else each for each in ORDER_COLUMNS),
         Column("claimed", lazy_gettext("Claimed at"), lambda order: order.updatetime, "time"),
+        Column("payer", lazy_gettext("Payer"), lambda order: order.payer),
         *merchant_columns(),
-        Column(
-            "channel",
-            lazy_gettext("Channel"),
-            lambda order: order.channel.name,
-            link=lambda order: channel_link(order.channel),
-        ),
+        *(replace(each, note=None, on="" if each.name == "method" else each.on) for each in CHANNEL_COLUMNS),
         Column("amount", lazy_gettext("Amount (¥)"), lambda order: order.amount, "money"),
         Column("status", lazy_gettext("Status"), status_of, "state", on="export"),
-        Column(
-            "status", lazy_gettext("Status"), lambda order: marked(order, status_of(order))[1:], "states", on="page"
-        ),
+        Column("status", lazy_gettext("Status"), marks, "html", on="page"),
     ),
     bulk=(
         BulkAction("claims.confirm", lazy_gettext("Confirm received"), "primary"),
@@ -121,8 +129,10 @@ def _confirmation(kind: Act, endpoint: str) -> Any:
         flash(gettext("Select 1 to %(most)s deposits.", most=str(bulk.MOST)), "bad")
         return redirect(url_for(".index"))
     rows = decisions.preview(kind, Order.numbered(BUY, numbers))
+    order_list.add_payers([row.order for row in rows])
     return render_template(
         "console/claims/confirm.html",
+        same_amount=same_amount,
         kind=kind,
         send_to=url_for(f".{endpoint}"),
         rows=rows,
@@ -144,13 +154,28 @@ def _sums(rows: list[bulk.Row]) -> dict[str, Any]:
 
 
 def _decide(kind: Act) -> Any:
-    shown = dict(each.split(":", 1) for each in request.form.getlist("row") if ":" in each)
-    if not 0 < len(shown) <= bulk.MOST:
+    """Decide on the deposits in the form: each row is a number and a seal, with a statement also a transaction ID.
+
+    `row` are shown or matched, `row-LINE` is the one that was chosen for a payment of the file.
+    """
+    names = [name for name in request.form if name.startswith("row-") and "matched" not in request.form]
+    values = [*request.form.getlist("row"), *(request.form[name] for name in names)]
+    rows = [each.split(":", 2) for each in values if ":" in each]
+    if not 0 < len(rows) <= bulk.MOST:
         flash(gettext("Select 1 to %(most)s deposits.", most=str(bulk.MOST)), "bad")
         return redirect(url_for(".index"), 303)
-    reason = request.form.get("reason", "")
-    given = {number: Given(reason, reference=request.form.get(f"reference-{number}", "")) for number in shown}
-    _report(kind, decisions.decide(kind, shown, given, access.actor()))
+    counts = Counter(number for number, *_ in rows)
+    for number in (number for number, count in counts.items() if count > 1):
+        text = gettext("Not confirmed, because you chose it for several payments. Upload the file again.")
+        flash(f"{number}: {text}", "bad")
+    shown, given, reason = {}, {}, request.form.get("reason", "")
+    for number, seal, *reference in rows:
+        if counts[number] == 1:
+            shown[number] = seal
+            typed = request.form.get(f"reference-{number}", "")
+            given[number] = Given(reason, reference=reference[0] if reference else typed)
+    if shown:
+        _report(kind, decisions.decide(kind, shown, given, access.actor()))
     return redirect(url_for(".index"), 303)
 
 
@@ -206,7 +231,8 @@ def match() -> Any:
         return _columns_page(channel, unknown)
     except OperatorError as refusal:
         return _upload_page(message_of(refusal))
-    detail = f"{len(found.rows)} rows, {len(found.of(Outcome.MATCHED))} matched"
+    rows, matched = len(found.rows), len(found.of(Outcome.MATCHED))
+    detail = N_("%(rows)s rows, %(matched)s matched") % {"rows": rows, "matched": matched}
     audit.record(access.actor(), "match statement", "channel", str(channel.id), detail)
     return _matches_page(channel, layout, found)
 
@@ -262,9 +288,58 @@ OUTCOMES = {
 }
 
 
+@dataclass(frozen=True)
+class Candidate:
+    """A deposit that a payment of the file may be for.
+
+    `choice` is its value in the form, "" if the operator can't choose it here. `line` is the one that it is matched
+    with, or None.
+    """
+
+    order: Order
+    choice: str
+    line: int | None
+
+
+def _candidates(
+    channel: Channel, undecided: list[matching.Found], matched: dict[str, matching.Found]
+) -> dict[int, list[Candidate]]:
+    """Return the deposits that each payment may be for, by its line: claimed ones first, then the nearest in time."""
+    numbers = {order.order_no for each in undecided for order in each.orders[:MOST_CANDIDATES]}
+    rows = {row.order.order_no: row for row in decisions.preview(RECEIVED, Order.numbered(BUY, numbers))}
+    order_list.add_payers([row.order for row in rows.values()])
+    candidates = {}
+    for each in undecided:
+        known = [rows[order.order_no] for order in each.orders if order.order_no in rows]
+        paid_at = each.line.since or 0
+        known.sort(key=lambda row: (row.order.status != PAID, abs(row.order.updatetime - paid_at)))
+        candidates[each.line.at] = [
+            Candidate(
+                row.order,
+                f"{row.order.order_no}:{row.action.seal}:{each.line.reference}"
+                if row.action and row.order.order_no not in matched and each.may_be_for(row.order, channel)
+                else "",
+                matched[row.order.order_no].line.at if row.order.order_no in matched else None,
+            )
+            for row in known
+        ]
+    return candidates
+
+
+def paid_at(line: received.Movement) -> Any:
+    """Return the time of a payment in the file, or its day in China if the file has no time; empty if unknown."""
+    if line.since is None or line.until is None:
+        return ""
+    return time_tag(line.since) if line.until - line.since < A_HOUR else f"{in_china(line.since):%Y-%m-%d}"
+
+
 def _matches_page(channel: Channel, layout: Layout, found: matching.Matches) -> str:
     by_order = {match.orders[0].order_no: match for match in found.of(Outcome.MATCHED)}
     rows = decisions.preview(RECEIVED, Order.numbered(BUY, by_order))
+    order_list.add_payers([row.order for row in rows])
+    # One confirmation takes bulk.MOST deposits, and each of these payments may add one to those that are matched.
+    undecided = found.of(Outcome.TO_DECIDE)[: min(MOST_LISTED, bulk.MOST - len(by_order))]
+    candidates = _candidates(channel, undecided, by_order)
     counted = [(title, found.sums(each)) for each, title in OUTCOMES.items()]
     return render_template(
         "console/claims/matches.html",
@@ -275,7 +350,11 @@ def _matches_page(channel: Channel, layout: Layout, found: matching.Matches) -> 
         sums=_sums(rows),
         counted=[*counted, (gettext("File"), found.sums())],
         others=[(each.name, title, found.of(each)) for each, title in OUTCOMES.items() if each is not Outcome.MATCHED],
+        candidates=candidates,
+        may_choose=any(each.choice for some in candidates.values() for each in some),
         send_to=url_for(".confirm_all"),
-        most=100,
+        most=MOST_LISTED,
+        paid_at=paid_at,
+        same_amount=same_amount,
         message_of=message_of,
     )

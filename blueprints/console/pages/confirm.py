@@ -42,8 +42,12 @@ NEEDED = {
     "operators.password",
     "order.reveal",
     "order.send",
+    "payouts.batch",
     "payouts.reveal",
 }
+# Downloads: the browser would save the file and stay on the page of the confirmation, so these forms are sent to a page
+# that starts the download.
+STARTED_BY = {"batch.file": "batch.start"}
 PREFIX = "confirm-"  # precedes the names of this page's own fields
 
 pages = Blueprint("confirm", __name__)
@@ -115,7 +119,10 @@ def _is_needed() -> bool:
 def _check() -> Any:
     if not _is_needed() or sessions.is_confirmed(current_user.session):
         return None
-    return _page(_form(current_user.operator), request.full_path.rstrip("?"), 403)
+    to = request.full_path.rstrip("?")
+    if request.endpoint in STARTED_BY:
+        to = url_for(STARTED_BY[request.endpoint], **(request.view_args or {})).removeprefix(request.script_root)
+    return _page(_form(current_user.operator), to, 403)
 
 
 def init(app: Flask) -> None:

@@ -25,7 +25,8 @@ from services.operations import alerts, to_do
 
 MOST_ROWS = 6  # success rates shown; the page folds the others
 EVERY = {1: 6, 7: 2, 30: 7, 90: 15}  # by days of a range: its labels are so many bars apart
-EDGE = 6.0  # percent of the chart beside its axis that has no day's name
+GOOD_RATE, LOW_RATE = 0.8, 0.5  # success rates from which a bar is green, or amber
+EDGE = 6.0  # percent of the chart: a day's name so near its left edge is left out, near its right one it ends there
 
 pages = Blueprint("dashboard", __name__)
 
@@ -39,6 +40,13 @@ class Rate:
     sums: Sum
     part: float | None
     urls: dict[str, str]
+
+    @property
+    def state(self) -> str:
+        """The color of its bar, empty without a rate."""
+        if self.part is None:
+            return ""
+        return "good" if self.part >= GOOD_RATE else "warn" if self.part >= LOW_RATE else "bad"
 
 
 def _rates(shown: Statistics, length: int, order_type: int, names: dict[int, str]) -> Iterator[Rate]:
@@ -94,6 +102,7 @@ def _numbers(shown: Statistics, chosen: str) -> dict[str, Any]:
         "plot": plot(slots),
         "label": _label,
         "ticks": _ticks(slots, EVERY[length]),
+        "edge": EDGE,
         "short": lambda fen: figures.compact(fen / 100),
         "owed": owed,
         "rates": [(gettext("Deposits"), rates[BUY]), (gettext("Withdrawals"), rates[SELL])],

@@ -26,7 +26,7 @@ from models.tables.channel import Channel
 from models.tables.epay import EpayAccount
 from models.tables.merchant import Merchant
 from schemas.fields import Whole
-from services.errors import OperatorError
+from services.errors import N_, OperatorError
 from services.merchants import edit_conflicts, epay_accounts, merchant_setup
 from services.security import audit
 
@@ -206,7 +206,7 @@ def rotate_epay(key: str, kind: str) -> Any:
             raise OperatorError(gettext("Enter a number of hours from 0 to %(most)s.", most=LONGEST_KEEP))
         hours = form.keep_hours.value
         do = partial(epay_accounts.rotate, account, kind, keep_hours=hours, mark=form.mark.data or "")
-        detail = f"the old one stays valid for {hours} hours" if has_old else ""
+        detail = N_("the old one stays valid for %(hours)s hours") % {"hours": hours} if has_old else ""
         new = access.act(f"rotate epay {kind.upper()} key", "merchant", key, do, detail)
     except OperatorError as refusal:
         flash(message_of(refusal), "bad")

@@ -22,7 +22,7 @@ from blueprints.console.locale import local_time
 from blueprints.console.pages.merchants import pages as merchant_pages
 from models.tables.merchant import Merchant
 from models.tables.order import Order
-from runtime.money import grouped, hundredths
+from runtime.money import grouped
 from runtime.state import current
 from schemas.fields import Sum
 from services.channels import channel_setup
@@ -36,10 +36,10 @@ pages = Blueprint("ledger", __name__, url_prefix="/ledger")
 
 
 def owed(fen: int) -> str:
-    """Return a channel's clearing balance in words: receivable if negative, payable if positive."""
+    """Return a channel's clearing balance in words, as a positive number."""
     if fen < 0:
-        return gettext("Receivable: ¥%(amount)s", amount=grouped(-fen))
-    return gettext("Payable: ¥%(amount)s", amount=grouped(fen)) if fen else gettext("Nothing owed")
+        return gettext("Receivable from channel: ¥%(amount)s", amount=grouped(-fen))
+    return gettext("Payable to channel: ¥%(amount)s", amount=grouped(fen)) if fen else gettext("Nothing owed")
 
 
 @pages.get("/")
@@ -54,7 +54,6 @@ def index() -> str:
         running=scheduled_checks.running(),
         every=current().settings.verify_every,
         ago=ago,
-        owed=owed,
     )
 
 
@@ -151,7 +150,7 @@ class AdjustForm(FlaskForm):
     amount = SchemaField(lazy_gettext("Amount in yuan"), Sum(negative=True))
     reason = StringField(lazy_gettext("Reason"), [DataRequired(), Length(max=300)])
     channel = SelectField(lazy_gettext("Channel"))
-    order_no = StringField(lazy_gettext("Order number"), [Length(max=64)])
+    order_no = StringField(lazy_gettext("Order number (optional)"), [Length(max=64)])
 
     def __init__(self, **options: Any):
         super().__init__(**options)
@@ -203,7 +202,7 @@ def _adjusted(row: Merchant, form: AdjustForm) -> Any:
         lambda: accounts.adjust(
             row, fen, reason, channel=through, order=order, who=actor.who, once=True, newest=form.newest.data
         ),
-        f"{hundredths(fen)} yuan; channel: {through.id if through else '-'}; {of_order}{reason}",
+        f"amount: {grouped(fen)}; channel: {through.id if through else '-'}; {of_order}{reason}",
     )
     flash(gettext("Balance adjusted by ¥%(amount)s.", amount=grouped(fen)), "good")
     return redirect(url_for("merchant.show", key=row.key), 303)

@@ -32,7 +32,7 @@ from schemas.fields import Percent, Sum, Whole
 from services.callbacks import test_callback
 from services.channels import channel_setup
 from services.console import setup_lists
-from services.errors import OperatorError
+from services.errors import N_, OperatorError
 from services.ledger import accounts, monthly_statement
 from services.merchants import edit_conflicts, epay_accounts, links, merchant_setup, onboarding, payment_page
 from services.security import audit, masking, vault
@@ -63,7 +63,7 @@ MERCHANTS = ListPage(
         Column("held", lazy_gettext("Reserved (¥)"), lambda row: row.held, "money"),
         Column("buy_rate", lazy_gettext("Deposit fee (%)"), lambda row: row.buy_rate, "percent"),
         Column("sell_rate", lazy_gettext("Withdrawal fee (%)"), lambda row: row.sell_rate, "percent"),
-        Column("linked", lazy_gettext("Channels"), lambda row: row.linked, "number"),
+        Column("linked", lazy_gettext("Channels"), lambda row: row.linked, "count"),
         Column("callback_url", lazy_gettext("Callback URL"), lambda row: masking.address(row.callback_url)),
         ENABLED_COLUMN,
         Column("createtime", lazy_gettext("Created"), lambda row: row.createtime, "time", on="export"),
@@ -85,8 +85,8 @@ class MerchantForm(FlaskForm):
         lazy_gettext("Additional callback events"),
         choices=[SelectChoice(each, merchant_setup.event_name(each)) for each in MORE_EVENTS],
     )
-    buy_rate = SchemaField(lazy_gettext("Deposit fee"), Percent(), default="0.00")
-    sell_rate = SchemaField(lazy_gettext("Withdrawal fee"), Percent(), default="0.00")
+    buy_rate = SchemaField(lazy_gettext("Deposit fee"), Percent())
+    sell_rate = SchemaField(lazy_gettext("Withdrawal fee"), Percent())
     allowed_addresses = StringField(lazy_gettext("Allowed IP addresses"), [Length(max=2000)])
     enabled = BooleanField(lazy_gettext("Enabled"), default=True)
     channels = Checkboxes(lazy_gettext("Available channels"), coerce=int)
@@ -115,12 +115,6 @@ class MerchantForm(FlaskForm):
         return plain | rates | lists | refunds | {"enabled": self.enabled.data}
 
 
-class NewMerchantForm(MerchantForm):
-    """The settings, and the key, which cannot be changed later."""
-
-    key = StringField(lazy_gettext("Key"), [DataRequired(), Length(max=64)])
-
-
 class RotateForm(FlaskForm):
     """The hours for which the old secret stays valid. `mark` is the version of the secret to replace."""
 
@@ -143,22 +137,6 @@ def _present(row: Merchant) -> dict[str, Any]:
         "refund_auto_max": hundredths(row.refund_auto_max),
         "refund_fees": row.refund_fees,
     }
-
-
-@pages.route("/new", methods=["GET", "POST"])
-def new() -> Any:
-    """Show the form for a new merchant, or add the merchant and show its secrets once."""
-    access.must_act()
-    form = NewMerchantForm()
-    return accepted(form, lambda: _added(form)) or form_page("console/merchants/new.html", form)
-
-
-def _added(form: NewMerchantForm) -> str:
-    key = (form.key.data or "").strip()
-    add = partial(merchant_setup.add_merchant, key, **form.facts())
-    made, secret = access.act("add merchant", "merchant", key, add, audit.changes({}, texts(form, FIELDS), RECORDED))
-    shown = {"secret": secret, "callback_secret": vault.decrypt(made.callback_secret)}
-    return render_template("console/merchants/secrets.html", merchant=made, is_new=True, **shown)
 
 
 @pages.route("/<key>", methods=["GET", "POST"])
@@ -205,7 +183,8 @@ def rotate(key: str, kind: str) -> Any:
             raise OperatorError(gettext("Enter a number of hours from 0 to %(most)s.", most=LONGEST_KEEP))
         hours, action = form.keep_hours.value, "rotate callback secret" if callback else "rotate API secret"
         renew = partial(merchant_setup.rotate, row, callback=callback, keep_hours=hours, mark=form.mark.data)
-        new = access.act(action, "merchant", key, renew, f"the old one stays valid for {hours} hours")
+        detail = N_("the old one stays valid for %(hours)s hours") % {"hours": hours}
+        new = access.act(action, "merchant", key, renew, detail)
     except OperatorError as refusal:
         flash(message_of(refusal), "bad")
         return redirect(url_for("merchant.show", key=key), 303)

@@ -30,6 +30,7 @@ from schemas.gateway_a import CardInfo, PersonalData
 from schemas.messages import flat
 from schemas.new_order import load_new_order
 from services import kinds
+from services.channels import pictures
 from services.channels.calls import driver_of, pay_url
 from services.channels.order_numbers import new_order_no
 from services.errors import ERRORS, ApiError, Code
@@ -178,7 +179,7 @@ def _created(form: NewOrderForm, known: Known) -> Any:
     channel = known.channels[form.channel_id]
     payload = form.payload(channel)
     try:
-        wanted = load_new_order(payload, channel, driver_of(channel).payout_methods)
+        wanted = load_new_order(payload, channel, driver_of(channel).payout_methods, pictures.unusable_methods(channel))
     except ValidationError as error:
         for name, messages in flat(error.messages).items():
             field = form._fields[SHOWN_AT.get(name, "way")]

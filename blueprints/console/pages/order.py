@@ -7,22 +7,28 @@ from typing import Any
 
 import segno
 from flask import flash, redirect, render_template, request, url_for
+from flask_babel import gettext
 from markupsafe import Markup
 
 from blueprints.console import access, action_labels
 from blueprints.console.access import current_user
+from blueprints.console.columns import same_amount
 from blueprints.console.forms import find_or_404, message_of, translate
 from blueprints.console.list_page import pages_of_one
-from models.tables.order import CANCELLED, COMPLETED, CONFIRMED, PENDING, Order
+from blueprints.console.pages import batches
+from models.tables.order import CANCELLED, COMPLETED, CONFIRMED, PAID, PENDING, Order
 from models.tables.refund import refunds_of
+from runtime import clock
+from runtime.clock import in_china
 from runtime.money import hundredths
 from runtime.state import current
 from services.channels.calls import driver_of, pay_url
-from services.console import timeline
+from services.console import order_list, timeline
 from services.epay import queries
 from services.errors import OperatorError
-from services.operations import actions, perform, refunds
+from services.operations import actions, notes, perform, refunds
 from services.operations.actions import Act, Action, Effect, Given
+from services.orders.resolution import Case
 from services.orders.verdict import COMPLETE
 from services.refunds import approve as approval
 from services.security import masking, second_operator
@@ -37,7 +43,7 @@ def find_order(order_no: str) -> Order:
 
 def given_values() -> Given:
     """Return the values that the form has for an action."""
-    names = ("reason", "amount", "reference", "shared", "in_file", "platform", "again")
+    names = ("reason", "amount", "reference", "date", "shared", "in_file", "platform", "again")
     return Given(**{name: request.form.get(name, "") for name in names})
 
 
@@ -89,6 +95,19 @@ def act(order_no: str) -> Any:
     return redirect(url_for(".show", order_no=order_no), 303)
 
 
+@pages.post("/<order_no>/note")
+def note(order_no: str) -> Any:
+    """Write a note for other operators."""
+    order, actor = find_order(order_no), access.actor()
+    try:
+        notes.write(order, request.form.get("text", ""), actor.who, actor)
+    except OperatorError as refusal:
+        flash(message_of(refusal), "bad")
+    else:
+        flash(gettext("Note saved."), "good")
+    return redirect(url_for(".show", order_no=order_no), 303)
+
+
 @pages.get("/<order_no>/send")
 def sending(order_no: str) -> Any:
     """Redirect to the page without the payee's details: they are shown only once."""
@@ -108,6 +127,8 @@ def send(order_no: str) -> Any:
 # Acts that lead an order on, the first of which is the next one, unless they have one of these effects.
 NEXT = (Act.SECOND_APPROVAL, Act.APPROVE, Act.MARK_PAID, Act.CHECK)
 LEADS_NOWHERE = (Effect.PAID_AGAIN, Effect.PAID_LATE, Effect.SENT_AGAIN, Effect.SENT_AFTER_END)
+# Resolutions that only close the exception.
+CLOSE_ONLY = (Case.IS_COMPLETED, Case.STAYS_CREDITED, Case.IS_CANCELLED)
 # The other acts on the whole order, in the order of their buttons.
 OTHERS = (
     Act.SECOND_APPROVAL,
@@ -131,8 +152,9 @@ def _next(order: Order, possible: list[Action]) -> Action | None:
 
 
 def _decisions(possible: list[Action]) -> list[Action]:
-    """Return the actions on exceptions; completing the order comes first."""
-    return sorted((each for each in possible if each.exception), key=lambda each: each.resolution != COMPLETE)
+    """Return the actions on exceptions; completing the order comes first, and closing without an effect last."""
+    found = (each for each in possible if each.exception)
+    return sorted(found, key=lambda each: (each.effect in CLOSE_ONLY, each.resolution != COMPLETE))
 
 
 def _payment_link(order: Order) -> dict[str, str]:
@@ -170,6 +192,7 @@ def _page(order: Order, sensitive: dict[str, str], revealed: bool = False) -> st
     following = _next(order, possible)
     rest = [each for each in possible if each.act in OTHERS and each != following]
     folded = sorted(rest, key=lambda each: OTHERS.index(each.act))
+    waits_as_claim = order.is_buy and order.status == PAID and driver.by_hand
     return render_template(
         "console/order.html",
         order=order,
@@ -187,8 +210,11 @@ def _page(order: Order, sensitive: dict[str, str], revealed: bool = False) -> st
         next_action=following,
         folded=folded,
         payment_link=_payment_link(order),
+        refusal=batches.refusal(order),
+        same_amount=same_amount(*order_list.add_payers([order])) if waits_as_claim else "",
         epay=_epay(order),
         by_hand=driver.by_hand,
         checks_status=driver.checks_status,
         plain_amount=hundredths(order.amount),
+        today=in_china(clock.now()).date().isoformat(),
     )

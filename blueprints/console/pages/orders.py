@@ -11,19 +11,25 @@ from blueprints.console.columns import Column, channel_link, marked, merchant_co
 from blueprints.console.filters import CHANNEL, MERCHANT, SINCE, TYPE, UNTIL, Choice, Filter, choices
 from blueprints.console.list_page import ListPage
 from blueprints.console.pages import new_order
-from models.tables.order import STATUSES
+from models.tables.order import BUY, CANCELLED, SELL, STATUSES
 from services.console import order_list, record_lists
 from services.orders.reasons import reason_of
 
 
 def _statuses() -> list[Choice]:
-    """Return the statuses, labelled for both types or for the type that the other filter selects."""
-    kinds = [choice.value for choice in TYPE.choices() if TYPE.given() in ("", choice.text)]
+    """Return the statuses, labelled for both types or for the one that is shown."""
+    kinds = [choice.value for choice in PART.choices() if PART.given() in ("", choice.text)]
     return [
         Choice(each, " / ".join(dict.fromkeys(labels.status(kind, each) for kind in kinds)), each) for each in STATUSES
     ]
 
 
+PART = Filter(
+    "type",
+    lazy_gettext("Type"),
+    "part",
+    lambda: [Choice("buy", gettext("Deposits"), BUY), Choice("sell", gettext("Withdrawals"), SELL)],
+)
 STATUS = Filter("status", lazy_gettext("Status"), "tab", choices=_statuses)
 # The orders of the rows that an index has.
 SORT = Filter(
@@ -34,6 +40,11 @@ SORT = Filter(
     default="created",
 )
 METHOD = Filter("method", lazy_gettext("Method"), choices=choices(labels.METHODS))
+
+
+def _fees(order: Any) -> int | None:
+    """Return an order's fees in fen; None for a cancelled one, which has none."""
+    return None if order.status == CANCELLED else order.service_amount + order.passage_amount
 
 
 ORDER_COLUMNS = [
@@ -74,8 +85,8 @@ ORDERS = ListPage(
     hint=lazy_gettext("Merchants create orders by the API."),
     filters=(
         Filter("text", lazy_gettext("Order number, or part of the merchant order number"), "search"),
+        PART,
         STATUS,
-        TYPE,
         MERCHANT,
         CHANNEL,
         METHOD,
@@ -93,7 +104,7 @@ ORDERS = ListPage(
         *merchant_columns(),
         *CHANNEL_COLUMNS,
         Column("amount", lazy_gettext("Amount (¥)"), lambda order: order.amount, "money"),
-        Column("fees", lazy_gettext("Fees (¥)"), lambda order: order.service_amount + order.passage_amount, "money"),
+        Column("fees", lazy_gettext("Fees (¥)"), _fees, "money"),
         Column(
             "merchant_amount",
             lazy_gettext("Credited or deducted (¥)"),
@@ -149,6 +160,8 @@ EXCEPTIONS = ListPage(
         SINCE,
         UNTIL,
     ),
+    template="console/exceptions.html",
+    groups=record_lists.frequent_causes,
     columns=(
         Column("id", lazy_gettext("Exception"), lambda row: row.id, "number", on="export"),
         Column(
@@ -184,6 +197,8 @@ EXCEPTIONS = ListPage(
             "money",
         ),
         Column("reference", lazy_gettext("Channel transaction ID"), lambda row: row.reference, on="export"),
+        Column("returned_by", lazy_gettext("Return transaction ID"), lambda row: row.return_reference, on="export"),
+        Column("returned_on", lazy_gettext("Returned on"), lambda row: row.returned_on, on="export"),
         Column(
             "resolution",
             lazy_gettext("Status"),

@@ -19,6 +19,7 @@ from blueprints.console.list_page import ListPage
 from blueprints.console.pages.merchants import pages as merchant_pages
 from models.tables.merchant import Merchant
 from models.tables.payout_account import PayoutAccount
+from runtime.texts import N_
 from services.console import setup_lists
 from services.merchants import merchant_setup
 from services.security import masking
@@ -75,7 +76,7 @@ def _added(row: Merchant, form: AccountForm) -> Any:
     details: dict[str, Any] = {name: (form[name].data or "").strip() for name in names}
     ending = masking.ending(details["card_number"]).lstrip("*")
     add = partial(merchant_setup.add_account, row, after=form.after.data, **details)
-    access.act("add payout account", "merchant", row.key, add, f"ending in {ending}")
+    access.act("add payout account", "merchant", row.key, add, N_("ending in %(ending)s") % {"ending": ending})
     flash(
         gettext("Payout account changed. Withdrawals now go to the account ending in %(ending)s.", ending=ending),
         "good",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,6 +45,7 @@ class _StateFilter(Filter):
         return str(g.payouts_tab)
 
 
+BATCH = Filter("batch", lazy_gettext("Bank file"), "text")
 STATE = _StateFilter("state", lazy_gettext("Payouts"), "tab", choices=choices(STATES), default=APPROVE)
 
 
@@ -53,7 +55,9 @@ def _to_do(order: Any) -> tuple[str, str]:
     return texts.get(order.waits, ("under-way", under_way))
 
 
-def _batch(order: Any) -> str:
+def _bank(order: Any) -> str:
+    if order.refused:
+        return batches.refused_because(order.refused)
     return gettext("Batch %(batch)s", batch=order.batch) if order.batch and order.waits else ""
 
 
@@ -104,6 +108,7 @@ def _facts(rows: list[Any]) -> dict[str, Any]:
         "counts": {APPROVE: order_list.payouts_to_approve(), SEND: order_list.payouts_to_send()},
         "bulk": BULK.get(state, ()) if current_user.may_act else (),
         "to_send": to_send,
+        "in_batches": sorted(Counter(row.batch for row in to_send if row.batch).items()),
         "copied": cells(map(_copied, to_send), "excel-tab") if "payees" in g else "",
     }
 
@@ -114,7 +119,7 @@ PAYOUTS = ListPage(
     browse=order_list.Payouts,
     empty=lazy_gettext("No payouts waiting."),
     hint=lazy_gettext("Withdrawals that you must approve or send appear here."),
-    filters=(STATE, MERCHANT, CHANNEL, SINCE, UNTIL),
+    filters=(STATE, MERCHANT, CHANNEL, BATCH, SINCE, UNTIL),
     columns=(
         *ORDER_COLUMNS,
         *merchant_columns(),
@@ -129,7 +134,7 @@ PAYOUTS = ListPage(
         ),
         _PayeeColumn("payee", lazy_gettext("Payee"), lambda order: "", on="page"),
         Column("status", lazy_gettext("Status"), status_of, "state", on="export"),
-        Column("to_do", lazy_gettext("To do"), lambda order: marked(order, _to_do(order)), "states", note=_batch),
+        Column("to_do", lazy_gettext("To do"), lambda order: marked(order, _to_do(order)), "states", note=_bank),
     ),
     template="console/payouts/list.html",
     facts=_facts,

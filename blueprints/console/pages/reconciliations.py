@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
+from decimal import Decimal
 from typing import Any
 
 from flask import flash, redirect, render_template, request, url_for
@@ -44,8 +45,11 @@ def _url(row: Reconciliation) -> str:
     return url_for("reconciliation.show", row_id=row.id)
 
 
-def _differences(row: Reconciliation) -> tuple[str, str]:
-    return ("pending", f"{row.differences:,}") if row.differences else ("good", gettext("None"))
+def outcome(row: Reconciliation) -> tuple[str, str]:
+    """Return the state of a result, which is good only if nothing differs, and its label."""
+    if not row.differences:
+        return "good", gettext("No differences")
+    return "pending", gettext("Differences found: %(count)s", count=f"{row.differences:,}")
 
 
 RECONCILIATIONS = ListPage(
@@ -65,9 +69,9 @@ RECONCILIATIONS = ListPage(
         ),
         Column("since", lazy_gettext("First day"), lambda row: row.since),
         Column("until", lazy_gettext("Last day"), lambda row: row.until),
-        Column("lines", lazy_gettext("Lines"), lambda row: row.lines, "number"),
-        Column("matched", lazy_gettext("Matched"), lambda row: row.matched, "number"),
-        Column("differences", lazy_gettext("Differences"), _differences, "state"),
+        Column("lines", lazy_gettext("Lines"), lambda row: row.lines, "count"),
+        Column("matched", lazy_gettext("Matched"), lambda row: row.matched, "count"),
+        Column("differences", lazy_gettext("Result"), outcome, "state"),
         Column("updatetime", lazy_gettext("Compared"), lambda row: row.updatetime, "time"),
         Column("who", lazy_gettext("By"), lambda row: labels.who(row.who)),
     ),
@@ -180,9 +184,10 @@ def _compared(form: UploadForm) -> Any:
     name, raw = uploads.sent_file("file")
     chosen, actor = form.choices(), access.actor()
     row = kept_results.compare(channel, name, raw, chosen, actor.who)
-    detail = f"{row.since} to {row.until}, differences: {row.differences}"
+    text = N_("%(since)s to %(until)s, differences: %(count)s")
+    detail = text % {"since": row.since, "until": row.until, "count": f"{row.differences:,}"}
     audit.record(actor, "reconcile", "channel", str(channel.id), detail)
-    flash(gettext("Statement compared."), "good")
+    flash(outcome(row)[1], "warn" if row.differences else "good")
     return redirect(_url(row), 303)
 
 
@@ -214,6 +219,7 @@ def show(row_id: int) -> str:
         kept=kept,
         row=kept.row,
         channel=kept.row.channel,
+        outcome=outcome(kept.row),
         kind=kind,
         kinds=KINDS,
         sums=SUMS,
@@ -234,7 +240,8 @@ def _row(each: Difference, kept: Kept, order: Order | None, is_open: bool) -> Ro
         notes.append(gettext(note.code.template, **values))
     for kind, resolution in each.exceptions:
         ended = gettext("Open") if resolution == reconcile.OPEN else labels.name_of(labels.RESOLUTIONS, resolution)
-        notes.append(f"{labels.name_of(labels.EXCEPTIONS, kind)}: {ended}")
+        name = labels.name_of(labels.EXCEPTIONS, kind)
+        notes.append(gettext("%(exception)s: %(state)s", exception=name, state=ended))
     return Row(
         kind=KINDS[each.kind],
         line=each.line,
@@ -250,8 +257,8 @@ def _row(each: Difference, kept: Kept, order: Order | None, is_open: bool) -> Ro
 def _side(facts: dict[str, str], status: Callable[[str], str]) -> str:
     """Return one side of a difference: status and amount, or the fee."""
     if "fee" in facts:
-        return f"¥{facts['fee']}"
-    return f"{status(facts['status'])} ¥{facts['amount']}" if facts else ""
+        return f"¥{Decimal(facts['fee']):,}"
+    return f"{status(facts['status'])} ¥{Decimal(facts['amount']):,}" if facts else ""
 
 
 def _action(each: Difference, kept: Kept, order: Order | None, is_open: bool) -> tuple[str, str]:

@@ -99,6 +99,7 @@ REFUNDS = ListPage(
         Column("approved_by", lazy_gettext("Approved by"), lambda row: labels.who(row.approved_by), on="export"),
         Column("reason", lazy_gettext("Reason"), lambda row: row.reason, on="export"),
         Column("reference", lazy_gettext("Channel refund ID"), lambda row: row.channel_reference, on="export"),
+        Column("returned_on", lazy_gettext("Returned on"), lambda row: row.returned_on, on="export"),
         Column("updatetime", lazy_gettext("Updated"), lambda row: row.updatetime, "time", on="export"),
     ),
     number="refund_no",

@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+from datetime import datetime, time, timedelta
 from typing import Any
 
 from flask import Blueprint, current_app, redirect, render_template, request, url_for
 from flask_babel import force_locale, lazy_gettext
 from marshmallow import ValidationError
 
+from blueprints.console import labels
 from blueprints.console.access import current_user
-from blueprints.console.columns import channel_link, merchant_link, refund_link
+from blueprints.console.columns import (
+    Column,
+    channel_link,
+    marked,
+    merchant_link,
+    order_link,
+    refund_link,
+    status_of,
+)
 from blueprints.console.filters import LONGEST
-from blueprints.console.locale import LANGUAGES
+from blueprints.console.locale import LANGUAGES, zone
 from blueprints.console.pages import new_order
 from models.tables.operator import ADMINISTRATOR, OPERATOR, VIEWER
 from models.tables.refund import Refund
+from runtime import clock
 from runtime.money import hundredths
 from schemas.fields import Yuan
 from services.console import search
@@ -54,29 +66,100 @@ def _pages(text: str) -> list[tuple[str, Any, str, str]]:
     return found
 
 
+_TIMED = re.compile(
+    r"(?P<amount>\S+?)(?:\s*元)?\s+(?:(?P<day>\S+)\s+)?(?P<hour>\d{1,2})[:：](?P<minute>\d{2})(?:[:：]\d{2})?", re.ASCII
+)
+_DAY = re.compile(r"(?:(?P<year>20\d{2})[-/.])?(?P<month>\d{1,2})[-/.](?P<day>\d{1,2})", re.ASCII)
+_DAYS_AGO = {"today": 0, "今天": 0, "yesterday": 1, "昨天": 1}
+
+
+def _amount(text: str) -> int | None:
+    """Return the amount that the text states, in fen; None if it is none."""
+    try:
+        return int(Yuan().deserialize(text.lstrip("¥￥").removesuffix("元").replace(",", "").strip()))
+    except ValidationError:
+        return None
+
+
+def _amount_and_time(text: str) -> tuple[int, datetime] | None:
+    """Return the amount in fen and the time that the text states, such as "199 19:15"; None if it has another form.
+
+    A day may stand between them. Without one it is today, or yesterday if that time of today has not come; a day
+    without a year is the last such day.
+    """
+    found = _TIMED.fullmatch(text)
+    fen = _amount(found["amount"]) if found else None
+    if found is None or fen is None:
+        return None
+    latest = datetime.fromtimestamp(clock.now() + search.AROUND, zone())
+    day = _DAY.fullmatch(found["day"] or "")
+    try:
+        at = datetime.combine(latest, time(int(found["hour"]), int(found["minute"])), zone())
+        if day:
+            at = at.replace(int(day["year"] or at.year), int(day["month"]), int(day["day"]))
+            if not day["year"] and at > latest:
+                at = at.replace(at.year - 1)
+        elif found["day"]:
+            at -= timedelta(_DAYS_AGO[found["day"].lower()])
+        elif at > latest:
+            at -= timedelta(1)
+        return fen, at
+    except (ValueError, KeyError):
+        return None
+
+
+def _columns(text: str) -> list[Column]:
+    """Return the columns of orders, the numbers by which the text found one among them."""
+
+    def numbers(order: Any) -> str:
+        by_reference = order.channel_reference.casefold().endswith(text.casefold())
+        return " · ".join(filter(None, (order.merchant_order_no, order.channel_reference if by_reference else "")))
+
+    return [
+        Column("order_no", lazy_gettext("Order"), lambda order: order.order_no, link=order_link, note=numbers),
+        Column(
+            "type",
+            lazy_gettext("Type"),
+            lambda order: labels.name_of(labels.TYPES, order.order_type),
+            note=lambda order: labels.name_of(labels.METHODS, order.payment_method),
+        ),
+        Column("merchant", lazy_gettext("Merchant"), lambda order: order.merchant.name),
+        Column("createtime", lazy_gettext("Created"), lambda order: order.createtime, "time"),
+        Column("amount", lazy_gettext("Amount (¥)"), lambda order: order.amount, "money"),
+        Column("status", lazy_gettext("Status"), lambda order: marked(order, status_of(order)), "states"),
+    ]
+
+
 @pages.get("/")
 def index() -> Any:
     """Show what the text finds; open the order if it is the number of exactly one."""
     text = request.args.get("q", "").strip()[:LONGEST]
     if not text or not text.isprintable():
         return render_template("console/search.html", text="", hits=None)
-    try:
-        fen = Yuan().deserialize(text.lstrip("¥￥").replace(",", "").strip())
-    except ValidationError:
-        fen = None  # the text does not state an amount
+    timed = _amount_and_time(text)
+    fen, at = timed or (_amount(text), None)
     exact = search.exactly(text)
     if len(exact) == 1 and (fen is None or exact[0].order_no == text):
         return redirect(url_for("order.show", order_no=exact[0].order_no))
     if (refund := Refund.find(text)) is not None:
         return redirect(refund_link(refund))
-    hits = search.find(text, fen)
+    # Only roles that can see the whole name on the page of an order can search for it.
+    is_name = current_user.may_act and len(text) > 1 and not any(map(str.isdigit, text))
+    hits = search.find(text, fen, int(at.timestamp()) if at else None, payers=is_name)
+    wanted = {"flt_least": hundredths(fen), "flt_most": hundredths(fen)} if fen else {}  # of the list of orders
+    if at:
+        around = timedelta(seconds=search.AROUND)
+        wanted |= {"flt_since": f"{at - around:%Y-%m-%dT%H:%M}", "flt_until": f"{at + around:%Y-%m-%dT%H:%M}"}
     return render_template(
         "console/search.html",
         text=text,
         fen=fen,
-        plain=hundredths(fen) if fen else "",
+        at=at,
+        wanted=wanted,
         hits=hits,
-        recent=search.RECENT,
+        columns=_columns(text),
+        search=search,
+        ends=at is None and len(text) >= search.LEAST_END,
         found_pages=_pages(text),
         found_merchants=[(merchant_link(each), each.name, each.key, "merchants") for each in hits.merchants],
         found_channels=[(channel_link(each), each.name, str(each.id), "channels") for each in hits.channels],

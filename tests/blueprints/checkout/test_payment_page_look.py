@@ -27,12 +27,31 @@ def test_the_merchants_color_has_a_readable_text_and_a_nonce_of_its_own(page_of,
     for color, text in colors.items():
         page_of(color=color)
         answer = visit(order_no)
-        assert f":root {{ --brand: {color}; --on-brand: {text}; }}" in answer.text
+        assert f":root {{ --brand: {color}; --on-brand: {text};" in answer.text
         nonce = re.search(r'<style nonce="([^"]{20,})">', answer.text)[1]
         nonces.add(nonce)
         assert f"style-src 'self' 'nonce-{nonce}';" in answer.headers["Content-Security-Policy"]
         assert "unsafe" not in answer.headers["Content-Security-Policy"]
     assert len(nonces) == len(colors)
+
+
+def _luminance(color):
+    shares = [int(color[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    linear = [each / 12.92 if each <= 0.04045 else ((each + 0.055) / 1.055) ** 2.4 for each in shares]
+    return sum(part * share for part, share in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+@pytest.mark.parametrize("color", ["#000000", "#ffffff", "#07c160", "#b3261e", "#ffdd00", "#1677ff", "#808080"])
+def test_small_buttons_and_links_have_the_merchants_color_as_readable_text_in_both_schemes(
+    color, page_of, reach, visit
+):
+    page_of(color=color)
+    accents = re.findall(r"--accent: (#[0-9a-f]{6})", visit(reach("pending")).text)
+    assert len(accents) == 2
+    for accent, sheet in zip(accents, ("#ffffff", "#171b22"), strict=True):
+        darker, lighter = sorted(map(_luminance, (accent, sheet)))
+        assert (lighter + 0.05) / (darker + 0.05) >= 5.4, (accent, sheet)
+    assert color in accents or color in ("#808080", "#1677ff")  # a color that is readable stays as it is
 
 
 @pytest.mark.parametrize(("image", "kind"), [(png(), "image/png"), (jpeg(), "image/jpeg")])

@@ -3,9 +3,11 @@
 import pytest
 
 from models.tables.operator import AuditEntry, FailedSignIn
+from services.errors import OperatorError
 from services.operations.actions import ACTS, Act
 from services.security import audit, sign_in_tries
 from services.security.audit import Actor
+from tests.blueprints.console.reading import Shown
 
 
 @pytest.fixture
@@ -104,3 +106,16 @@ def test_a_flood_from_many_addresses_stays_small_and_is_deleted_after_30_days(ap
         sign_in_tries.count_failed(f"203.0.113.{number}", code=True)
     rows = {row.address: (row.passwords, row.codes) for row in FailedSignIn.select()}
     assert rows == {f"203.0.113.{number}": (1, 1) for number in range(5)} | {"": (15, 15)}
+
+
+def test_details_and_reasons_are_in_the_readers_language(console, api):
+    audit.record(Actor("demo"), "mark paid", "order", api.buy().data["order_no"], "12.00; in a bank file; my own words")
+    audit.record(Actor("demo"), "approve payouts", "payouts", "", "3 payouts, 1,200.00")
+    why = OperatorError("no response from %(host)s: %(error)s", host="pay.example.com", error="Timeout")
+    audit.record_failure(Actor("demo"), "ask channel", "order", "1", why)
+    rows = Shown(console.get("/console/audit/", headers={"Accept-Language": "zh"}).text).column("详情")
+    assert rows[:3] == [
+        "pay.example.com 无响应：Timeout",
+        "3 笔出款，共 ¥1,200.00",
+        "12.00；已在银行文件中；my own words",
+    ]

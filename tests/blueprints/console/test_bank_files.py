@@ -106,7 +106,8 @@ class Read:
     """The page about a statement: each row of the file with its result.
 
     `is_read` is false if the file was refused or its columns are unknown. `orders` are the references by the numbers
-    of the orders that a confirmation would complete.
+    of the orders that a confirmation would complete. `choices` are the deposits that an operator can choose for a
+    payment, each as its field, its value, its number and the payment's reference.
     """
 
     SECTIONS = {"TO_DECIDE": DECIDE, "RECORDED": RECORDED, "NOT_MONEY_IN": NOT_IN}
@@ -118,12 +119,14 @@ class Read:
         told = re.search(r'role="alert">([^<]*)<', self.text)
         self.problem = html.unescape(told[1]) if told else self.text[:300]
         self.asks = "Columns of the statement" in self.text
-        shown = re.findall(r'name="row" value="([^":]+):', self.text)
-        self.orders = {no: html.unescape(self._reference(no)) for no in shown}
+        self.orders = dict(map(self._chosen, re.findall(r'name="row" value="([^"]+)"', self.text)))
+        radios = re.findall(r'type="radio" name="(row-\d+)" value="([^"]+)"', self.text)
+        self.choices = [(name, html.unescape(value), *self._chosen(value)) for name, value in radios]
 
-    def _reference(self, order_no):
-        found = re.search(rf'name="reference-{order_no}" value="([^"]*)"', self.text)
-        return found[1] if found else ""
+    @staticmethod
+    def _chosen(value):
+        order_no, _, reference = html.unescape(value).split(":", 2)
+        return order_no, reference
 
     def row_of_names(self, layout):
         """Return the form's fields by which an operator chooses the row that names the columns."""
@@ -139,20 +142,20 @@ class Read:
         roles = [layout.means.get(title, "ignored") for title in page.column("Column")]
         return {"header": page.fields["header"], "name": names, "role": roles}
 
-    def confirm(self):
-        """Confirm what the page shows."""
-        url, fields = main_form(self.text)
+    def confirm(self, **chosen):
+        """Confirm what the page shows, and the deposits that an operator chose, by field."""
+        url, fields = main_form(self.text, **chosen)
         assert self.client.post(url, data=fields).status_code == 303
 
     def rows(self):
         """Return the rows of the file from its top, as the page lists them: (line, outcome, order_no or empty)."""
         found = [
-            (int(row["Line"]), MATCHED, row["Order number"].split()[0])
+            (int(row["Payment"].split()[-1]), MATCHED, row["Order number"].split()[0])
             for row in Shown(self.text).rows
-            if "Line" in row
+            if "Matched by" in row
         ]
         for name, content in re.findall(r'<section[^>]*aria-labelledby="(\w+)">(.*?)</section>', self.text, re.S):
-            lines = re.findall(r"</b> <span[^>]*>Line (\d+)</span>", content)
+            lines = re.findall(r'<span class="quiet">Line (\d+)</span>\s*<p>', content)
             found += [(int(line), self.SECTIONS[name], "") for line in lines if name in self.SECTIONS]
         return sorted(found)
 
@@ -184,6 +187,21 @@ def faults(shown, movements, numbers, layout):
     for order_no, ways in paid.items():
         if any(layout.outcomes(each) == {MATCHED} for each in ways) and order_no not in shown.orders:
             found.append(f"{layout.name}: does not confirm {order_no}: {told(ways)}")
+    return found
+
+
+def offered(shown, movements, numbers):
+    """Return which choices the page offers although their payments are no new ones of the amount, as texts."""
+    orders = {order.order_no: order for order in Order.select()}
+    ended = {no for no, order in orders.items() if order.status not in ("pending", "paid")}
+    recorded = {order.channel_reference for order in orders.values()}
+    found = []
+    for field, _, order_no, reference in shown.choices:
+        ways = [m for m in movements if m.reference == reference and m.amount == orders[order_no].amount]
+        new = [m for m in ways if (m.status, m.currency) == (lives.OK, "CNY") and m.at >= lives.PLACED]
+        new = [m for m in new if numbers.get(m.pays) not in ended]
+        if not new or reference in recorded or order_no in ended:
+            found.append(f"{field}: offers {order_no} for {reference!r}: {told(ways)}")
     return found
 
 
@@ -228,6 +246,7 @@ def test_a_life_reads_the_same_in_each_layout(life, place, read):
         movements = [each for each in life.named(numbers) if layout.writes(each)]
         shown = read(write(movements, layout, Random(7)), layout)
         found += faults(shown, movements, numbers, layout) + miscounted(shown, movements, numbers, layout)
+        found += [f"{layout.name}: {each}" for each in offered(shown, movements, numbers)]
     assert not found, "\n".join(found)
 
 
@@ -239,17 +258,20 @@ def test_confirming_a_statement_completes_what_the_page_showed_and_once(name, pl
     content = write(movements, layout, Random(50))
     before = {order.order_no: order.status for order in Order.select()}
     shown = read(content, layout)
-    shown.confirm()
-    assert {order.order_no: order.status for order in Order.select()} == before | dict.fromkeys(
-        shown.orders, "completed"
-    )
-    for order_no, reference in shown.orders.items():
+    payers = {numbers[each.pays]: each.reference for each in movements if each.pays}
+    chosen = {no: (field, value) for field, value, no, number in shown.choices if payers.get(no) == number}
+    assert chosen, "no deposit can be chosen for its payment"
+    shown.confirm(**dict(chosen.values()))
+    confirmed = shown.orders | {no: payers[no] for no in chosen}
+    assert {order.order_no: order.status for order in Order.select()} == before | dict.fromkeys(confirmed, "completed")
+    for order_no, reference in confirmed.items():
         assert Order.get(Order.order_no == order_no).channel_reference == reference
     # Read again, in this layout and in another one, the statement confirms nothing that its payments did not pay.
     for again in (layout, LAYOUTS["cmb-company"]):
         movements = [each for each in life.named(numbers) if again.writes(each)]
-        wrong = read(write(movements, again, Random(51)), again).orders.keys() - pays(movements, numbers).keys()
-        assert not wrong
+        shown = read(write(movements, again, Random(51)), again)
+        assert not shown.orders.keys() - pays(movements, numbers).keys()
+        assert not offered(shown, movements, numbers)
     assert not read(content, layout).orders
 
 
@@ -297,7 +319,9 @@ def confirms_damaged(place, read):
         found = []
         for each in corruptions.corruptions(movements, Random(7))[group][::every]:
             right = pays(movements, numbers, each.may)
-            for order_no, reference in read(each.content).orders.items():
+            shown = read(each.content)
+            found += [f"{each.name}: {wrong}" for wrong in offered(shown, movements, numbers)]
+            for order_no, reference in shown.orders.items():
                 if reference not in {way.reference for way in right.get(order_no, ())}:
                     found.append(f"{each.name}: confirms {order_no} with {reference!r}")
         return found

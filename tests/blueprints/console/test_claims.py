@@ -2,7 +2,7 @@
 
 import io
 import re
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -12,6 +12,7 @@ from models.tables.operator import AuditEntry
 from models.tables.order import Order
 from models.tables.statement_layout import StatementLayout
 from runtime.clock import CHINA
+from runtime.money import hundredths
 from services.operations import bulk
 from tests.blueprints.console import acting
 from tests.blueprints.console.acting import main_form, token_of
@@ -94,6 +95,22 @@ def test_the_list_has_the_claims_on_manual_channels_oldest_first(page, claimed, 
     assert listed(f"?search={first}") == [first]
     assert "Claims 2" in page().text
     assert {"Confirm received", "Payment not received"} <= page("claims/").sends.keys()
+
+
+def test_claims_of_one_amount_are_marked_and_lead_to_each_other(page, ask, claimed):
+    first, other = claimed("199.00", customer_name="张三丰"), claimed("88.00")
+    second = claimed("199.00", customer_name="李雷")
+    shown = page("claims/")
+    rows = {row["Order number"].split()[0]: row for row in shown.rows}
+    mark = "2 claims of ¥199.00"
+    assert [mark in rows[each]["Status"] for each in (first, second, other)] == [True, True, False]
+    assert [rows[each]["Payer"] for each in (first, second, other)] == ["张*", "李*", ""]
+    assert rows[first]["Method"] == "WeChat Pay"
+    assert [mark in page(f"order/{each}").links for each in (first, other)] == [True, False]
+    of_amount = page(shown.links[mark].removeprefix("/console/"))
+    assert [row["Order number"].split()[0] for row in of_amount.rows] == [first, second]
+    (row,) = Shown(ask("confirm", [first]).text).rows
+    assert (mark in row["Amount (¥)"], row["Payer"]) == (True, "张*"), "the other claim is marked, though not selected"
 
 
 def test_a_viewer_sees_the_list_without_actions(page, viewer, claimed):
@@ -205,6 +222,85 @@ def test_a_statement_confirms_its_matches_with_their_transaction_ids_and_once(up
         assert re.search(rf"{reference} .*?{order_no}", again.text)
     assert {category for category, _ in sent(answer)} == {"bad"}
     assert Posting.select().where(Posting.purpose == "credit").count() == 2
+
+
+def choices(page):
+    """The deposits that can be chosen for a payment, by the field of the payment: the values by order number."""
+    found = {}
+    for field, value in re.findall(r'type="radio" name="(row-\d+)" value="([^"]+)"', page):
+        found.setdefault(field, {})[value.split(":")[0]] = value
+    return found
+
+
+def test_a_payment_that_several_claims_may_be_for_is_confirmed_for_the_chosen_one(upload, claimed, sent):
+    first, second, third = claimed("199.00", customer_name="张三丰"), claimed("199.00"), claimed("88.00")
+    statement = "流水号,收入金额,附言,对方户名,交易时间\n"
+    now = f"{datetime.now(CHINA):%Y-%m-%d %H:%M:%S}"
+    answer = upload(f"{statement}B1,199.00,转账,张三丰,{now}\nB3,88.00,{third},韩梅梅,{now}\n")
+    assert choices(answer.text).keys() == {"row-2"}
+    assert choices(answer.text)["row-2"].keys() == {first, second}
+    assert re.search(r'name="row-2" value="" checked', answer.text), "nothing is chosen beforehand"
+    shown = Shown(answer.text)
+    (row,) = (row for row in shown.rows if row.get("Order number", "").startswith(first))
+    assert [row[name] for name in ("Payer", "Merchant", "Amount (¥)")] == ["张*", "Demo Shop 演示商户", "199.00"]
+    assert row["Method"].startswith("WeChat")
+    assert row["Claimed at"]
+    assert re.search(r"¥199.00 .*B1 张三丰 转账", shown.text), "what the bank says"
+    assert "Confirm 1 matched and the chosen deposits" in shown.sends
+
+    assert sent(answer, matched="1", **{"row-2": choices(answer.text)["row-2"][first]}) == [
+        ("good", "1 deposit confirmed: ¥88.00")
+    ], "the button for the matched ones ignores the choice"
+    assert sent(answer, row=[], **{"row-2": choices(answer.text)["row-2"][first]}) == [
+        ("good", "1 deposit confirmed: ¥199.00")
+    ]
+    assert status(first, second, third) == ["completed", "paid", "completed"]
+    assert Order.get(Order.order_no == first).channel_reference == "B1"
+
+
+def test_a_claim_that_is_chosen_for_two_payments_is_not_confirmed_and_the_others_are(upload, claimed, sent):
+    first, second, third = (claimed("199.00") for _ in range(3))
+    answer = upload(f"{HEAD}B1,199.00,\nB2,199.00,\nB3,199.00,\n")
+    picked = [choices(answer.text)[f"row-{line}"][order_no] for line, order_no in ((2, first), (3, first), (4, third))]
+    assert sent(answer, **dict(zip(("row-2", "row-3", "row-4"), picked, strict=True))) == [
+        ("bad", f"{first}: Not confirmed, because you chose it for several payments. Upload the file again."),
+        ("good", "1 deposit confirmed: ¥199.00"),
+    ]
+    assert status(first, second, third) == ["paid", "paid", "completed"]
+
+
+def test_a_claim_can_not_be_chosen_if_anything_speaks_against_it(upload, claimed, world):
+    matched, other = claimed("199.00"), claimed("199.00")
+    wrong = walks.deposit_claimed_and_wrong(world)
+    amount = hundredths(Order.get(Order.order_no == wrong).amount)
+    early = f"{datetime.now(CHINA) - timedelta(hours=1):%Y-%m-%d %H:%M:%S}"
+    answer = upload(
+        f"{HEAD}B1,199.00,{matched}\nB2,199.00,\nB3,198.00,{other}\nB4,199.00,,{early}\nB5,{amount},\nB5,{amount},\n"
+    )
+    assert choices(answer.text) == {"row-3": {other: choices(answer.text)["row-3"][other]}}
+    assert "Matched with line 2" in answer.text
+
+
+def test_a_payment_that_may_be_recorded_already_is_offered_for_no_claim(upload, claimed, flask):
+    done = claimed("199.00")
+    flask("order", "paid", done)  # without its transaction ID
+    claimed("199.00")
+    for _ in range(2):  # with one other claim of the amount, and with two
+        answer = upload(f"{HEAD}B1,199.00,\n")
+        assert choices(answer.text) == {}
+        assert "so this payment may be recorded already" in answer.text
+        assert done in answer.text
+        claimed("199.00")
+
+
+def test_the_transfer_of_a_returned_payout_is_recorded_and_no_payment_of_a_claim(upload, claimed, world, flask):
+    claimed("50.00")
+    payout = walks.sell_accepted(world, MANUAL)
+    flask("order", "paid", payout, "--reference", "OUT-77001")
+    flask("order", "returned", payout, "--yes", "--reference", "RET-99001")
+    answer = upload(f"{HEAD}RET-99001,50.00,\n")
+    assert counted(Shown(answer.text))["Recorded before"] == ("1", "50.00", "0.00")
+    assert (payout in answer.text, 'name="row' in answer.text) == (True, False)
 
 
 def test_a_statement_leaves_no_payer_behind_and_its_cells_are_text(upload, claimed, rows, caplog):

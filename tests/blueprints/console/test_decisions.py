@@ -64,7 +64,8 @@ def test_the_shown_callbacks_are_those_that_follow(world, desk, all_events, walk
         key, action = list(decisions(order_no).items())[number]
         shown = dialog(desk, order_no, key)
         before = Callback.select().count()
-        desk.act(order_no, key, **({"reference": f"NEW-{order_no}"} if action.act == "paid" else {}))
+        is_named = action.act == "paid" or "transfer" in action.fields
+        desk.act(order_no, key, **({"reference": f"NEW-{order_no}"} if is_named else {}))
         sent = list(Callback.select().order_by(Callback.id).offset(before))
         assert [told(each.body) for each in sent] == [told(each.body) for each in action.sends]
         assert all(f'"type":"{each.type}"' in shown for each in sent)

@@ -9,6 +9,7 @@ from itertools import islice
 import pytest
 
 from blueprints import console as console_app
+from blueprints.console import labels
 from models.db.base import database
 from models.tables.order import Order
 from services.console import lists
@@ -63,7 +64,7 @@ def test_amounts_times_and_words_read_the_same_in_every_program(clock, exported,
         api.buy(merchant_order_no=text)
     rows, _ = exported("orders/export?flt_status=pending&flt_type=buy")
     assert [row["Merchant order number"] for row in rows] == ["2026-01-01", "A-1", "12", "-12.50"]
-    assert page("audit/").rows[0]["Details"] == "status: Awaiting payment, type: Deposit"
+    assert page("audit/").rows[0]["Details"] == "Type: Deposits; Status: Awaiting payment"
     Order.update(merchant_order_no="a\r\n=b\x1b[31m\u202ec\u3000d").execute()
     (row, *_), _ = exported("orders/export")
     assert row["Merchant order number"] == "a  =b\ufffd[31m\ufffdc d"
@@ -98,7 +99,7 @@ def test_a_viewer_may_export_every_list_and_the_audit_log_records_it(exported, p
     for name in LISTS:
         rows, answer = exported(f"{name}/export", client=viewer)
         assert len(rows) == len(page(f"{name}/").rows), name
-        assert page("audit/?flt_action=export").rows[0]["Event"] == f"viewer exported the list {name}"
+        assert page("audit/?flt_action=export").rows[0]["Event"] == f"viewer exported the list {labels.LISTS[name]}"
         assert "6222020000000000" not in answer.text
         if name == "accounts":
             assert (rows[0]["Account number"], rows[0]["Account holder"]) == ("***************0999", "李*")

@@ -1,5 +1,7 @@
 """An order's page: its whole history, the actions with their actors, and the parts that only operators see."""
 
+import csv
+import io
 import re
 
 import pytest
@@ -12,7 +14,7 @@ from models.tables.outbox import Callback
 from tests.all_interfaces import LISTS
 from tests.blueprints.console.acting import Desk, flashed
 from tests.services import walks
-from tests.support import CARD, PERSON
+from tests.support import CARD, PERSON, completed
 from tests.turns import writer_held_up
 
 MANUAL = 3
@@ -95,7 +97,7 @@ def test_a_withdrawal_is_approved_revealed_and_marked_paid(desk, api, balances, 
     assert audited() == [
         ("demo", "accept order", "order", order_no, ""),
         ("demo", "reveal", "order", order_no, ""),
-        ("demo", "mark paid", "order", order_no, "50.00 BANK-1"),
+        ("demo", "mark paid", "order", order_no, "50.00; BANK-1"),
     ]
 
 
@@ -138,7 +140,7 @@ def test_a_reference_of_another_order_needs_a_confirmation(desk, api, balances, 
     assert (category, api.status(second), balances()) == ("bad", "pending", (1_009_940, 0))
     assert first in text
     assert desk.act(second, "paid", reference="BANK-1", shared="1") == ("good", "Done. Order status: Completed.")
-    assert (balances(), audited()[-1][4]) == ((1_019_880, 0), "100.00 BANK-1 shared reference")
+    assert (balances(), audited()[-1][4]) == ((1_019_880, 0), "100.00; BANK-1; shared reference")
 
 
 def test_the_status_is_checked_and_the_response_applied(desk, api, order_details, audited):
@@ -184,7 +186,7 @@ def test_one_callback_or_all_of_an_order_are_redelivered(desk, api, flask, due, 
     assert len(shop.got) == sent + 4
     flask("merchant", "set", "demo", "--callback-url", "")
     assert offered() == []
-    assert "no callback_url" in refuses("callback", "redeliver", flask_json("callback", "list")[0]["id"])
+    assert "no callback URL" in refuses("callback", "redeliver", flask_json("callback", "list")[0]["id"])
 
 
 def test_money_corrected_while_it_is_credited_is_not_credited_at_an_unconfirmed_amount(desk, api, balances):
@@ -297,3 +299,55 @@ def test_all_pages_exports_and_queries_work_with_erased_orders(personal, api, ht
         shown += [flask("order", "show", number, "--reveal").output, str(api.detail(order_no=number).data)]
     assert api.listed().code == 1
     assert not [text for text in ("诸葛亮", *SECRETS.values()) if text in "\n".join(shown)]
+
+
+def test_a_dialog_has_its_fields_before_the_folded_postings_and_callbacks(world, desk):
+    order_no = walks.buy_claimed(world)
+    html = desk.order(order_no).html
+    dialog = re.search(r'<div popover id="paid".*?</form>', html, re.S)[0]
+    parts = (
+        'name="reference"',
+        'name="amount"',
+        '<dl class="facts">',
+        "<summary>Postings",
+        "<summary>Callback",
+        "<pre ",
+    )
+    places = [dialog.index(part) for part in (*parts, 'class="buttons foot"')]
+    assert places == sorted(places)
+    assert dialog.count('<details class="effect">') == 2
+
+
+def test_an_adjustment_is_shown_with_its_reason_and_apart_from_the_orders_own_money(api, flask, desk):
+    order_no = completed(api)
+    flask("ledger", "adjust", "demo", "-5.50", "--reason", f"complaint {SCRIPT}", "--order", order_no)
+    shown = desk.order(order_no)
+    assert "Credited ¥99.40" in shown.text
+    assert "Balance adjustments -5.50" in shown.text
+    (posting,) = re.findall(r"Adjustment · Available -5\.50.*?Callback", shown.text)
+    assert "Fees +5.50" in posting
+    assert f"operator (command line) complaint {SCRIPT}" in posting
+    assert shown.links["Adjust balance"] == f"/console/merchant/demo/adjust?order_no={order_no}"
+
+
+def test_a_viewer_is_offered_no_adjustment(api, looking):
+    assert "Adjust balance" not in looking.order(completed(api)).links
+
+
+@pytest.mark.parametrize("walk", [walks.buy_expired, walks.sell_rejected], ids=lambda walk: walk.__name__)
+def test_a_cancelled_order_shows_no_fees(world, desk, export, walk):
+    order_no = walk(world)
+    money = desk.order(order_no).text
+    assert "Fees none, the order is cancelled" in money
+    assert [words for words in ("Fee, ", "Merchant receives", "Merchant pays") if words in money] == []
+    (row,) = csv.DictReader(io.StringIO(export("orders/export").data.decode("utf-8-sig")))
+    assert row["Fees (¥)"] == ""
+    told = world.flask("order", "show", order_no).output
+    assert re.search(r"^service_amount$", told, re.M)
+
+
+def test_a_cancelled_order_whose_payment_was_credited_shows_the_fee_that_was_charged(world, desk):
+    order_no = walks.deposit_too_small(world)
+    (key,) = [key for key in desk.order(order_no).actions if key.endswith("credit")]
+    desk.act(order_no, key)
+    assert "Fee, 0.60 % -0.60 Merchant receives 99.39" in desk.order(order_no).text

@@ -147,7 +147,7 @@ def test_one_confirmation_with_count_and_totals_approves_all(console, sells, sta
         assert text in page.text
     assert "69 payouts approved" in confirm(console, "approve", page).text
     assert set(statuses(numbers)) == {"confirmed"}
-    assert log("approve payouts") == [("approve payouts", "", "69 payouts, 1685.50")]
+    assert log("approve payouts") == [("approve payouts", "", "69 payouts, 1,685.50")]
     assert sorted(key for _, key, _ in log("accept order")) == sorted(numbers)
     nothing = console.get("/console/payouts/approve")
     assert (nothing.status_code, nothing.location) == (302, "/console/payouts/")

@@ -56,7 +56,8 @@ def refund_to_send(w):
 
 def refund_sent(w):
     order_no = refund_to_send(w)
-    w.flask("refund", "paid", Refund.select().order_by(Refund.id.desc()).get().refund_no)
+    refund = Refund.select().order_by(Refund.id.desc()).get()
+    w.flask("refund", "paid", refund.refund_no, "--reference", f"BACK-{refund.id}")
     return order_no
 
 
@@ -69,6 +70,13 @@ WALKS = [
     silent_since_now,
 ]
 GIVEN = {"reject": {"reason": "no"}, "paid": {"reference": "BANK-NEW"}, "reject-refund": {"reason": "no"}}
+
+
+def given_for(action, order_no):
+    """What an operator types for an action."""
+    return {"reference": f"BACK-{order_no}"} if "transfer" in action.fields else GIVEN.get(action.act, {})
+
+
 # Refusals by the channel's report, which is unknown before the status check.
 CHANNEL_S_WORD = (
     "The channel has it",
@@ -133,7 +141,7 @@ def test_offered_actions_move_the_shown_amounts_and_all_others_are_refused(w, de
         # Exceptions and callbacks of a new order have new numbers.
         key, action = list(offered(order_no).items())[number]
         last = Entry.select(Entry.id).order_by(Entry.id.desc()).limit(1).scalar()
-        category, text = desk.act(order_no, key, **GIVEN.get(action.act, {}))
+        category, text = desk.act(order_no, key, **given_for(action, order_no))
         if category == "bad":
             assert action.asks
             assert any(words in text.replace("&#39;", "'") for words in CHANNEL_S_WORD), text
@@ -169,7 +177,7 @@ def test_an_action_is_done_once_however_often_its_form_is_sent(w, desk, rows, wa
     for number in range(count):
         order_no = walk(w)
         action = acts(order_no)[number]
-        form, given = desk.order(order_no).actions[action.key], GIVEN.get(action.act, {})
+        form, given = desk.order(order_no).actions[action.key], given_for(action, order_no)
         assert desk.send(form, **given)[0] == "good"
         before = kept()
         category, text = desk.send(form, **given)

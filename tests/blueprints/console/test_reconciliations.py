@@ -68,13 +68,13 @@ def test_each_difference_has_its_amounts_and_its_next_step(differences, api, fla
     pending, late = (api.buy().data["order_no"] for _ in range(2))
     api.notice(late, 9_900, reference="R-9")
     content = csv_of(
-        line(paid, "99.00"), line("20260501000", "12.50"), line(pending), line(late, "99.00", reference="R-9")
+        line(paid, "99.00"), line("20260501000", "1234.50"), line(pending), line(late, "99.00", reference="R-9")
     )
     rows = {row["Order number"]: row for row in differences(content)}
     columns = ("Kind of difference", "Orders", "Channel statement", "Next step")
     assert {number: tuple(row[name] for name in columns) for number, row in rows.items()} == {
         paid: ("Amount differs", "Completed ¥100.00", "paid ¥99.00", "Check the order"),
-        "20260501000": ("Only in the statement", "", "paid ¥12.50", ""),
+        "20260501000": ("Only in the statement", "", "paid ¥1,234.50", ""),
         pending: ("Status differs", "Awaiting payment ¥100.00", "paid ¥100.00", "Check the payment"),
         late: ("Status differs", "Awaiting payment ¥99.00", "paid ¥99.00", "Resolve exception"),
         missing: ("Missing in the statement", "Completed ¥100.00", "", "Adjust balance"),
@@ -110,10 +110,17 @@ def test_the_same_file_is_kept_once_and_results_are_listed_newest_first(upload, 
     content = csv_of(line(order_no))
     first = upload(content).headers["Location"]
     assert Reconciliation.get().differences == 1
+    found = '<span class="state pending">Differences found: 1</span>'
+    shown = page(first.removeprefix("/console/")).html
+    assert (found in shown, '<p class="notice warn"' in shown.partition("<h1")[0]) == (True, True)
+    assert found in page("reconciliations/").html
     api.play(order_no, "success")
     assert upload(content, name="renamed.csv").headers["Location"] == first
+    shown = page(first.removeprefix("/console/")).html
+    agrees = '<span class="state good">No differences</span>'
+    assert (agrees in shown, '<p class="notice good"' in shown) == (True, True)
     (row,) = [row for row in page("reconciliations/").rows if row]
-    assert (row["File"], row["Differences"], row["Matched"]) == ("renamed.csv", "None", "1")
+    assert (row["File"], row["Result"], row["Matched"]) == ("renamed.csv", "No differences", "1")
     upload(content, name="of channel 3.csv", channel=3)
     shown = page("reconciliations/")
     assert shown.column("File") == ["of channel 3.csv", "renamed.csv"]

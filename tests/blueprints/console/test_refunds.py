@@ -185,7 +185,7 @@ def test_a_deposit_that_is_not_credited_yet_is_refunded_without_a_posting(till, 
     assert "The deposit is not credited yet." in shown.text
     _, refund = till.refund(order_no, "100.00")
     due.orders()
-    desk.act(order_no, f"mark-refunded-{refund.id}")
+    desk.act(order_no, f"mark-refunded-{refund.id}", reference="BANK-7")
     assert (api.status(order_no), balances()) == ("cancelled", before)
     assert "Refunded before it was credited" in desk.order(order_no).text
 

@@ -71,7 +71,7 @@ def test_a_failed_notice_is_sent_again_once_the_host_is_allowed(paid, shop, due,
         ahead(11 * 3600)
     webhook_id, state = notice()
     assert state == "dead"
-    why = "the host of notify_url is not in the list of allowed hosts: allow it first (tillbook epay set demo --host)"
+    why = "The host of notify_url is not in the list of allowed hosts. Allow it first: tillbook epay set demo --host"
     assert why in refuses("callback", "redeliver", webhook_id)
     flask("epay", "set", "demo", "--host", "localhost")
     flask("callback", "redeliver", webhook_id)

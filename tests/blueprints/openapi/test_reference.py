@@ -4,12 +4,14 @@ import html
 import json
 import re
 from html.parser import HTMLParser
+from urllib.parse import urlencode
 
 import pytest
 
 from blueprints.openapi import webhooks
 from services.callbacks.delivery import RETRY_SECONDS, TIMEOUT
 from services.errors import ACTIONS, ERRORS
+from tests.support import ROOT
 
 
 class Page(HTMLParser):
@@ -112,6 +114,37 @@ def test_the_rule_its_example_and_the_key_of_callbacks_are_on_the_page(response,
         assert "<code>whsec_</code>" in text
         assert "api_key=demo\ncny_amount=100.00\n" in text
         assert text.partition('<section id="signing"')[2].partition("</section>")[0].count("<li>") >= 8
+
+
+@pytest.mark.parametrize(("language", "words"), [("en", "returns to your shop"), ("zh", "返回商户网站")])
+def test_it_says_where_payers_go_after_the_payment_and_with_which_fields(language, words, http):
+    text = http("GET", "/docs", headers={"Accept-Language": language}).text
+    section = text.partition('<section id="returning"')[2].partition("</section>")[0]
+    assert words in section
+    assert {f"<code>{name}</code>" for name in ("order_no", "status", "timestamp", "signature")} <= {
+        *re.findall(r"<code>\w+</code>", section)
+    }
+    assert words in http("GET", "/docs/zh.md" if language == "zh" else "/docs.md").text
+
+
+def test_the_examples_of_regions_are_what_the_service_returns(document, http):
+    for name, example in (("provinceList", "广东省"), ("cityList", "广州市"), ("districtList", "天河区")):
+        path = f"/addons/paychannel/channel.gatewaya/{name}"
+        operation = document["paths"][path]["get"]
+        (shown,) = operation["responses"]["200"]["content"]["application/json"]["examples"].values()
+        asked = {
+            each["name"]: each["schema"]["examples"][0] for each in operation["parameters"] if each["in"] == "query"
+        }
+        returned = http("GET", f"{path}?{urlencode(asked)}").json["data"]
+        assert [each["name"] for each in shown["value"]["data"]] == [example]
+        assert shown["value"]["data"][0] in returned
+
+
+def test_the_response_on_the_page_about_regions_is_the_one_that_its_command_gets(http):
+    page = (ROOT / "docs/regions.md").read_text("utf-8")
+    province = re.search(r"cityList --data-urlencode 'province=(\w+)'", page)[1]
+    response = http("GET", f"/addons/paychannel/channel.gatewaya/cityList?{urlencode({'province': province})}")
+    assert json.loads(re.search(r"```json\n(.*?)```", page, re.DOTALL)[1]) == response.json
 
 
 def test_the_examples_of_bodies_and_responses_are_complete(page, document):

@@ -37,17 +37,19 @@ def test_without_differences_there_is_only_the_summary(api, run, compared, paid_
     result = run(content)
     assert rows() == before
     assert result.exit_code == 0
+    assert result.output.startswith("No differences\n")
     assert "2, 2 of them matched to orders" in result.output
     assert "kind" not in result.output
 
 
 def test_the_table_names_each_difference(api, run):
     order_no = completed(api)
-    result = run(csv_of(line(order_no, "99.00"), line("", reference="R-9")))
+    result = run(csv_of(line(order_no, "1299.00"), line("", reference="R-9")))
     assert result.exit_code == 3
+    assert result.output.startswith("Differences found: 2\n")
     rows = [text.split() for text in result.output.split("\n\n")[1].splitlines()]
     assert rows[0] == ["kind", "line", "order_no", "here", "there", "detail"]
-    assert rows[1][:7] == ["amount", "2", order_no, "completed", "100.00", "paid", "99.00"]
+    assert rows[1][:7] == ["amount", "2", order_no, "completed", "100.00", "paid", "1,299.00"]
     assert rows[2][:5] == ["missing_here", "3", "R-9", "paid", "100.00"]
 
 

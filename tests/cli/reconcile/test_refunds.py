@@ -12,6 +12,7 @@ from gateways.wechatpay import WechatpayDriver
 from models.tables.order import Order
 from models.tables.refund import Refund
 from models.tables.statement_layout import StatementLayout
+from services.orders.returned import Returned
 from services.refunds import approve, place
 from services.refunds.place import Wanted
 from tests.cli.conftest import MANUAL
@@ -259,7 +260,7 @@ def test_an_operators_transfer_is_found_by_its_reference_in_the_account_statemen
     flask("order", "paid", order_no, "--reference", "B1")
     refund = place.place(Order.find(order_no), Wanted(4_000, "operator", approved_by="operator"))
     due.orders()
-    approve.mark_refunded(refund, "B2", "operator")
+    approve.mark_refunded(refund, Returned("B2"), "operator")
     header = "交易时间,流水号,收入金额,支出金额,附言"
     roles = '["time", "reference", "income", "expense", "note"]'
     columns = json.dumps(header.split(","), ensure_ascii=False)

@@ -15,11 +15,14 @@ import pytest
 from flask import request, request_started
 
 from models.queries import search
+from models.tables.operator import Session
+from runtime import clock
 from services.console import privacy, statistics
 from services.console import search as search_console
 from services.sandbox import seeding
 from services.security import replay
 from tests import all_interfaces, applications, databases
+from tests.blueprints.console.acting import LATER
 from tests.plans import Heard, findings, in_short, in_triggers, plan
 from tests.services import walks
 from tests.support import completed, free_port
@@ -130,11 +133,13 @@ def test_the_consoles_lists_read_nothing_that_grows(raw, app, api, flask):
     nothing(findings(raw, heard.statements))
 
 
-def test_the_consoles_search_reads_nothing_that_grows(raw, api):
+def test_the_consoles_search_reads_nothing_that_grows(raw, api, claimed):
     order_no = completed(api)
+    claimed("12.00", customer_name="张三")
     with Heard() as heard:
-        for text in (order_no, RARE, "1234.00", "no such thing"):
-            search_console.find(text, 123_400)
+        for text in (order_no, order_no[-4:], RARE, "1234.00", "no such thing"):
+            search_console.find(text, 123_400, payers=True)
+        search_console.find("1234 19:15", 123_400, clock.now())
     nothing(findings(raw, heard.statements))
 
 
@@ -145,6 +150,7 @@ def test_bulk_actions_and_uploads_read_nothing_that_grows(raw, app, api, flask):
     deposit = api.buy("12.00", 3).data["order_no"]
     client = app.test_client()
     all_interfaces.sign_in(client)
+    Session.update(confirmtime=LATER).execute()
     token = re.search(r'name="csrf_token"[^>]*value="([^"]+)"', client.get("/console/password").text)[1]
 
     def upload(path, text, **fields):
@@ -156,6 +162,12 @@ def test_bulk_actions_and_uploads_read_nothing_that_grows(raw, app, api, flask):
             assert client.get(f"/console/{path}?order_no={number}").status_code == 200
         for path in ("claims/confirm", "claims/not-received"):
             assert client.get(f"/console/{path}?order_no={deposit}").status_code == 200
+        for path in (
+            "resend-all",
+            "resend-all?flt_state=dead&flt_event=order.paid&flt_merchant=demo",
+            "resend?webhook_id=x",
+        ):
+            assert client.get(f"/console/callbacks/{path}").status_code == 200
         batch = client.post(
             "/console/payouts/batch", data={"csrf_token": token, "order_no": number, "template": "generic"}
         )

@@ -75,7 +75,7 @@ def test_money_of_an_exception_counts_too_also_once_it_is_resolved(deposit, paid
         order_no = deposit()
         paid(order_no, f"BANK-{number}", "--amount", amounts[0])
         assert order_no in refused(deposit(), f"BANK-{number}", "--amount", amounts[1])
-    flask("order", "settle", order_no, "--refund")
+    flask("order", "settle", order_no, "--refund", "--reference", "BACK-1")
     assert order_no in refused(deposit(), f"BANK-{number}")
 
 
@@ -106,7 +106,7 @@ def test_an_empty_reference_is_never_a_duplicate(deposit, paid, api):
 
 def test_another_channel_has_numbers_of_its_own(deposit, paid, flask, flask_json, api):
     new = ("channel", "add", "--category", "gateway_b", "--driver", "manual", "--name", "Another bank")
-    channel = flask_json(*new, "--config", "payee=Shop", "--config", "account=6222020000000000000")["id"]
+    channel = flask_json(*new, "--config", "qr_wxpay=wxp://own-static-code")["id"]
     flask("channel", "link", channel, "demo")
     paid(deposit(), "BANK-1")
     there = deposit(channel)

@@ -7,7 +7,7 @@ import pytest
 from models.db.base import database
 from models.tables.maintenance import ErasureDelayed
 from models.tables.operator import AuditEntry
-from models.tables.order import Order
+from models.tables.order import InternalNote, Order
 from models.tables.outbox import Callback
 from models.tables.refund import Refund
 from services.console import privacy
@@ -258,3 +258,37 @@ def test_the_reason_of_a_refund_after_the_erasure_of_its_order_is_erased_later(
     ahead(11 * DAY)
     assert privacy.run(30) == 1
     assert reason_of(refund) == ("", {""})
+
+
+def notes():
+    return [row.text for row in InternalNote.select()]
+
+
+def test_the_notes_of_operators_are_erased_with_the_order_some_days_after_the_last_one(
+    paid_by_name, delivered, revealed, ahead, flask, rows
+):
+    order_no = paid_by_name()
+    flask("order", "note", order_no, f"call {NAME}")
+    delivered()
+    ahead(20 * DAY)
+    flask("order", "note", order_no, "no answer")
+    ahead(11 * DAY)
+    assert privacy.run(30) == 0
+    assert (notes(), revealed(order_no)) == ([f"call {NAME}", "no answer"], NAME)
+    ahead(20 * DAY)
+    assert (privacy.run(30), privacy.run(30)) == (1, 0)
+    assert (notes(), revealed(order_no)) == ([], "")
+    assert NAME not in str(rows())
+
+
+def test_a_note_after_the_erasure_of_its_order_is_erased_later(paid_by_name, delivered, ahead, flask):
+    order_no = paid_by_name()
+    delivered()
+    ahead(31 * DAY)
+    assert privacy.run(30) == 1
+    flask("order", "note", order_no, NAME)
+    assert privacy.run(30) == 0
+    ahead(29 * DAY)
+    assert (privacy.run(30), notes()) == (0, [NAME])
+    ahead(2 * DAY)
+    assert (privacy.run(30), notes()) == (1, [])

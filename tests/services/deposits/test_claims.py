@@ -54,13 +54,13 @@ def test_money_received_after_the_dismissal_is_visible(claimed, flask, exception
     assert balances() == PAID
 
 
-@pytest.mark.parametrize("how", ["credit", "refund"])
+@pytest.mark.parametrize("how", [("--credit",), ("--refund", "--reference", "BACK-1")])
 def test_received_money_must_be_resolved_first(world, api, flask, refuses, rows, how):
     order_no = deposit_claimed_and_wrong(world)
     before = rows()
     assert "(wrong_amount) first" in refuses("order", "not-received", order_no)
     assert rows() == before
-    flask("order", "settle", order_no, f"--{how}")
+    flask("order", "settle", order_no, *how)
     assert api.status(order_no) == "cancelled"
 
 
@@ -154,7 +154,7 @@ class TestClaimsThatExpire:
             later(DAY)
             assert claims.take_up() == 0
         assert api.status(order_no) == "paid"
-        flask("order", "settle", order_no, "--refund")
+        flask("order", "settle", order_no, "--refund", "--reference", "BACK-1")
         assert (api.status(order_no), claims.take_up()) == ("cancelled", 0)
 
     def test_a_claim_from_before_the_setting_ends_too(self, claimed, api, later):

@@ -12,7 +12,7 @@ late, wrong_amount = walks.played("late"), walks.played("wrong_amount")
 @pytest.fixture
 def settle(flask):
     """`settle(order_no, "credit")`; with `fails=True` it must be refused."""
-    return lambda order_no, how, **more: flask("order", "settle", order_no, f"--{how}", **more)
+    return lambda order_no, how, *named, **more: flask("order", "settle", order_no, f"--{how}", *named, **more)
 
 
 # walk; kind, reported amount; status and balance while it is open; what a credit adds
@@ -41,7 +41,8 @@ def test_unexpected_money_is_visible_and_moves_nothing_until_it_is_credited_or_r
     assert any(kind in line["why"] for line in order_details(order_no)["history"])
 
     settle(order_no, "cancel", fails=True)
-    settle(order_no, how)
+    by_hand = how == "refund" and "by_hand" in walk.__name__
+    settle(order_no, how, *(("--reference", "BACK-1") if by_hand else ()))
     world.later(0)  # a refund is sent to the channel
     after = (money + credit if how == "credit" else money, 0)
     assert now(order_no) == (ENDS[status], after, {})

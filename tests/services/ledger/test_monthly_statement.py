@@ -82,7 +82,7 @@ def test_each_kind_of_movement_has_its_group_in_the_json_and_its_line_in_the_csv
     sums |= {"refunds": "0.00", "refund_count": 0, "refund_fees": "0.00", "refund_deducted": "0.00"}
     balances = {"opening": "10000.00", "fees": "-1.34", "closing": "10135.16", "available": "10085.01", "held": "50.15"}
     assert flask_json(*of_may) == {"merchant": "demo", "month": "2026-05"} | sums | balances
-    assert "10135.16" in flask(*of_may).stdout
+    assert "10,135.16" in flask(*of_may).stdout
     flask(*of_may, "--csv", tmp_path / "statement.csv")
     written = (tmp_path / "statement.csv").read_text("utf-8")
     rows = list(csv.DictReader(io.StringIO(written)))
@@ -101,7 +101,7 @@ def test_a_payout_that_came_back_returns_its_fees_too(api, flask, at, of):
     sent = api.sell("50.00", channel=3).data["order_no"]  # fee 0.15, channel fee 0.50
     flask("order", "accept", sent)
     flask("order", "paid", sent, "--reference", "R-1")
-    flask("order", "returned", sent, "--yes")
+    flask("order", "returned", sent, "--reference", "RET-1", "--yes")
     flask("order", "settle", sent, "--credit")
     assert moves(of(MAY)) == [("spend", -5_000, -65), ("return 1", 5_000, 65)]
 

@@ -10,6 +10,7 @@ from models.db.base import database
 from models.tables.notification import Destination, KnownFinding
 from runtime.state import current
 from services.notifications import destinations, watch
+from services.security import vault
 from tests.services.notifications.receiving import FACTS
 
 
@@ -146,7 +147,9 @@ def test_a_stale_host_and_a_restart_change_nothing_and_a_first_destination_hears
     look()
     add("wecom", url=robot.url)
     assert len(told()) == 1
+    chosen = current().settings
     current().parts.clear()
+    vault.open_vault(chosen.vault_key, chosen.instance / "vault.key", create=False)
     database.close()
     assert told() == []
 

@@ -10,6 +10,7 @@ from models.tables.ledger import CLEARING, FEES, LedgerAccount
 from models.tables.order import Order
 from models.tables.refund import Refund
 from services.errors import OperatorError
+from services.orders.returned import Returned
 from services.refunds import approve, place
 from services.refunds.place import Wanted
 
@@ -166,7 +167,7 @@ def test_an_approved_refund_of_a_manual_channel_waits_for_the_operator(api, flas
     due.orders()
     row = Refund.get()
     assert (row.status, row.due_at) == ("confirmed", None)
-    approve.mark_refunded(row, "BANK-1", "operator ann")
+    approve.mark_refunded(row, Returned("BANK-1"), "operator ann")
     row = Refund.get()
     assert (row.status, row.channel_reference) == ("completed", "BANK-1")
     assert balances() == (1_000_000 - 60, 0)
@@ -212,7 +213,7 @@ def test_one_transfer_counts_for_one_refund(api, flask, refund, refunds_on, due,
         due.orders()
         rows.append(Refund.get_by_id(row.id))
         if len(rows) == 1:
-            approve.mark_refunded(rows[0], "BANK-1", "operator ann")
+            approve.mark_refunded(rows[0], Returned("BANK-1"), "operator ann")
     with pytest.raises(OperatorError, match="already recorded for refund"):
-        approve.mark_refunded(rows[1], " BANK-1 ", "operator ann")
-    approve.mark_refunded(rows[1], "BANK-2", "operator ann")
+        approve.mark_refunded(rows[1], Returned("BANK-1"), "operator ann")
+    approve.mark_refunded(rows[1], Returned("BANK-2"), "operator ann")

@@ -267,7 +267,7 @@ def test_an_exception_of_the_payment_blocks_refunds_and_one_of_another_payment_d
 def test_a_manual_channels_money_is_sent_back_by_the_operator_as_before(api, flask):
     order_no = api.buy(channel=3).data["order_no"]
     flask("order", "paid", order_no, "--amount", "99.00")
-    flask("order", "resolve", order_no, "--refund")
+    flask("order", "resolve", order_no, "--refund", "--reference", "BACK-1")
     assert (open_ones(), Refund.select().count(), api.status(order_no)) == ([], 0, "cancelled")
 
 

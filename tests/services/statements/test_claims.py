@@ -313,6 +313,30 @@ def test_what_an_operator_typed_in_place_of_an_id_is_none(claimed, flask, matche
     assert matched(payment("B1", "88.00")) == [(claims.UNNUMBERED, [first])]
 
 
+@pytest.mark.parametrize(
+    "objection", [claims.UNNUMBERED, claims.SIMILAR, claims.IN_THE_FUTURE, claims.AMOUNT_TAKEN_BACK]
+)
+@pytest.mark.parametrize("note", ["", "\ufffd", "9 8", "part"], ids=["several", "damaged", "both", "part"])
+def test_what_speaks_against_a_payment_leaves_no_choice_between_claims(claimed, flask, app, objection, note):
+    typed = {claims.UNNUMBERED: [], claims.SIMILAR: ["--reference", "12345678"]}
+    if objection in typed:
+        flask("order", "paid", claimed("88.00"), *typed[objection])
+    first, second = claimed("88.00"), claimed("88.00")
+    note = {"9 8": f"{first} {second}", "part": second[:23]}.get(note, note)
+    at = clock.now() + (5 * DAY if objection == claims.IN_THE_FUTURE else 0)
+    rows = [payment("B0012345678", "88.00", note, since=at)]
+    channel = Channel.get_by_id(MANUAL)
+
+    def choosable(row):
+        return [order.order_no for order in row.orders if row.may_be_for(order, channel)]
+
+    if objection == claims.AMOUNT_TAKEN_BACK:
+        assert choosable(match(movements(rows)).rows[0]), "without the reversal"
+        rows.append(payment("R1", "88.00", kind=Kind.TAKEN_BACK, why=OperatorError("Taken back.")) | {"amount": -8_800})
+    row = match(movements(rows)).rows[0]
+    assert (row.why, choosable(row)) == (objection, [])
+
+
 # Recorded before
 
 
@@ -354,8 +378,33 @@ def test_a_payment_of_another_amount_is_recorded_with_its_exception(world, flask
     order_no = walks.deposit_claimed_and_wrong(world)  # 99.00 of 100.00
     row = payment(f"BANK-{order_no}", "99.00")
     assert matched(row) == [(RECORDED, [order_no])]
-    flask("order", "resolve", order_no, "--refund")
+    flask("order", "resolve", order_no, "--refund", "--reference", "BACK-1")
     assert matched(row) == [(RECORDED, [order_no])]
+
+
+def test_the_transfer_of_returned_money_is_no_payment_of_a_claim(claimed, world, flask, matched, ahead):
+    payout, waiting = walks.sell_accepted(world, MANUAL), claimed("50.00")
+    flask("order", "paid", payout, "--reference", "OUT-1")
+    flask("order", "returned", payout, "--yes", "--reference", "RET-1")
+    sent_back = walks.deposit_claimed_and_wrong(world)
+    flask("order", "resolve", sent_back, "--refund", "--reference", "BACK-1")
+    at = clock.now()
+    for _ in range(2):
+        assert matched(
+            payment("RET-1", "50.00", since=at),
+            payment("RET-1", "99.00", since=at),
+            payment("RET-1", "50.00", waiting, since=at),
+            payment("RET-1", "50.00", since=at + 10 * DAY),
+            payment("BACK-1", "50.00", since=at),
+        ) == [
+            (RECORDED, [payout]),
+            (claims.RETURNED_MONEY, [payout]),
+            (claims.OTHER_ORDER, [payout, waiting]),
+            (claims.RETURNED_MONEY, [payout]),
+            (claims.RETURNED_MONEY, [sent_back]),
+        ]
+        ahead(10 * DAY)
+    assert matched(payment("RET-2", "50.00")) == [(BY_AMOUNT, [waiting])]
 
 
 def test_a_repeated_line_counts_once_and_one_id_of_two_amounts_identifies_neither(claimed, matched):
@@ -381,7 +430,7 @@ def test_a_similar_id_of_a_recorded_payment_is_not_matched_by_the_amount(recorde
 
 def test_a_payment_that_another_channel_has_is_not_matched_again(claimed, world, flask, flask_json, matched):
     new = ("channel", "add", "--category", "gateway_b", "--driver", "manual", "--name", "Same account")
-    there = flask_json(*new, "--config", "payee=Shop", "--config", "account=6222020000000000000")["id"]
+    there = flask_json(*new, "--config", "qr_wxpay=wxp://own-static-code")["id"]
     flask("channel", "link", there, "demo")
     first = world.api.buy("88.00", there).data["order_no"]
     flask("order", "paid", first, "--reference", "B1")

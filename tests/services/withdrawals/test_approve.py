@@ -144,14 +144,14 @@ def test_a_manual_payout_that_came_back_is_an_exception_and_returned_once(
 
 def test_a_return_after_one_that_was_a_mistake_is_recorded_too(paid_by_hand, flask, balances, exceptions):
     for how in ("complete", "credit"):
-        flask("order", "returned", paid_by_hand, "--yes")
+        flask("order", "returned", paid_by_hand, "--reference", "RET-7", "--yes")
         assert exceptions() == {paid_by_hand: "reversed"}
         flask("order", "resolve", paid_by_hand, f"--{how}")
     assert balances() == BACK
 
 
 def test_without_confirmation_nothing_is_recorded(paid_by_hand, flask, exceptions):
-    flask("order", "returned", paid_by_hand, typed="n\n", fails=True)
+    flask("order", "returned", paid_by_hand, "--reference", "RET-7", typed="n\n", fails=True)
     assert exceptions() == {}
 
 

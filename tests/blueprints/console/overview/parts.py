@@ -57,7 +57,10 @@ def card(shown, title):
 def by_slot(shown):
     """The rows of the table that are not empty: day or hour, in, out, fees, orders."""
     rows = [row for row in shown.rows if "In" in row and row["Orders created"] != "0"]
-    return [tuple(row.values()) for row in rows]
+    return [
+        tuple(value.removesuffix(" (today so far)").removesuffix(" (this hour so far)") for value in row.values())
+        for row in rows
+    ]
 
 
 def behind(link):

@@ -325,6 +325,35 @@ def test_after_a_start_the_sums_of_china_are_ready_before_the_first_view(console
     assert not any("channel_amount" in sql for sql in heard.statements)
 
 
+@pytest.mark.parametrize(("name", "so_far"), [("7", "today so far"), ("today", "this hour so far")])
+def test_the_unfinished_day_or_hour_is_dashed_and_named_in_chart_table_and_lines(
+    overview, api, time_machine, name, so_far
+):
+    for at in (NOON - timedelta(1), NOON - timedelta(hours=2), NOON):
+        time_machine.move_to(at, tick=False)
+        completed(api)
+    html = overview(range=name).html
+    assert len(re.findall(r'<rect class="in open"', html)) == 1
+    assert len(re.findall(r'<polyline class="open"', html)) == 5
+    assert html.count(f"({so_far})") == 3  # the title and label of the bar, and the row of the table
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "state", "meaning"),
+    [
+        (("success",), "good", "at least 80 %"),
+        (("success", "fail"), "warn", "50 to 80 %"),
+        (("fail",), "bad", "below 50 %"),
+    ],
+)
+def test_the_bar_of_a_success_rate_has_the_color_and_the_mark_of_its_state(overview, api, outcomes, state, meaning):
+    for outcome in outcomes:
+        api.play(api.buy("1.00").data["order_no"], outcome)
+    html = overview().html
+    assert re.findall(r'<rect class="(good|warn|bad)"', html) == [state]
+    assert re.findall(r'<b class="number rated (\w+)" title="([^"]+)"><svg', html) == [(state, meaning)]
+
+
 def test_the_plot_has_a_name_a_description_and_a_table_and_parts_are_live(overview, api, time_machine):
     time_machine.move_to(NOON - timedelta(1), tick=False)
     completed(api)

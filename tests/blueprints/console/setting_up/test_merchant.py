@@ -16,7 +16,7 @@ HOSTILE = '"><script>alert(1)</script>'
 def test_a_merchant_is_added_once_and_its_secrets_are_shown_once(
     fill, wrong, shown, everywhere, http, page, audited, flask_json
 ):
-    for key in ("", "a b", "new", "..", "x" * 65, HOSTILE):
+    for key in ("a b", "new", "..", "x" * 65, HOSTILE):
         assert wrong("merchant/new", key=key, name="Shop")["key"], key
     answer = fill("merchant/new", key="shop", name="Shop")
     secrets = shown(answer)
@@ -226,7 +226,7 @@ def test_a_balance_is_adjusted_after_a_confirmation(fill, console, balances, aud
     first, second = (console.post("/console/merchant/demo/adjust", data=form.sent) for _ in range(2))
     assert (first.status_code, second.status_code, balances()[0]) == (303, 422, before - 1_250)
     assert "The same adjustment was just made" in second.text
-    assert audited()[-2].endswith("adjust balance merchant demo -12.50 yuan; channel: 1; a fee <b>of</b> the bank")
+    assert audited()[-2].endswith("adjust balance merchant demo amount: -12.50; channel: 1; a fee <b>of</b> the bank")
     assert "not done" in audited()[-1]
 
 
@@ -267,7 +267,7 @@ def test_an_adjustment_may_name_its_order_which_then_shows_it(fill, console, pag
     asked = fill("merchant/demo/adjust", amount="-5.00", reason="complaint", order_no=f" {order_no} ")
     assert order_no in asked.text
     assert console.post("/console/merchant/demo/adjust", data=Page(asked.text).form().sent).status_code == 303
-    assert audited()[-1].endswith(f"-5.00 yuan; channel: -; order: {order_no}; complaint")
+    assert audited()[-1].endswith(f"amount: -5.00; channel: -; order: {order_no}; complaint")
     assert "Adjustment" in page(f"order/{order_no}").html
     rows = page(f"entries/?flt_purpose=adjustment&flt_order={order_no}").rows
     assert [row["Order number"] for row in rows] == [order_no] * 2
@@ -287,7 +287,7 @@ def test_a_viewer_sees_a_merchant_without_forms_and_its_name_is_escaped(fill, pa
 
 
 def test_a_merchants_page_lists_the_steps_to_its_first_order(fill, page, shop):
-    fill("merchant/new", key="fresh", name="Fresh")
+    fill("merchant/new", key="fresh", name="Fresh", channels=[])
 
     def done():
         steps = page("merchant/fresh").html.partition('id="steps"')[2].partition("</section>")[0]
@@ -304,3 +304,9 @@ def test_a_merchants_page_lists_the_steps_to_its_first_order(fill, page, shop):
     assert ("New payment link" in shown, "Connect the merchant" in shown) == (True, True)
     fill("new-order/?merchant=fresh", amount="1.00", way="2:wxpay")
     assert "Connect the merchant" not in page("merchant/fresh").text
+
+
+def test_a_shop_with_an_epay_plug_in_needs_no_callback_url_for_its_first_order(fill, page):
+    fill("merchant/new", key="plugin", name="Plug-in", epay=True, hosts="shop.example")
+    steps = page("merchant/plugin").html.partition('id="steps"')[2].partition("</section>")[0]
+    assert (steps.count('<li class="done">'), steps.count('<li class="open">')) == (4, 1)

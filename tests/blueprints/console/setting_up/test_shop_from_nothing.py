@@ -21,7 +21,8 @@ def test_a_shop_is_set_up_through_forms_and_accepts_an_order(fill, shown, http, 
     answer = fill("merchant/new", key="shop", name="My shop 我的店", buy_rate="0.60", sell_rate="0.3")
     secrets = shown(answer)
     assert answer.status_code == 200
-    made = fill("channel/new?driver=manual", name="Try it", category="gateway_b", merchants=["1"], max_amount="500")
+    channel = {"name": "Try it", "category": "gateway_b", "merchants": ["1"], "max_amount": "500"}
+    made = fill("channel/new?driver=manual", config_qr_wxpay="wxp://static-code", **channel)
     assert (made.status_code, made.headers["Location"]) == (303, "/console/channel/1")
 
     shop = Api(http, "shop", secrets["secret"])
@@ -42,7 +43,7 @@ def test_outside_demo_mode_no_sandbox_channel_is_added_and_no_private_network_ca
     assert "A built-in simulator" not in page("channel/new").text
     assert "Choose a provider" in page("channel/new?driver=sandbox").text
     assert "Choose a provider" not in page("channel/new?driver=manual").text
-    fill("merchant/new", key="shop", name="Shop", callback_url=receiver.url)
+    fill("merchant/new", key="shop", name="Shop", buy_rate="0", sell_rate="0", callback_url=receiver.url)
     answer = fill("merchant/shop", "/test")
     assert "The address is in a private network" in answer.text
     assert receiver.got == []

@@ -58,7 +58,7 @@ _SEND = Button(lazy_gettext("Send back"), lazy_gettext("Mark %(came)s as sent ba
 _REJECT_REFUND = Button(lazy_gettext("Reject"), lazy_gettext("Reject refund"), "danger")
 _APPROVE_REFUND = Button(lazy_gettext("Approve"), lazy_gettext("Approve refund"))
 _NOT_OUT = Button(lazy_gettext("Mark as not paid out"), lazy_gettext("Mark as not paid out"), "danger")
-_DELIVER = Button(lazy_gettext("Redeliver"), lazy_gettext("Redeliver callback"), "")
+_DELIVER = Button(lazy_gettext("Resend"), lazy_gettext("Resend callback"), "")
 
 # By the act and its effect: its button, then sentences about that. A second approval has one for each act, a check for
 # each type of order, a redelivery for each state of the callback.
@@ -211,7 +211,12 @@ _TEXTS: dict[tuple[Act, Effect | Case | Act | int | str], tuple[Any, ...]] = {
         lazy_gettext("The merchant pays for it. %(spent)s is deducted from the available balance."),
         _STAYS,
     ),
-    (Act.RESOLVE, Case.IS_COMPLETED): (_SENT, _NOTHING, _STAYS),
+    (Act.RESOLVE, Case.IS_COMPLETED): (
+        Button(lazy_gettext("Keep as paid out"), lazy_gettext("Keep as paid out"), "danger"),
+        lazy_gettext("The payout stays paid out, for example because the report was wrong."),
+        _NOTHING,
+        _STAYS,
+    ),
     (Act.RESOLVE, Case.NOT_PAID_OUT): (
         _NOT_OUT,
         lazy_gettext("You have checked at the channel. %(available)s returns to the merchant's available balance."),
@@ -221,6 +226,7 @@ _TEXTS: dict[tuple[Act, Effect | Case | Act | int | str], tuple[Any, ...]] = {
     (Act.RESOLVE, Case.GIVE_BACK): (
         Button(lazy_gettext("Return to merchant"), lazy_gettext("Return to merchant")),
         lazy_gettext("%(available)s returns to the merchant. This is all that the withdrawal cost, fees included."),
+        lazy_gettext("No callback is sent. Inform the merchant yourself."),
         _STAYS,
     ),
     (Act.RESOLVE, Case.SEND_BACK_BY_CHANNEL): (
@@ -277,7 +283,7 @@ _TEXTS: dict[tuple[Act, Effect | Case | Act | int | str], tuple[Any, ...]] = {
     (Act.REDELIVER, DELIVERED): (_DELIVER, _AGAIN),
     (Act.REDELIVER, DEAD): (_DELIVER, _AGAIN),
     (Act.REDELIVER_ALL, Effect.AT_ONCE): (
-        Button(lazy_gettext("Redeliver all"), lazy_gettext("Redeliver callbacks"), ""),
+        Button(lazy_gettext("Resend all"), lazy_gettext("Resend callbacks"), ""),
         _AGAIN,
     ),
 }
@@ -338,8 +344,8 @@ def refund_outcome(action: Action, result: Any) -> str:
     return gettext("Refund of %(amount)s. Status: %(status)s.", **values)
 
 
-def outcome(action: Action, result: Any, order: Order) -> str:
-    """Return a message about the outcome of an action. `order` is the order after it."""
+def _own_outcome(action: Action, result: Any, order: Order) -> str:
+    """Return the message about an action that does not simply lead the order on; "" for the others."""
     if action.refund is not None or action.act is Act.REFUND:
         return refund_outcome(action, result)
     if action.effect is Case.SEND_BACK_BY_CHANNEL:
@@ -360,11 +366,21 @@ def outcome(action: Action, result: Any, order: Order) -> str:
         return gettext("The payout now goes to the account ending in %(ending)s.", ending=result)
     if action.act in (Act.REDELIVER, Act.REDELIVER_ALL):
         count = int(result)
-        return ngettext("%(num)s callback queued for redelivery.", "%(num)s callbacks queued for redelivery.", count)
+        return ngettext("%(num)s callback will be resent.", "%(num)s callbacks will be resent.", count)
+    return ""
+
+
+def outcome(action: Action, result: Any, order: Order) -> tuple[str, str]:
+    """Return the kind of a message about the outcome of an action, and its text. `order` is the order after it."""
+    if own := _own_outcome(action, result, order):
+        return "good", own
     message = gettext("Done. Order status: %(status)s.", status=status(order))
     if action.act is Act.CHECK:
         heard = ", ".join(str(STATES_OF_CHANNEL[report.state.value]) for report in result)
         message = gettext("Channel result: %(heard)s. Order status: %(status)s.", heard=heard, status=status(order))
+    if action.effect is Case.GIVE_BACK:
+        text = gettext("%(amount)s returned to the merchant.", amount=money(action.available))
+        message = sentences(text, gettext("No callback is sent. Inform the merchant yourself."))
     if lifecycle.open_exceptions(order):
-        message = sentences(message, gettext("An exception needs your decision. See below."))
-    return message
+        return "warn", sentences(message, gettext("An exception needs your decision. See below."))
+    return "good", message

@@ -60,7 +60,7 @@ KINDS = {
     # The first of several states is the row's own; the others are marks, on the page only.
     "states": Kind(_states_html, lambda value: str(value[0][1])),
 }
-RIGHT = {"money", "percent"}  # kinds whose cells are aligned to the right
+RIGHT = {"count", "money", "percent"}  # kinds whose cells are aligned to the right
 
 
 @dataclass(frozen=True)
@@ -132,8 +132,10 @@ def status_of(order: Any) -> tuple[str, Any]:
 
 
 def marked(order: Any, state: tuple[str, Any]) -> list[tuple[str, Any]]:
-    """Return the state, and the mark of an order with an open exception."""
-    return [state, ("bad", labels.needs_review())] if order.needs_review else [state]
+    """Return the state, and the marks of an order with an open exception, or with a note."""
+    review = [("bad", labels.needs_review())] if order.needs_review else []
+    note = [("note", gettext("Note"))] if getattr(order, "has_note", False) else []  # a refund has none
+    return [state, *review, *note]
 
 
 def same_amount(order: Any) -> Markup:

@@ -190,4 +190,5 @@ def is_valid(
 def changes(given: dict[str, Any], present: dict[str, Any]) -> tuple[dict[str, str], dict[str, str]]:
     """Return the old and new values of `changed` for the audit log, redacted: a config must not be in a log."""
     before = {name: "(set)" if present.get(name) not in ("", None) else "" for name in given}
-    return before, {name: "" if value == "" else "(another)" for name, value in given.items()}
+    new = {name: "(another)" if before[name] else "(set)" for name in given}
+    return before, {name: "" if value == "" else new[name] for name, value in given.items()}

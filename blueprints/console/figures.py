@@ -216,7 +216,9 @@ def _note(name: str, length: int, sums: Sums, today: Sums) -> str:
     kind = {"deposits": BUY, "withdrawals": SELL}.get(name)
     if kind:
         count = sums.get(kind, Sum()).completed
-        return ngettext("%(count)s order", "%(count)s orders", count, count=f"{count:,}")
+        return ngettext(
+            "of %(count)s order created today", "of %(count)s orders created today", count, count=f"{count:,}"
+        )
     return gettext("%(count)s in progress", count=f"{whole.open:,}") if name == "orders" else ""
 
 

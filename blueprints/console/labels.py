@@ -15,9 +15,11 @@ from schemas.views import CATEGORY_TEXTS, PAY_METHOD_TEXTS, STATUS_TEXTS
 from services.callbacks import epay_notices
 from services.console.timeline import NextStep
 from services.orders.reasons import Reason, Why, reason_of
+from services.orders.verdict import CREDIT
 from services.platform.language import language_of
 from services.platform.safe_text import printable
 from services.security.audit import NOT_DONE
+from services.withdrawals.bank_templates import TEMPLATES
 
 TYPES = {BUY: lazy_gettext("Deposit"), SELL: lazy_gettext("Withdrawal")}
 # By order type and status.
@@ -65,7 +67,7 @@ EXCEPTIONS = {
     "payout_conflict": lazy_gettext("Payout conflict"),
     "payout_in_progress": lazy_gettext("Payout in progress"),
     "payout_missing": lazy_gettext("Payout missing at the channel"),
-    "reversed": lazy_gettext("Reversed by the channel"),
+    "reversed": lazy_gettext("Returned or reversed"),
     "unknown_outcome": lazy_gettext("No response from the channel"),
     "refund_abnormal": lazy_gettext("Refund not received"),
     "refund_conflict": lazy_gettext("Refund result contradicted"),
@@ -162,7 +164,9 @@ def refund_status(refund: Any) -> tuple[str, str]:
 
 
 def resolution(exception: Any) -> str:
-    """Return the label of an exception's resolution."""
+    """Return the label of an exception's resolution. `exception.order` is its order."""
+    if exception.resolution == CREDIT and exception.order.order_type == SELL:
+        return gettext("Returned to merchant")
     names = REFUND_RESOLUTIONS if exception.kind in OF_REFUNDS else RESOLUTIONS
     return name_of(names, exception.resolution)
 
@@ -215,11 +219,13 @@ ACTIONS = {
     "change payout account": lazy_gettext("put the payout of %(subject)s to another account"),
     "confirm claims": lazy_gettext("confirmed several claims"),
     "dismiss claims": lazy_gettext("reported several payments as not received"),
+    "confirm columns": lazy_gettext("confirmed the columns of files for channel %(subject)s"),
     "match statement": lazy_gettext("uploaded a statement for channel %(subject)s"),
+    "act": lazy_gettext("tried an unknown action on %(subject)s"),
     "ask channel": lazy_gettext("checked the status of %(subject)s"),
     "settle exception": lazy_gettext("resolved an exception of %(subject)s"),
-    "redeliver callback": lazy_gettext("redelivered callback %(subject)s"),
-    "redeliver callbacks": lazy_gettext("redelivered all callbacks of %(subject)s"),
+    "redeliver callback": lazy_gettext("resent callback %(subject)s"),
+    "redeliver callbacks": lazy_gettext("resent all callbacks of %(subject)s"),
     "resend callbacks": lazy_gettext("resent several callbacks at once"),
     "reveal": lazy_gettext("viewed the personal data of %(subject)s"),
     "export": lazy_gettext("exported %(subject)s"),
@@ -369,10 +375,12 @@ RECORDED = {
     "completed_since": lazy_gettext("Completed from"),
     "completed_until": lazy_gettext("Completed to"),
     "driver": lazy_gettext("Provider"),
+    "exception": lazy_gettext("Exception"),
     "kind": lazy_gettext("Kind"),
     "merchant": lazy_gettext("Merchant"),
     "method": lazy_gettext("Method"),
     "order": lazy_gettext("Order number"),
+    "resolution": lazy_gettext("Resolution"),
     "since": lazy_gettext("From"),
     "state": lazy_gettext("Status"),
     "status": lazy_gettext("Status"),
@@ -383,6 +391,7 @@ RECORDED = {
 }
 # Labels of values inside a service's text (`OperatorError.values`, `Reason.args`).
 INSIDE = {
+    "exception": EXCEPTIONS,
     "kind": EXCEPTIONS,
     "resolution": RESOLUTIONS,
 }
@@ -402,6 +411,8 @@ def name_inside(name: str, value: str) -> str:
         return who(value)
     if name == "status":  # a label of `STATUS_TEXTS`
         return gettext(value)
+    if name == "template":
+        return gettext(TEMPLATES[value].title) if value in TEMPLATES else value
     return name_of(INSIDE[name], value).lower() if name in INSIDE else value
 
 
@@ -414,15 +425,20 @@ def recorded(detail: str) -> str:
     """Return the detail of an audit entry: one text that the service wrote, or several with what the actor entered."""
     if detail.startswith(NOT_DONE):
         return gettext("Not done: %(why)s", why=known(detail.removeprefix(NOT_DONE)))
-    if (whole := known(detail)) != detail:
-        return whole
     parts = []
     for part in detail.split("; "):
         name, _, value = part.partition(": ")
-        named = value and name in RECORDED
-        label = RECORDED[name] if named else ""
-        parts.append(gettext("%(label)s: %(value)s", label=label, value=gettext(value)) if named else known(part))
+        label, kind = recorded_name(name), name.partition(" ")[0]
+        shown = name_inside(kind, value) if value in INSIDE.get(kind, ()) else gettext(value)
+        parts.append(gettext("%(label)s: %(value)s", label=label, value=shown) if value and label else known(part))
     return gettext("; ").join(parts)
+
+
+def recorded_name(name: str) -> str:
+    """Return the label of a value in an audit entry, such as `Channel 3` of `channel 3`; empty if it has none."""
+    kind, _, number = name.partition(" ")
+    has_label = kind in RECORDED and (number.isdecimal() or kind == name)
+    return f"{RECORDED[kind]} {number}".rstrip() if has_label else ""
 
 
 def who(text: str) -> str:

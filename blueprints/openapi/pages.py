@@ -185,7 +185,12 @@ def _search_page(chosen: str, base: str) -> Response:
 
     hits = search.find(_kept("sections for search", chosen, known), text)
     with force_locale(chosen):
-        html = render_template("openapi/search.html", **_frame(chosen, base, SEARCH), text=text, hits=hits)
+        facts = {
+            "text": text,
+            "hits": hits,
+            "is_little": len(hits) < search.FEW_HITS or (chosen == "en" and not text.isascii()),
+        }
+        html = render_template("openapi/search.html", **_frame(chosen, base, SEARCH), **facts)
     return Response(html, content_type=f"{HTML}; charset=utf-8")
 
 

@@ -13,9 +13,11 @@ from flask_babel import gettext
 from blueprints.openapi import guides, markdown
 from blueprints.openapi.reference import Reference
 
+INTERNALS = "Internals"  # the heading of its pages in the index
 MOST_CHARACTERS = 100  # of a search
 MOST_WORDS = 8
 MOST_HITS = 30
+FEW_HITS = 5  # with fewer, the page also offers the search in the other language
 EXCERPT = 200  # characters
 _CHINESE = r"[\u3400-\u9fff]"
 # A compound of Chinese words, which have no spaces between them, by two characters: most words have two.
@@ -26,13 +28,15 @@ _PAIRS = re.compile(f"{_CHINESE}{{1,2}}|(?:(?!{_CHINESE}).)+")
 class Section:
     """What is below one heading. `place` is its address below /docs; `heading` is empty at the start of a page.
 
-    `blocks` are its paragraphs, list items, rows of tables and codes.
+    `blocks` are its paragraphs, list items, rows of tables and codes. `is_last` if results of other pages precede it:
+    it is about internals, or in another language than the reader's.
     """
 
     page: str
     heading: str
     place: str
     blocks: list[str]
+    is_last: bool = False
 
     @cached_property
     def text(self) -> str:
@@ -52,9 +56,11 @@ class Hit:
 
 def sections(reference: Reference, language: str) -> list[Section]:
     """All sections in this language, otherwise in English."""
-    names = [entry.name for entries in guides.index().values() for entry in entries]
-    pages = [found for name in names if (found := guides.guide(name, language))]
-    return [*_of_reference(reference), *itertools.chain.from_iterable(map(_of_guide, pages))]
+    found = [*_of_reference(reference)]
+    for group, entries in guides.index().items():
+        for guide in filter(None, (guides.guide(entry.name, language) for entry in entries)):
+            found += _of_guide(guide, group == INTERNALS or guide.language != language)
+    return found
 
 
 def _of_reference(reference: Reference) -> Iterator[Section]:
@@ -76,7 +82,7 @@ def _unmarked(text: str) -> str:
     return text.replace("`", "")
 
 
-def _of_guide(guide: guides.Guide) -> Iterator[Section]:
+def _of_guide(guide: guides.Guide, is_last: bool) -> Iterator[Section]:
     tokens = markdown.parsed(guides.OTHER_LANGUAGE.sub("", guides.text(guide.file)))
     headings = iter(markdown.headings(tokens))
     found: list[tuple[markdown.Heading, list[str]]] = []
@@ -97,13 +103,14 @@ def _of_guide(guide: guides.Guide) -> Iterator[Section]:
     for heading, blocks in found:
         is_start = heading.level == 1
         place = f"/{guide.name}" if is_start else f"/{guide.name}#{heading.anchor}"
-        yield Section(guide.title, "" if is_start else heading.text, place, blocks)
+        yield Section(guide.title, "" if is_start else heading.text, place, blocks, is_last)
 
 
 def find(known: list[Section], text: str) -> list[Hit]:
     """The sections that have every word of the text, best first: in the heading, in the title, then by frequency.
 
-    A word is found in any part of another one and in any case. If there is nothing, Chinese compounds are divided.
+    A word is found in any part of another one and in any case; whole words are first, in the singular or plural. If
+    there is nothing, Chinese compounds are divided.
     """
     words = [*dict.fromkeys(text[:MOST_CHARACTERS].lower().split())][:MOST_WORDS]
     found = _ranked(known, words)
@@ -115,14 +122,19 @@ def find(known: list[Section], text: str) -> list[Hit]:
 
 
 def _ranked(known: list[Section], words: list[str]) -> list[Section]:
+    # Chinese has no blanks between words, so only letters, digits and _ beside a word make it a part of another one.
+    whole = [re.compile(rf"(?<![a-z0-9_]){re.escape(word)}(?:e?s)?(?![a-z0-9_])") for word in words]
     ranked = []
     for each in known if words else ():
         page, heading = each.page.lower(), each.heading.lower()
         own = [word for word in words if word in heading or word in each.text]
         # The page's title can have some of the words, but not all: its sections would all be found.
         if (own or not each.heading) and all(word in own or word in page for word in words):
-            counts = (sum(word in heading for word in words), sum(word in page for word in words))
-            ranked.append(((*counts, sum(map(each.text.count, own))), each))
+            in_heading, in_page = (sum(bool(word.search(text)) for word in whole) for text in (heading or page, page))
+            parts = (sum(word in heading for word in words), sum(word in page for word in words))
+            is_start = not heading
+            key = (not each.is_last, in_heading, is_start, in_page, *parts, sum(map(each.text.count, own)))
+            ranked.append((key, each))
     return [each for _, each in sorted(ranked, key=lambda one: one[0], reverse=True)]
 
 

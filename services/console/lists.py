@@ -14,7 +14,7 @@ from models.queries import keyset
 from models.queries.keyset import Key, Line, Page, Summary
 from models.tables.channel import Channel
 from models.tables.merchant import Merchant
-from models.tables.order import PaymentException
+from models.tables.order import InternalNote, PaymentException
 
 AT_ONCE = 500  # rows of an export that are read together
 MOST_COUNTED = 10_000  # rows of a summary
@@ -157,6 +157,16 @@ def mark_open_exceptions(orders: list[Any]) -> list[Any]:
     marked = {order_id for (order_id,) in found.tuples()} if ids else set()
     for order in orders:
         order.needs_review = order.id in marked
+    return orders
+
+
+def mark_notes(orders: list[Any]) -> list[Any]:
+    """Add `has_note` to the orders, by one query: whether operators wrote a note on it."""
+    ids = [order.id for order in orders]
+    found = InternalNote.select(InternalNote.order).where(InternalNote.order.in_(ids))
+    noted = {order_id for (order_id,) in found.tuples()} if ids else set()
+    for order in orders:
+        order.has_note = order.id in noted
     return orders
 
 

@@ -28,7 +28,7 @@ from models.tables.order import (
 from models.tables.order_counts import OrderCount
 from models.tables.payout_account import PayoutAccount
 from models.tables.payout_batch import FAILED, PayoutBatchLine
-from services.console.lists import Browse, add_owners, capped, mark_open_exceptions, merchants
+from services.console.lists import Browse, add_owners, capped, mark_notes, mark_open_exceptions, merchants
 from services.ledger import accounts
 from services.orders.next_step import manual_channels
 from services.security import masking, vault
@@ -164,7 +164,7 @@ class Orders(Browse):
 
     def rows(self, ids: list[int]) -> list[Any]:
         """The rows with merchant and channel, each with `needs_review`."""
-        return mark_open_exceptions(add_owners(super().rows(ids)))
+        return mark_notes(mark_open_exceptions(add_owners(super().rows(ids))))
 
     def exported(self, ids: list[int]) -> list[Any]:
         """The rows, each with `moved`: the amount credited (deposit) or deducted (withdrawal), None if none was."""

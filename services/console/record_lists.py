@@ -14,7 +14,7 @@ from models.tables.ledger import AVAILABLE, CLEARING, HELD, Entry, LedgerAccount
 from models.tables.merchant import Merchant
 from models.tables.order import Order, PaymentException
 from models.tables.outbox import CALLBACK_STATES, DEAD, Callback, CallbackAttempt
-from models.tables.payout_batch import PayoutBatch, PayoutBatchLine
+from models.tables.payout_batch import FAILED, PayoutBatch, PayoutBatchLine
 from models.tables.reconciliation import Reconciliation
 from runtime import clock
 from services.console.lists import Browse, add_owners, capped, merchants
@@ -292,11 +292,12 @@ class Batches(Browse):
         return [self.line([], *self.in_time(above, below))]
 
     def rows(self, ids: list[int]) -> list[Any]:
-        """The rows with their channel, each with `open`: the number of its payouts without a result."""
+        """The rows with their channel, each with the numbers of its payouts without a result, `open`, and `refused`."""
         rows = add_owners(super().rows(ids))
-        wanted = PayoutBatchLine.batch.in_(ids), IS_OPEN
-        found = PayoutBatchLine.select(PayoutBatchLine.batch, fn.COUNT(PayoutBatchLine.id)).join(Order)
-        counts = dict(found.where(*wanted).group_by(PayoutBatchLine.batch).tuples()) if ids else {}
-        for row in rows:
-            row.open = counts.get(row.id, 0)
+        lines = PayoutBatchLine.select(PayoutBatchLine.batch, fn.COUNT(PayoutBatchLine.id)).join(Order)
+        for name, condition in (("open", IS_OPEN), ("refused", PayoutBatchLine.result == FAILED)):
+            found = lines.where(PayoutBatchLine.batch.in_(ids), condition).group_by(PayoutBatchLine.batch)
+            counts = dict(found.tuples()) if ids else {}
+            for row in rows:
+                setattr(row, name, counts.get(row.id, 0))
         return rows

@@ -18,7 +18,7 @@ from models.tables.channel import Channel
 from models.tables.merchant import Merchant
 from models.tables.order import BUY, PAID, PENDING, Order, PaymentException
 from models.tables.refund import Refund
-from services.console.lists import add_owners, mark_open_exceptions, merchants
+from services.console.lists import add_owners, mark_notes, mark_open_exceptions, merchants
 from services.console.order_list import Claims, Orders
 from services.console.refund_list import Refunds, with_number
 from services.security import vault
@@ -87,7 +87,7 @@ def find(text: str, fen: int | None = None, at: int | None = None, *, payers: bo
 
 
 def _complete(orders: Iterable[Any]) -> list[Any]:
-    return mark_open_exceptions(add_owners(list(orders)))
+    return mark_notes(mark_open_exceptions(add_owners(list(orders))))
 
 
 def _newest(table: Any) -> Any:
@@ -158,10 +158,14 @@ def _refunds(text: str) -> list[Any]:
 
 
 def _exceptions(text: str, fen: int | None) -> list[PaymentException]:
-    """Return exceptions whose reference is or ends with this text, and open ones with this amount."""
+    """Return exceptions of which a number is or ends with this text, and open ones with this amount.
+
+    The numbers are that of the payment, and that of the transfer that returned it.
+    """
     known = (PaymentException.reference != "") & (PaymentException.reference == text)
     found = list(PaymentException.select().where(known).limit(MOST))
-    found.extend(_ending(PaymentException, text, PaymentException.reference))
+    found.extend(PaymentException.select().where(PaymentException.return_reference == text).limit(MOST))
+    found.extend(_ending(PaymentException, text, PaymentException.reference, PaymentException.return_reference))
     if fen is not None:
         is_open = PaymentException.resolution.is_null()
         found.extend(PaymentException.select().where(is_open, PaymentException.amount == fen).limit(MOST))

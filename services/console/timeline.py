@@ -9,7 +9,7 @@ from typing import Any
 
 from models.db.writer import transaction
 from models.tables.channel import Channel
-from models.tables.ledger import AVAILABLE, CLEARING, Entry, LedgerAccount, Posting
+from models.tables.ledger import AVAILABLE, CLEARING, HELD, Entry, LedgerAccount, Posting
 from models.tables.merchant import Merchant
 from models.tables.operator import AuditEntry
 from models.tables.order import (
@@ -210,6 +210,23 @@ class OrderTimeline:
         return sum(each.amount for each in self.refunds if each.status == COMPLETED)
 
     @property
+    def refunding(self) -> int:
+        """The money of refunds that are not completed yet, in fen."""
+        return sum(each.amount for each in self.refunds if each.is_open)
+
+    @property
+    def moved_by_refunds(self) -> int:
+        """The change of the merchant's available balance by refunds, in fen: what they deducted or reserved."""
+        of_refunds = (each for each in self.entries if each.posting.purpose.startswith("refund"))
+        return sum(each.amount for each in of_refunds if each.account.kind == AVAILABLE)
+
+    @property
+    def is_given_back(self) -> bool:
+        """Whether a withdrawal was paid out, and then all of its cost returned to the merchant."""
+        is_paid_out = not self.order.is_buy and self.order.status == COMPLETED
+        return is_paid_out and self.balance(AVAILABLE) + self.balance(HELD) == 0
+
+    @property
     def money(self) -> list[Entry]:
         """The entries of the order's own money, without manual adjustments that name it."""
         return [entry for entry in self.entries if not is_adjustment(entry.posting)]
@@ -261,11 +278,14 @@ def order_timeline(order: Order) -> OrderTimeline:
     made = refunds_of(order)
     audit = _audit("order", [order.order_no]) + _audit("callback", [callback.webhook_id for callback in told])
     audit += _audit("refund", [each.refund_no for each in made])
+    exceptions = list(PaymentException.select().where(PaymentException.order == order).order_by(PaymentException.id))
+    for each in exceptions:
+        each.order = order
     of_refunds = RefundHistory.refund.in_([each.id for each in made])
     return OrderTimeline(
         order=order,
         history=list(History.select().where(History.order == order).order_by(History.id)),
-        exceptions=list(PaymentException.select().where(PaymentException.order == order).order_by(PaymentException.id)),
+        exceptions=exceptions,
         entries=list(entries),
         callbacks=told,
         audit=sorted(audit, key=lambda entry: entry.id),

@@ -71,7 +71,9 @@ def _backup(facts: Facts, said: Facts, words: Language) -> str:
 def _unusable(facts: Facts, said: Facts, words: Language) -> str:
     methods = words.gettext(", ").join(words.gettext(PAY_METHOD_TEXTS[method]) for method in facts["methods"])
     return words.gettext(
-        "%(name)s has no QR code for %(methods)s. Payers cannot pay.", name=_channel(facts["channel"]), methods=methods
+        "%(name)s has no QR code for %(methods)s. Payers cannot pay that way.",
+        name=_channel(facts["channel"]),
+        methods=methods,
     )
 
 

@@ -20,6 +20,7 @@ from services.channels import pictures, unknown_notices
 from services.console import statistics
 from services.console.statistics import Cell, Statistics, Sum, summed
 from services.ledger import scheduled_checks
+from services.merchants import links
 from services.operations import to_do
 from services.operations.to_do import Waiting
 from services.platform import storage_health
@@ -152,11 +153,17 @@ def _low_balances() -> Iterator[Finding]:
 
 
 def _unusable() -> Iterator[Finding]:
-    """Find enabled channels whose deposits no payer can pay, except by bank: a channel for payouts needs no account."""
+    """Find enabled channels with a method by which no payer can pay, except bank: one for payouts needs no account.
+
+    It is urgent if a merchant uses the channel and no other method is left. Orders by such a method are refused, so a
+    channel with another one still works.
+    """
     for row in Channel.select().where(Channel.enabled).order_by(Channel.id):
-        methods = [method for method in pictures.unusable_methods(row) if method != "bank"]
+        unusable = pictures.unusable_methods(row)
+        methods = [method for method in unusable if method != "bank"]
         if methods:
-            yield Finding(SOON, "unusable", {"channel": row.id, "methods": methods})
+            is_urgent = len(unusable) == len(row.pay_methods) and bool(links.merchants_of(row))
+            yield Finding(URGENT if is_urgent else SOON, "unusable", {"channel": row.id, "methods": methods})
 
 
 def _unreachable() -> Iterator[Finding]:

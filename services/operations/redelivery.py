@@ -104,13 +104,13 @@ def _batches(numbers: list[int]) -> Iterable[list[int]]:
 def resend(shown: dict[str, list[int]], actor: Actor) -> int:
     """Queue the callbacks that an operator confirmed; return how many.
 
-    One whose state changed since is left as it is: somebody else resent it, or the merchant received it.
+    One whose state changed since is left as it is: another operator resent it, or the merchant received it.
 
     Args:
         shown: the ids by state, as in `Preview`.
 
     Raises:
-        OperatorError: none is left.
+        OperatorError: all have changed.
     """
     if not any(shown.values()):
         raise OperatorError(NONE)

@@ -73,6 +73,7 @@ class Why(Coded):
     PAYOUT_UNEXPECTED = "payout_unexpected", N_("Paid out at the channel. Order status: %(status)s")
     PAYOUT_AGAIN = "payout_again", N_("Paid out again with another transaction ID")
     PAYOUT_RETURNED = "payout_returned", N_("Failed at the channel. Order status: %(status)s")
+    PAYOUT_BACK = "payout_back", N_("The payout came back. Order status: %(status)s")
     PAYOUT_CAME_BACK = "payout_came_back", N_("The payout came back to the operator's account: %(text)s")
     PAYOUT_IN_PROGRESS = "payout_in_progress", N_("In progress at the channel. Order status: %(status)s")
     PAYOUT_MISSING = (

@@ -87,7 +87,7 @@ class UnknownLayout(OperatorError):
 
     def __init__(self, rows: list[Row], text: str = "", /, **of_text: str):
         super().__init__(
-            text or N_("The columns of this file are unknown. Choose the content of each column."), **of_text
+            text or N_("Check the columns of this file. The service guessed them from the headings."), **of_text
         )
         self.rows = rows
 
@@ -155,8 +155,10 @@ def check(layout: Layout) -> None:
         )
     if Role.AMOUNT in has and Role.DIRECTION not in has:
         raise OperatorError(N_("Choose the column that states whether money was received or sent."))
-    if Role.REFERENCE not in has or Role.TIME not in has:
-        raise OperatorError(N_("Choose the columns of the transaction ID and of the time."))
+    if Role.REFERENCE not in has:
+        raise OperatorError(N_("No column has the transaction ID. A statement needs one."))
+    if Role.TIME not in has:
+        raise OperatorError(N_("No column has the time of the payment. A statement needs one."))
 
 
 # --- columns without a role that would change what a row means

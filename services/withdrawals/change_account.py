@@ -21,7 +21,7 @@ def why_not(order: Order) -> str:
     """Return the reason not to put a payout to the merchant's present account on file, or "".
 
     The bank's refusal proves that the money was not sent. A withdrawal with a card of its own (gateway_a) may be for
-    somebody else than the merchant, so it keeps its card. The second operator of a large payout approved its account.
+    a customer of the merchant, so it keeps its card. The second operator of a large payout approved its account.
     """
     if order.order_type != SELL or order.status != CONFIRMED or not driver_of(order.channel).by_hand:
         return N_("Only an approved payout of a manual channel can get another account.")

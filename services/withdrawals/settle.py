@@ -157,6 +157,8 @@ def _record(order: Order, judged: Judged, report: Report, who: str, exceptions: 
         cause = lifecycle.shared_by(order, report.reference)
     elif proof in (Proof.MORE, Proof.LESS) and order.status == CONFIRMED:
         cause = because(Why.PAYOUT_OTHER_AMOUNT)
+    elif proof is Proof.GONE and driver_for(order).by_hand:
+        cause = because(Why.PAYOUT_BACK, status=order.status)
     else:
         cause = because(CAUSES[proof], status=order.status)
     return raise_exception(order, kind, cause, amount, report.reference)

@@ -55,8 +55,8 @@ def test_a_callback_is_redelivered(operator, running, web_server):
     operator.goes_to("callbacks/?flt_state=dead")
     operator.find("td.col-createtime a").click()
     operator.reads("410")
-    operator.presses("Redeliver")
-    operator.confirms("Redeliver callback")
+    operator.presses("Resend")
+    operator.confirms("Resend callback")
     until(lambda: len(shop.got) == 2)
     assert shop.got[0].webhook_id == shop.got[1].webhook_id
 

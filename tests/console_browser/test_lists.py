@@ -92,7 +92,7 @@ def test_failed_callbacks_are_resent_in_three_clicks(operator, running):
     operator.presses("View callbacks")
     operator.presses(f"Resend all {failed}")
     operator.presses(f"Resend {failed} callbacks")
-    operator.reads(f"{failed} callbacks queued for redelivery.")
+    operator.reads(f"{failed} callbacks will be resent.")
     operator.waits_for(lambda: not json.loads(running.flask(*list_failed).stdout))
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
 from flask import url_for
 from flask_babel import gettext, lazy_gettext
+from flask_wtf import FlaskForm
 from markupsafe import Markup
+from marshmallow import Schema
 from wtforms import BooleanField
 
 from blueprints.console import labels
@@ -17,12 +20,16 @@ from blueprints.console.columns import Column, text_html
 from blueprints.console.filters import SINCE, UNTIL, Choice, Filter, choices
 from blueprints.console.forms import SchemaField
 from blueprints.console.list_page import ListPage
-from blueprints.console.pages.channels import ChannelForm
+from blueprints.console.pages import batches, claims
+from blueprints.console.pages.channels import NewChannelForm
 from blueprints.console.pages.epay_gateway import NewEpayForm
-from blueprints.console.pages.merchants import MerchantForm
+from blueprints.console.pages.new_merchant import NewMerchantForm
 from blueprints.console.pages.notifications import DestinationForm
+from blueprints.console.pages.payment_page import PaymentPageForm
+from gateways import registry
 from schemas.fields import Percent, Sum, Yuan
 from services.console import setup_lists
+from services.notifications.destination_kinds import SCHEMAS
 from services.platform.safe_text import printable
 from services.security.audit import NOT_DONE
 
@@ -36,22 +43,66 @@ PAGES = {
     "refund": ("refund.show", "refund_no"),
 }
 UNITS = {Percent: " %", Yuan: " ¥", Sum: " ¥"}
-# The labels of values, by field.
-VALUES: dict[str, dict[str, Any]] = {"refund_mode": labels.REFUND_MODES, "refund_fees": labels.REFUND_FEES}
+# By subject: the forms of its settings, and the schemas of its config.
+FORMS: dict[str, tuple[type[FlaskForm], ...]] = {
+    "merchant": (PaymentPageForm, NewMerchantForm, NewEpayForm),
+    "channel": (NewChannelForm,),
+    "destination": (DestinationForm,),
+}
+CONFIGS: dict[str, list[type[Schema]]] = {
+    "channel": [driver.config_schema for driver in registry.DRIVERS.values()],
+    "destination": list(SCHEMAS.values()),
+}
+# The labels of values, by field, unless they are the choices of the form.
+YES_OR_NO = {"yes": lazy_gettext("yes"), "no": lazy_gettext("no")}
+REDACTED = {"(set)": lazy_gettext("set"), "(another)": lazy_gettext("changed")}
+VALUES: dict[str, dict[str, Any]] = {
+    "category": labels.CATEGORIES,
+    "driver": labels.DRIVERS,
+    "kind": labels.DESTINATIONS,
+    "logo": {"set": lazy_gettext("set")},
+    "pay_method": labels.METHODS,
+}
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A field in audit entries: its label, the unit of its values, and their labels."""
+
+    label: Any
+    unit: str = ""
+    words: dict[str, Any] = field(default_factory=dict)
+
+    def text(self, value: str) -> str:
+        """Return a value, or several with commas between them, as the form shows it."""
+        if self.words:
+            return gettext(", ").join(str(self.words.get(each, each)) for each in value.split(","))
+        return value if value == "-" else value + self.unit
 
 
 @cache
-def _fields() -> dict[str, tuple[Any, str, bool]]:
-    """Return the label, the unit and whether it is a yes-or-no field, of each field of the setup forms."""
-    found = {}
-    for form in (ChannelForm, MerchantForm, NewEpayForm, DestinationForm):
+def _fields(about: str) -> dict[str, Recorded]:
+    """Return the fields in entries about a merchant, a channel or a destination of notifications."""
+    found: dict[str, Recorded] = {}
+    for schema in CONFIGS.get(about, ()):
+        for name, spec in schema().fields.items():
+            label = spec.metadata["label"]
+            found.setdefault(name, Recorded(lazy_gettext(label), words=REDACTED))
+    for form in FORMS.get(about, ()):
         for name in dir(form):
-            field = getattr(form, name)
-            if hasattr(field, "field_class") and field.args:
-                specs = field.args[1:2] if field.field_class is SchemaField else ()
+            entry = getattr(form, name)
+            if hasattr(entry, "field_class") and entry.args:
+                specs = entry.args[1:2] if entry.field_class is SchemaField else ()
                 unit = next((unit for spec in specs for kind, unit in UNITS.items() if type(spec) is kind), "")
-                found[name] = (field.args[0], unit, field.field_class is BooleanField)
+                choices = {str(each.value): each.label for each in entry.kwargs.get("choices", ())}
+                words = YES_OR_NO if entry.field_class is BooleanField else VALUES.get(name, choices)
+                found[name] = Recorded(entry.args[0], unit, words)
     return found
+
+
+def _field(about: str, name: str) -> Recorded:
+    """Return a field in entries about this subject; without a label, its name."""
+    return _fields(about).get(name) or Recorded(labels.recorded_name(name) or name, words=VALUES.get(name, {}))
 
 
 def _subject(row: Any) -> Markup:
@@ -66,15 +117,14 @@ def _subject(row: Any) -> Markup:
 def _changes(row: Any) -> Iterator[tuple[str, str, str]]:
     """Yield the label, the old and the new value of each changed field."""
     for name, old, new in json.loads(row.changed or "[]"):
-        label, unit, is_flag = _fields().get(name, (name, "", False))
-        words = {"yes": gettext("yes"), "no": gettext("no")} if is_flag else VALUES.get(name, {})
-        before, after = (str(words.get(value, value if value == "-" else value + unit)) for value in (old, new))
-        yield str(label), before, after
+        shown = _field(row.about, name)
+        yield str(shown.label), shown.text(old), shown.text(new)
 
 
 def _told_change(row: Any, changes: list[tuple[str, str, str]]) -> tuple[str, str, str] | None:
     """Return the change that the entry's sentence tells: the only one of a merchant or channel."""
-    return changes[0] if len(changes) == 1 and row.action in ("set merchant", "set channel") else None
+    is_told = len(changes) == 1 and row.action in ("set merchant", "set channel") and "(another)" not in row.detail
+    return changes[0] if is_told else None
 
 
 def _sentence(row: Any) -> Markup:
@@ -100,7 +150,18 @@ def _details(row: Any) -> str:
     if _told_change(row, changes):
         return ""
     texts = (gettext("%(field)s: %(old)s → %(new)s", field=label, old=old, new=new) for label, old, new in changes)
+    if row.action == "confirm columns":
+        return _columns(row.detail)
     return gettext("; ").join(texts) or labels.recorded(row.detail)
+
+
+def _columns(detail: str) -> str:
+    """Return the columns that an operator confirmed, with the labels of their contents."""
+    roles: dict[str, Any] = {str(role): label for role, label in (batches.ROLES | claims.ROLES).items()}
+    pairs = [each.rpartition("=") for each in detail.split(", ")]
+    return gettext("; ").join(
+        gettext("%(label)s: %(value)s", label=name, value=roles.get(role, role)) for name, _, role in pairs
+    )
 
 
 AUDIT_LOG = ListPage(

@@ -60,6 +60,7 @@ BATCHES = ListPage(
         ),
         Column("count", lazy_gettext("Payouts"), lambda row: row.count, "count"),
         Column("total", lazy_gettext("Amount (¥)"), lambda row: row.total, "money"),
+        Column("refused", lazy_gettext("Refused"), lambda row: row.refused, "count"),
         Column("open", lazy_gettext("Without result"), lambda row: row.open, "count"),
         Column("who", lazy_gettext("By"), lambda row: row.who),
     ),
@@ -204,6 +205,7 @@ def _page(batch: PayoutBatch, **facts: Any) -> str:
         open_total=bulk.total(line.order for line in open_lines),
         next_count=len(bank_files.to_send(batch)) if open_lines else 0,
         ended="" if open_lines else _ended(by_result),
+        has_refused=bool(by_result[FAILED]),
         refused_left=[order for order in by_result[FAILED] if order.status == CONFIRMED],
         title=_title(batch),
         results=RESULTS,
@@ -347,7 +349,7 @@ def apply(number: int) -> Any:
     refused = [each for each in outcomes if each.state == bulk.REFUSED]
     requested = [each for each in outcomes if each.state == bulk.REQUESTED]
     done = len(outcomes) - len(refused) - len(requested)
-    flash(ngettext("%(num)s result recorded.", "%(num)s results recorded.", done), "good")
     if requested:
         flash(gettext("Large payouts wait for a second operator: %(count)s.", count=len(requested)), "warn")
-    return _page(batch, refused=refused)
+    recorded = ngettext("%(num)s result recorded.", "%(num)s results recorded.", done)
+    return _page(batch, refused=refused, recorded=recorded)

@@ -10,11 +10,13 @@ from flask_babel import gettext
 
 from blueprints.console import access
 from blueprints.console.forms import message_of
+from blueprints.console.locale import sentences
 from models.tables.order import SELL, Order
 from runtime.state import current
 from services.errors import OperatorError
 from services.operations import bulk, payouts
 from services.operations.actions import Act, Given
+from services.orders.next_step import manual_channels
 from services.withdrawals import bank_files
 
 PATHS = {"approve": Act.APPROVE, "reject": Act.REJECT, "sent": Act.MARK_PAID}
@@ -32,6 +34,11 @@ def is_large(endpoint: str) -> bool:
     if not limit or endpoint not in ("payouts.approve", "payouts.sent"):
         return False
     return bulk.total(Order.numbered(SELL, _shown())) > limit
+
+
+def _of_manual_channels(orders: list[Order]) -> list[Order]:
+    manual = manual_channels()
+    return [order for order in orders if order.channel_id in manual]
 
 
 def _confirmation(kind: str) -> Any:
@@ -52,6 +59,8 @@ def _confirmation(kind: str) -> Any:
         others=[row for row in rows if row.action is None],
         total=bulk.total(orders),
         message_of=message_of,
+        sentences=sentences,
+        to_send=_of_manual_channels(orders),
         merchants=bulk.subtotals(orders, "merchant"),
         channels=bulk.subtotals(orders, "channel"),
         requests=[row for row in possible if row.is_requested],
@@ -85,6 +94,7 @@ def _do(kind: str) -> Any:
         found=by_state,
         message_of=message_of,
         total=bulk.total(done),
+        to_send=_of_manual_channels(done),
         for_bank_file=[order.order_no for order in done if order.id not in left_out],
     )
 

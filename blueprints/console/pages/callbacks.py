@@ -15,7 +15,7 @@ from blueprints.console.columns import Column, merchant_columns, order_link
 from blueprints.console.filters import MERCHANT, SINCE, UNTIL, Filter, choices
 from blueprints.console.forms import find_or_404, message_of, row_id, translate
 from blueprints.console.list_page import BulkAction, ListPage, pages_of_one
-from blueprints.console.locale import ngettext
+from blueprints.console.locale import ngettext, sentences
 from blueprints.console.pages.order import act_on, find_order
 from models.tables.outbox import CALLBACK_STATES
 from services.callbacks import delivery, epay_notices
@@ -138,15 +138,17 @@ def resend_confirmed() -> Any:
     except OperatorError as refusal:
         flash(message_of(refusal), "bad")
     else:
-        queued = ngettext("%(num)s callback queued for redelivery.", "%(num)s callbacks queued for redelivery.", count)
+        resent = ngettext("%(num)s callback will be resent.", "%(num)s callbacks will be resent.", count)
         left = sum(map(len, shown.values())) - count
         changed = ngettext(
             "%(num)s callback changed meanwhile and was not resent.",
             "%(num)s callbacks changed meanwhile and were not resent.",
             left,
         )
-        flash(f"{queued} {changed}" if left else queued, "good")
-    return redirect(CALLBACKS.list_url(), 303)
+        flash(sentences(resent, changed if left else ""), "good")
+    if redelivery.count(filters.read(CALLBACKS.filters).values):
+        return redirect(CALLBACKS.list_url(), 303)
+    return redirect(CALLBACKS.list_url(flt_state=None), 303)  # the list without that filter has them all
 
 
 pages = pages_of_one("callback", "callbacks")

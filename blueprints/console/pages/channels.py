@@ -9,6 +9,7 @@ from typing import Any
 from flask import Response, abort, flash, redirect, render_template, request, url_for
 from flask_babel import gettext, lazy_gettext
 from flask_wtf import FlaskForm
+from markupsafe import Markup
 from wtforms import BooleanField, HiddenField, SelectChoice, SelectField, StringField
 from wtforms.validators import DataRequired, Length
 
@@ -55,13 +56,14 @@ ONLY_IN_DEMO = N_("The sandbox is available in demo mode only. This channel acce
 pages = pages_of_one("channel", "channels")
 
 
-def _methods(row: Channel) -> str:
-    unusable = pictures.unusable_methods(row)
-    names = {method: str(labels.name_of(labels.METHODS, method)) for method in row.pay_methods}
-    return gettext(", ").join(
-        gettext("%(method)s (cannot be used)", method=name) if method in unusable else name
-        for method, name in names.items()
-    )
+def _methods(row: Channel) -> Markup:
+    """Return the payment methods, with a mark of those that payers cannot use."""
+    unusable, found = pictures.unusable_methods(row), []
+    for method in row.pay_methods:
+        name = labels.name_of(labels.METHODS, method)
+        mark = Markup('<span class="tag warn">{}</span>')
+        found.append(mark.format(gettext("%(method)s (cannot be used)", method=name)) if method in unusable else name)
+    return Markup(gettext(", ")).join(found)
 
 
 CHANNELS = ListPage(
@@ -86,10 +88,13 @@ CHANNELS = ListPage(
             "methods",
             lazy_gettext("Methods"),
             _methods,
+            "html",
         ),
         Column("least", lazy_gettext("Minimum (¥)"), lambda row: row.min_amount, "money"),
         Column("most", lazy_gettext("Maximum (¥)"), lambda row: row.max_amount, "money"),
-        Column("clearing", lazy_gettext("Channel clearing (¥)"), lambda row: row.clearing, "money"),
+        Column("receivable", lazy_gettext("Receivable (¥)"), lambda row: max(-row.clearing, 0), "money", on="page"),
+        Column("payable", lazy_gettext("Payable (¥)"), lambda row: max(row.clearing, 0), "money", on="page"),
+        Column("clearing", lazy_gettext("Channel clearing (¥)"), lambda row: row.clearing, "money", on="export"),
         Column("linked", lazy_gettext("Merchants"), lambda row: row.linked, "count"),
         ENABLED_COLUMN,
     ),
@@ -183,7 +188,8 @@ def new() -> Any:
             show_refusal(form, refusal)
     rows = driver_form.rows(form, driver, {})
     title = labels.name_of(labels.DRIVERS, driver)
-    return form_page("console/channels/new.html", form, rows=rows, driver=driver, title=title)
+    facts = {"rows": rows, "driver": driver, "title": title, "by_hand": registry.DRIVERS[driver].by_hand}
+    return form_page("console/channels/new.html", form, **facts)
 
 
 def _added(form: NewChannelForm, driver: str) -> Any:

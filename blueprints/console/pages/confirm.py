@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import urlsplit
 
 from flask import Blueprint, Flask, redirect, render_template, request, url_for
 from flask_babel import lazy_gettext
@@ -22,28 +23,28 @@ from services.security import audit, passwords, second_factor, sessions
 
 # Forms that need a confirmation from the last five minutes. Those for console accounts are included because another
 # account could be used to avoid the confirmation; those for channels, because their keys decide where money goes;
-# those for notifications, because another server would receive the stored password.
+# those for notifications, because another server would receive the stored password. With the name of each.
 NEEDED = {
-    "batch.file",
-    "channel.new",
-    "channel.remove_picture",
-    "channel.show",
-    "channel.upload",
-    "second_factor.remove",
-    "second_factor.renew",
-    "merchant.account",
-    "merchant.adjust",
-    "merchant.reveal",
-    "merchant.rotate",
-    "merchant.rotate_epay",
-    "notifications.show",
-    "operators.change",
-    "operators.index",
-    "operators.password",
-    "order.reveal",
-    "order.send",
-    "payouts.batch",
-    "payouts.reveal",
+    "batch.file": lazy_gettext("Download file"),
+    "channel.new": lazy_gettext("Add channel"),
+    "channel.remove_picture": lazy_gettext("Remove image"),
+    "channel.show": lazy_gettext("Channel"),
+    "channel.upload": lazy_gettext("Replace image"),
+    "second_factor.remove": lazy_gettext("Two-factor authentication"),
+    "second_factor.renew": lazy_gettext("Recovery codes"),
+    "merchant.account": lazy_gettext("Payout accounts"),
+    "merchant.adjust": lazy_gettext("Adjust balance"),
+    "merchant.reveal": lazy_gettext("Callback secret"),
+    "merchant.rotate": lazy_gettext("Replace secret"),
+    "merchant.rotate_epay": "epay",
+    "notifications.show": lazy_gettext("Notifications"),
+    "operators.change": lazy_gettext("Team"),
+    "operators.index": lazy_gettext("Team"),
+    "operators.password": lazy_gettext("Set password"),
+    "order.reveal": lazy_gettext("Reveal values"),
+    "order.send": lazy_gettext("Approve and send"),
+    "payouts.batch": lazy_gettext("Create bank file"),
+    "payouts.reveal": lazy_gettext("Reveal payees"),
 }
 # Downloads: the browser would save the file and stay on the page of the confirmation, so these forms are sent to a page
 # that starts the download.
@@ -69,8 +70,12 @@ def _form(operator: Operator) -> PasswordAgain | CodeAgain:
     return (CodeAgain if second_factor.of(operator) else PasswordAgain)(prefix=PREFIX)
 
 
-def _page(form: PasswordAgain | CodeAgain, to: str, status: int, problem: str = "") -> Any:
-    """Show the form. It includes the fields that were sent, so that the browser can send them again."""
+def _page(form: PasswordAgain | CodeAgain, check: dict[str, Any], status: int, problem: str = "") -> Any:
+    """Show the form. It includes the fields that were sent, so that the browser can send them again.
+
+    Args:
+        check: of the address to send it to: `to` repeats the request, `back` is the page before, `name` the endpoint.
+    """
     form.answer.data = ""
     carried = [(name, value) for name, value in request.form.items(multi=True) if not name.startswith(PREFIX)]
     return render_template(
@@ -79,17 +84,19 @@ def _page(form: PasswordAgain | CodeAgain, to: str, status: int, problem: str = 
         problem=problem,
         carried=carried,
         by_code=isinstance(form, CodeAgain),
-        url=url_for("confirm.check", to=to),
+        url=url_for("confirm.check", **check),
+        back=internal_url(check.get("back", "")),
+        name=NEEDED.get(check.get("name", ""), ""),
     ), status
 
 
 @pages.post("/confirm")
 def check() -> Any:
     """Check the confirmation, then repeat the original request: after a 307 the browser sends the form again."""
-    me, to = current_user.operator, request.args.get("to", "")
+    me, sent = current_user.operator, request.args.to_dict()
     form = _form(me)
     if not form.validate_on_submit():
-        return _page(form, to, 422)
+        return _page(form, sent, 422)
     try:
         if isinstance(form, CodeAgain):
             if sign_in_limits.check_code(me, form.answer.data or ""):
@@ -97,12 +104,12 @@ def check() -> Any:
         else:
             sign_in_limits.check_password(me, form.answer.data or "")
     except ApiError as refusal:
-        return _page(form, to, 429, sign_in_limits.too_many(refusal))
+        return _page(form, sent, 429, sign_in_limits.too_many(refusal))
     except OperatorError as refusal:
-        return _page(form, to, 401, message_of(refusal))
+        return _page(form, sent, 401, message_of(refusal))
     audit.record(access.actor(), "confirm identity")
     sessions.confirm(current_user.session)
-    return redirect(internal_url(to), 307)
+    return redirect(internal_url(sent.get("to", "")), 307)
 
 
 def _is_needed() -> bool:
@@ -122,7 +129,9 @@ def _check() -> Any:
     to = request.full_path.rstrip("?")
     if request.endpoint in STARTED_BY:
         to = url_for(STARTED_BY[request.endpoint], **(request.view_args or {})).removeprefix(request.script_root)
-    return _page(_form(current_user.operator), to, 403)
+    before = urlsplit(request.referrer or "")
+    back = before.path.removeprefix(request.script_root) + (f"?{before.query}" if before.query else "")
+    return _page(_form(current_user.operator), {"to": to, "back": back, "name": str(request.endpoint)}, 403)
 
 
 def init(app: Flask) -> None:

@@ -88,16 +88,16 @@ def index() -> str:
 
 def _numbers(shown: Statistics, chosen: str) -> dict[str, Any]:
     length, _ = RANGES[chosen]
-    slots = figures.volumes(shown, length)
+    slots, found = figures.volumes(shown, length), figures.key_figures(shown, length)
     names = dict(Channel.select(Channel.id, Channel.name).tuples())
     rates = {kind: list(_rates(shown, length, kind, names)) for kind in (BUY, SELL)}
     return {
         "ranges": RANGES,
         "range": chosen,
         "length": length,
-        "figures": figures.key_figures(shown, length),
+        "figures": found,
         "sentences": locale.sentences,
-        "compared": figures.compared_with(shown, length),
+        "compared": figures.compared_with(shown, length) if any(each.change for each in found) or length == 1 else "",
         "slots": slots,
         "plot": plot(slots),
         "label": _label,

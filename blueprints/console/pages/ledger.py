@@ -13,6 +13,7 @@ from wtforms import HiddenField, SelectChoice, SelectField, StringField
 from wtforms.validators import DataRequired, Length
 
 from blueprints.console import access, labels
+from blueprints.console.action_labels import money
 from blueprints.console.alert_links import ago
 from blueprints.console.columns import Column, channel_link, merchant_link, order_link
 from blueprints.console.filters import CHANNEL, MERCHANT, SINCE, UNTIL, Filter, choices
@@ -147,7 +148,7 @@ class AdjustForm(FlaskForm):
     """
 
     newest = HiddenField(filters=[row_id])
-    amount = SchemaField(lazy_gettext("Amount in yuan"), Sum(negative=True))
+    amount = SchemaField(lazy_gettext("Amount"), Sum(negative=True))
     reason = StringField(lazy_gettext("Reason"), [DataRequired(), Length(max=300)])
     channel = SelectField(lazy_gettext("Channel"))
     order_no = StringField(lazy_gettext("Order number (optional)"), [Length(max=64)])
@@ -186,7 +187,9 @@ def adjust(key: str) -> Any:
         except OperatorError as refusal:
             show_refusal(form, refusal)
     present = accounts.balances_of(row)["available"]
-    return form_page("console/merchants/adjust.html", form, merchant=row, present=present, sure=sure)
+    asked = request.args.get("order_no")
+    back = url_for("order.show", order_no=asked) if asked else merchant_link(row)
+    return form_page("console/merchants/adjust.html", form, merchant=row, present=present, sure=sure, back=back)
 
 
 def _adjusted(row: Merchant, form: AdjustForm) -> Any:
@@ -204,5 +207,5 @@ def _adjusted(row: Merchant, form: AdjustForm) -> Any:
         ),
         f"amount: {grouped(fen)}; channel: {through.id if through else '-'}; {of_order}{reason}",
     )
-    flash(gettext("Balance adjusted by ¥%(amount)s.", amount=grouped(fen)), "good")
-    return redirect(url_for("merchant.show", key=row.key), 303)
+    flash(gettext("Balance adjusted by %(amount)s.", amount=money(fen)), "good")
+    return redirect(order_link(order) if order else merchant_link(row), 303)

@@ -82,7 +82,7 @@ def _added(form: NewMerchantForm) -> str:
     logo = uploads.sent_file("logo", payment_page.LARGEST_LOGO)[1] if form.logo.data else b""
     recorded = texts(form, FIELDS) | brand | ({"logo": "set"} if logo else {})
     if form.epay.data:
-        recorded["epay hosts"] = epay_accounts.checked(Merchant(), {"hosts": hosts})["hosts"]
+        recorded["hosts"] = epay_accounts.checked(Merchant(), {"hosts": hosts})["hosts"]
     add = partial(new_merchant.add, form.merchant_key(), hosts=hosts, page=brand, logo=logo, **facts)
     made = access.act("add merchant", "merchant", form.merchant_key(), add, audit.changes({}, recorded, RECORDED))
     return render_template(

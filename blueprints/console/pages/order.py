@@ -65,7 +65,8 @@ def act_on(order: Order) -> None:
     except OperatorError as refusal:
         flash(message_of(refusal), "bad")
     else:
-        flash(action_labels.outcome(action, result, timeline.find(order.order_no)), "good")
+        kind, text = action_labels.outcome(action, result, timeline.find(order.order_no))
+        flash(text, kind)
 
 
 @pages.get("/<order_no>")

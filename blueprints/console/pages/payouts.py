@@ -27,7 +27,7 @@ STATES = {
     SEND: lazy_gettext("To send"),
     WAITING: lazy_gettext("To do"),
     UNDER_WAY: lazy_gettext("In progress"),
-    "all": lazy_gettext("All"),
+    "all": lazy_gettext("All open"),
 }
 TABS = (APPROVE, SEND, UNDER_WAY, "all")
 

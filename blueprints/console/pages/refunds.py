@@ -210,7 +210,7 @@ def refund(order_no: str) -> Any:
         action, result = perform.perform(order, Act.REFUND, request.form.get("seal", ""), given, access.actor())
     except OperatorError as refusal:
         return _form(order, given, refusal)
-    flash(action_labels.outcome(action, result, order), "good")
+    flash(action_labels.refund_outcome(action, result), "good")
     return redirect(url_for("order.show", order_no=order_no, _anchor=f"refund-{result.refund_no}"), 303)
 
 

@@ -66,9 +66,10 @@ def _pages(text: str) -> list[tuple[str, Any, str, str]]:
     return found
 
 
-_TIMED = re.compile(
-    r"(?P<amount>\S+?)(?:\s*元)?\s+(?:(?P<day>\S+)\s+)?(?P<hour>\d{1,2})[:：](?P<minute>\d{2})(?:[:：]\d{2})?", re.ASCII
-)
+_CLOCK = r"(?P<hour>\d{1,2})[:：](?P<minute>\d{2})(?:[:：]\d{2})?(?:\s*(?P<half>[ap])m)?"
+_FORM = re.ASCII | re.IGNORECASE
+_TIMED = re.compile(rf"(?P<amount>\S+?)(?:\s*元)?\s+(?:(?P<day>\S+)\s+)?{_CLOCK}", _FORM)
+_TIME_FIRST = re.compile(rf"(?P<time>{_CLOCK})\s+(?P<rest>\S.*)", _FORM)
 _DAY = re.compile(r"(?:(?P<year>20\d{2})[-/.])?(?P<month>\d{1,2})[-/.](?P<day>\d{1,2})", re.ASCII)
 _DAYS_AGO = {"today": 0, "今天": 0, "yesterday": 1, "昨天": 1}
 
@@ -84,17 +85,20 @@ def _amount(text: str) -> int | None:
 def _amount_and_time(text: str) -> tuple[int, datetime] | None:
     """Return the amount in fen and the time that the text states, such as "199 19:15"; None if it has another form.
 
-    A day may stand between them. Without one it is today, or yesterday if that time of today has not come; a day
-    without a year is the last such day.
+    The time can also be first, and end with am or pm. A day may stand between them. Without one it is today, or
+    yesterday if that time of today has not come; a day without a year is the last such day.
     """
-    found = _TIMED.fullmatch(text)
+    found = _TIMED.fullmatch(_TIME_FIRST.sub(r"\g<rest> \g<time>", text))
     fen = _amount(found["amount"]) if found else None
     if found is None or fen is None:
         return None
     latest = datetime.fromtimestamp(clock.now() + search.AROUND, zone())
     day = _DAY.fullmatch(found["day"] or "")
+    hour, half = int(found["hour"]), found["half"]
+    if half:
+        hour = hour % 12 + (12 if half in "pP" else 0)
     try:
-        at = datetime.combine(latest, time(int(found["hour"]), int(found["minute"])), zone())
+        at = datetime.combine(latest, time(hour, int(found["minute"])), zone())
         if day:
             at = at.replace(int(day["year"] or at.year), int(day["month"]), int(day["day"]))
             if not day["year"] and at > latest:
@@ -133,7 +137,7 @@ def _columns(text: str) -> list[Column]:
 @pages.get("/")
 def index() -> Any:
     """Show what the text finds; open the order if it is the number of exactly one."""
-    text = request.args.get("q", "").strip()[:LONGEST]
+    text = request.args.get("q", "").strip().lstrip("*…")[:LONGEST]  # lists show the ends of accounts so
     if not text or not text.isprintable():
         return render_template("console/search.html", text="", hits=None)
     timed = _amount_and_time(text)

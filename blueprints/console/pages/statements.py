@@ -42,8 +42,8 @@ pages = Blueprint("statements", __name__, url_prefix="/statements")
 
 
 def _month() -> date:
-    """Return the month in the address; the last one without it. Raises NotFound if it is not a month."""
-    given = request.args.get("month", "")
+    """Return the month in the address or form; the last one without it. Raises NotFound if it is not a month."""
+    given = request.values.get("month", "")
     return find_or_404(monthly_statement.month_of, given) if given else monthly_statement.last_month()
 
 
@@ -103,7 +103,7 @@ def memo_of(line: Line) -> str:
 @pages.post("/export")
 def export() -> Response:
     """Stream the lines of a statement as CSV. Raises ApiError if too many exports are running."""
-    row, month = _merchant(request.args.get("merchant", "")), _month()
+    row, month = _merchant(request.values.get("merchant", "")), _month()
     if row is None:
         abort(404)
     statement = monthly_statement.of(row, month)

@@ -1,13 +1,24 @@
 """The audit log as sentences, and the failed sign-ins."""
 
+import ast
+
 import pytest
 
+from blueprints.console import labels
+from blueprints.console.pages import channels, epay_gateway, new_merchant, notifications
+from gateways import registry
 from models.tables.operator import AuditEntry, FailedSignIn
+from runtime.settings import ROOT
 from services.errors import OperatorError
+from services.merchants import payment_page
+from services.notifications.destination_kinds import SCHEMAS
+from services.operations import claims, payouts, refund_reviews
 from services.operations.actions import ACTS, Act
 from services.security import audit, sign_in_tries
 from services.security.audit import Actor
 from tests.blueprints.console.reading import Shown
+
+VERBS = {*payouts.VERBS.values(), *claims.VERBS.values(), *refund_reviews.VERBS.values()}
 
 
 @pytest.fixture
@@ -33,6 +44,58 @@ def test_every_act_on_an_order_is_told_in_a_sentence(events):
     for act in Act:
         audit.record(Actor("demo"), ACTS[act].verb, "order", "1")
         assert events()[0] not in (f"demo {ACTS[act].verb} 1", f"demo {ACTS[act].verb}"), act
+
+
+def recorded_actions():
+    """The actions that the code records, as far as they are literals, with the subjects."""
+    for path in (path for folder in ("blueprints", "services", "cli") for path in (ROOT / folder).rglob("*.py")):
+        for call in (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)):
+            is_record = getattr(call.func, "attr", "") in ("act", "record", "record_failure")
+            if is_record and getattr(getattr(call.func, "value", None), "id", "") in ("access", "audit"):
+                yield [node.value for arg in call.args[:3] for node in ast.walk(arg) if isinstance(node, ast.Constant)]
+
+
+def test_every_action_has_a_sentence():
+    texts = {text for found in recorded_actions() for text in found if isinstance(text, str)}
+    verbs = {*VERBS, *(rule.verb for rule in ACTS.values())}
+    assert {"confirm columns", "set channel", "merchant"} <= texts
+    known = labels.ACTIONS.keys() | labels.ABOUT.keys()
+    parts_of_names = {" epay gateway", "rotate epay ", " key", "enter incorrect ", "name", ""}
+    assert texts - parts_of_names - known == set()
+    assert verbs - labels.ACTIONS.keys() == set()
+
+
+CHANNEL_CONFIG = {name for driver in registry.DRIVERS.values() for name in driver.config_schema().fields}
+FIELDS = {
+    ("set merchant", "merchant"): {*new_merchant.FIELDS, *new_merchant.BRAND, "logo", *epay_gateway.RECORDED},
+    ("set payment page", "merchant"): {*payment_page.TEXTS},
+    ("add channel", "channel"): {"driver", "category", *channels.FIELDS, *CHANNEL_CONFIG},
+    ("set balance limits", "channel"): {"channel 2"},
+    ("set destination", "destination"): {
+        *("kind", *notifications.FIELDS),
+        *(name for schema in SCHEMAS.values() for name in schema().fields),
+    },
+}
+
+
+@pytest.mark.parametrize(("entry", "names"), FIELDS.items(), ids=str)
+def test_every_changed_field_has_the_label_of_its_form(page, entry, names):
+    action, about = entry
+    audit.record(Actor("demo"), action, about, "x", audit.changes({}, dict.fromkeys(names, "x")))
+    shown = page("audit/").rows[0]["Details"]
+    assert shown.count(" → ") == len(names)
+    assert not [name for name in names if any(part.startswith(f"{name}: ") for part in shown.split("; "))]
+
+
+def test_changed_values_have_the_labels_of_the_forms_choices(page):
+    after = {"driver": "manual", "category": "gateway_b", "pay_method": "wxpay,bank", "payee": "(set)", "proxy": "-"}
+    audit.record(Actor("demo"), "add channel", "channel", "Till", audit.changes({}, after))
+    audit.record(Actor("demo"), "set channel", "channel", "1", audit.changes({"key": "(set)"}, {"key": "(another)"}))
+    secret, added, *_ = page("audit/").rows
+    for text in ("Provider: - → Manual", "Category: - → Gateway B", "→ WeChat Pay, Bank transfer", "Payee: - → set"):
+        assert text in added["Details"], text
+    assert secret["Details"].endswith(": set → changed")
+    assert secret["Event"] == "demo changed channel Sandbox A"
 
 
 def test_an_action_that_failed_is_marked_at_both_of_its_entries(page):
@@ -111,11 +174,17 @@ def test_a_flood_from_many_addresses_stays_small_and_is_deleted_after_30_days(ap
 def test_details_and_reasons_are_in_the_readers_language(console, api):
     audit.record(Actor("demo"), "mark paid", "order", api.buy().data["order_no"], "12.00; in a bank file; my own words")
     audit.record(Actor("demo"), "approve payouts", "payouts", "", "3 payouts, 1,200.00")
+    audit.record(Actor("demo"), "settle exception", "order", "1", "exception 5: wrong_amount; resolution: credit; R-1")
+    audit.record(Actor("demo"), "create batch", "batch", "1", "2 payouts, 30.00, template generic")
+    audit.record(Actor("demo"), "confirm columns", "channel", "3", "日期=time, 凭证=reference")
     why = OperatorError("no response from %(host)s: %(error)s", host="pay.example.com", error="Timeout")
     audit.record_failure(Actor("demo"), "ask channel", "order", "1", why)
     rows = Shown(console.get("/console/audit/", headers={"Accept-Language": "zh"}).text).column("详情")
-    assert rows[:3] == [
+    assert rows[:6] == [
         "pay.example.com 无响应：Timeout",
+        "日期：时间或日期；凭证：流水号",
+        "2 笔出款，共 ¥30.00，模板 通用 CSV（UTF-8）",
+        "异常 5：金额不符；处理结果：已入账；R-1",
         "3 笔出款，共 ¥1,200.00",
         "12.00；已在银行文件中；my own words",
     ]

@@ -35,7 +35,7 @@ def failed(code, amount="10.00", reason="户名不符", status="失败"):
 
 def effects(shown):
     """How many rows of the file have which effect."""
-    found = re.findall(r'"Effect"><div>(.*?)</div></td>\s*<td data-label="Rows"><div>(\d+)</div>', shown.text)
+    found = re.findall(r'"Effect"><div>(.*?)</div></td>\s*<td[^>]+data-label="Rows"><div>(\d+)</div>', shown.text)
     return {EFFECTS[label]: int(count) for label, count in found}
 
 

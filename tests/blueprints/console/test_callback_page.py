@@ -29,13 +29,13 @@ def test_the_page_shows_every_attempt_and_redelivers_once_with_the_same_id(
         assert text in seen.text
     assert '"type": "order.completed"' in seen.text
     (form,) = seen.actions.values()
-    assert desk.send(form) == ("good", "1 callback queued for redelivery.")
+    assert desk.send(form) == ("good", "1 callback will be resent.")
     category, text = desk.send(form)
     assert (category, "Reload and try again" in text) == ("bad", True), "an outdated page"
     due.callbacks()
     assert [received.webhook_id for received in shop.got] == [webhook_id, webhook_id]
     again = desk.see(f"callback/{webhook_id}")
-    assert [text for text in ("500", "Waiting", "redelivered callback", SCRIPT) if text not in again.text] == []
+    assert [text for text in ("500", "Waiting", "resent callback", SCRIPT) if text not in again.text] == []
     assert SCRIPT not in again.html
     assert console.get("/console/callback/msg_1").status_code == 404
 
@@ -104,7 +104,9 @@ def test_all_failed_callbacks_of_a_filter_are_resent_in_three_clicks_from_the_ov
     asked = page(f"callbacks/?{delivered}").links["Resend all 6"].removeprefix("/console/")
     told = ("Resend 6 callbacks", "Demo Shop 演示商户 6", "Failed (retries exhausted) 6")
     assert [text for text in told if text not in page(asked).text] == []
-    assert "6 callbacks queued for redelivery." in confirm(delivered).text
+    shown = confirm(delivered)
+    assert "6 callbacks will be resent." in shown.text
+    assert {row["Status"] for row in shown.rows} == {"Waiting"}, "the list shows them, in their new state"
     due.callbacks()
     due.callbacks()
     assert sent(shop) == sorted(failed)
@@ -138,7 +140,7 @@ def test_only_what_was_shown_and_has_not_changed_since_is_resent(api, shop, due,
         shop.got.clear()
 
     shown = confirm("flt_state=dead", meanwhile)
-    assert "5 callbacks queued for redelivery. 1 callback changed meanwhile and was not resent." in shown.text
+    assert "5 callbacks will be resent. 1 callback changed meanwhile and was not resent." in shown.text
     assert len(shown.rows) == 1, "the one that failed meanwhile"
     assert (
         "No callbacks to resend."
@@ -164,7 +166,7 @@ def test_a_redelivery_takes_a_limited_number_and_says_that_more_are_left(page, f
     monkeypatch.setattr(redelivery, "MOST", 4)
     monkeypatch.setattr(redelivery, "AT_ONCE", 3)
     assert "Resend the oldest 4" in page("callbacks/").links
-    assert "More callbacks match than one redelivery takes, which is 4." in page("callbacks/resend-all").text
+    assert "More callbacks match than can be resent at once, which is 4." in page("callbacks/resend-all").text
     assert "Resend all 2" in confirm("").links
     assert "Resend all" not in confirm("").text
 

@@ -348,14 +348,16 @@ def test_the_columns_of_another_bank_are_asked_for_once_and_kept(upload, claimed
     today = f"{datetime.now(CHINA):%Y年%m月%d日 %H:%M:%S}"
     text = f"{OTHER}{today},N1,88.00,收入,{order_no}\n{today},N2,5.00,支出,手续费\n".encode()
     asked = upload(text)
-    assert (asked.status_code, "Choose the content of each column." in asked.text) == (422, True)
+    assert (asked.status_code, "Check the columns of this file." in asked.text) == (422, True)
     form = of_columns(asked.text)
     assert form["name"] == ["日期", "凭证", "金额", "收/支", "说明"]
     assert form.pop("role") == ["time", "ignored", "amount", "direction", "ignored"]
 
     refused = upload(text, role=["time", "ignored", "amount", "direction", "note"], **form)
     assert refused.status_code == 422
-    assert "Choose the columns of the transaction ID and of the time." in refused.text
+    assert "No column has the transaction ID. A statement needs one." in refused.text
+    untimed = upload(text, role=["ignored", "reference", "amount", "direction", "note"], **form)
+    assert "No column has the time of the payment. A statement needs one." in untimed.text
     assert of_columns(refused.text)["role"][4] == "note", "the choices stay"
     signed = upload(text, role=["time", "reference", "signed", "ignored", "note"], **form)
     assert "looks like a direction" in signed.text

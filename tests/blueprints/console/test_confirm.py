@@ -5,6 +5,7 @@ import pytest
 from models.tables.operator import AuditEntry, FailedSignIn, Session
 from models.tables.outbox import Callback
 from services.security import operators
+from tests.blueprints.console.acting import token_of
 from tests.blueprints.console.reading import Shown
 
 PASSWORD = "demo-password"
@@ -87,6 +88,18 @@ def test_the_forms_values_are_kept_and_then_applied(console, confirmation_form, 
     before, _ = balances()
     assert confirmed(console, form).location == "/console/merchant/demo"
     assert balances()[0] == before + 1_250
+
+
+def test_the_page_names_the_action_and_leads_back_to_the_page_before(console):
+    form = {"csrf_token": token_of(console)}
+    before = {"Referer": "http://localhost/console/orders/?flt_status=paid"}
+    asked = console.post("/console/payouts/reveal", data=form, headers=before)
+    for answer in (asked, console.post(Shown(asked.text).forms[-1].url, data=form | {"confirm-answer": "wrong"})):
+        shown = Shown(answer.text)
+        assert (answer.status_code in (401, 403), "Reveal payees" in shown.text) == (True, True)
+        assert shown.links["Cancel"] == "/console/orders/?flt_status=paid"
+    elsewhere = console.post("/console/payouts/reveal", data=form, headers={"Referer": "https://evil.example//a.b"})
+    assert Shown(elsewhere.text).links["Cancel"] == "/console/"
 
 
 def test_an_orders_personal_data_is_revealed_after_the_password(api, console, confirmation_form):

@@ -135,7 +135,7 @@ def test_one_timeline_has_payment_ledger_callbacks_and_operator_actions(world, d
         "· operator demo",
         "Deposit credited · Available +99.40 , Channel clearing -100.00 , Fees +0.60",
         "Callback order.completed",
-        "redelivered callback",
+        "resent callback",
     ]
     assert re.search(".*".join(map(re.escape, texts)), told), told
 

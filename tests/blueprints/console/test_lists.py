@@ -172,7 +172,7 @@ def test_the_heading_of_a_time_sorts_by_it_and_reverses_the_order(page, many, ra
 
 
 def test_beyond_a_limit_the_count_is_a_minimum_and_the_total_is_left_out(page, many, monkeypatch):
-    text = "These filters have no index and can take longer without a time range: "
+    text = "These filters are slower without a time range, because each row is checked: "
     assert f"{text}Channel, Method, Minimum amount, Maximum amount." in page("orders/").text
     assert text not in page("audit/").text
     monkeypatch.setattr(lists, "MOST_COUNTED", 20)
@@ -365,7 +365,7 @@ def test_merchants_channels_accounts_and_the_audit_log_have_lists_too(page, api,
     assert (other["Merchant"], other["Status"]) == ("Other Shop 另一商户 other", "Enabled")
     assert page("merchants/?search=OTHER").rows == [other]
     channels = {row["ID"]: row for row in page("channels/").rows}
-    assert channels["2"]["Channel clearing (¥)"] == "-100.00"
+    assert (channels["2"]["Receivable (¥)"], channels["2"]["Payable (¥)"]) == ("100.00", "0.00")
     assert set(page("channels/?flt_driver=manual").column("Channel")) == {"Manual C"}
     flask("account", "add", "demo", "--card-number", "6222020000000000999", "--real-name", "李四光")
     new, old = page("accounts/").rows

@@ -20,7 +20,7 @@ def write(client, order_no, text):
     return flashed(client.get(answer.headers["Location"]).text)
 
 
-def test_the_newest_note_is_at_the_top_and_all_are_in_the_timeline(api, console, desk):
+def test_the_newest_note_is_at_the_top_and_the_earlier_ones_are_in_the_timeline(api, console, desk):
     order_no = completed(api)
     assert write(console, order_no, NOTE) == ("good", "Note saved.")
     write(console, order_no, f"second line:\r\n{SCRIPT}")
@@ -29,8 +29,17 @@ def test_the_newest_note_is_at_the_top_and_all_are_in_the_timeline(api, console,
     assert f"Note second line: {SCRIPT} operator demo" in top
     assert ("1 earlier note" in top, NOTE in top) == (True, False)
     timeline = shown.text[shown.text.index("Timeline") :]
-    assert timeline.index(NOTE) < timeline.index("second line:")
+    assert (NOTE in timeline, "second line:" in timeline) == (True, False)
+    assert timeline.index(NOTE) < timeline.rindex("Note · operator demo")
     assert SCRIPT not in shown.html
+
+
+def test_the_list_and_the_search_mark_an_order_with_a_note(api, console, page):
+    order_no, other = completed(api), completed(api)
+    write(console, order_no, NOTE)
+    marked = {row["Order number"].split()[0]: "Note" in row["Status"] for row in page("orders/").rows}
+    assert (marked[order_no], marked[other]) == (True, False)
+    assert "Note" in page(f"search?q={order_no[-8:]}").text
 
 
 def test_a_viewer_reads_notes_and_writes_none(api, console, sign_in):

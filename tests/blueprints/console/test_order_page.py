@@ -128,7 +128,7 @@ def test_an_impossible_amount_changes_nothing_and_is_not_repeated(desk, api, aud
 def test_another_amount_becomes_an_exception(desk, api, exceptions):
     order_no = api.buy(channel=MANUAL).data["order_no"]
     told = desk.act(order_no, "paid", amount="99.00", reference="B-1")
-    assert told == ("good", "Done. Order status: Awaiting payment. An exception needs your decision. See below.")
+    assert told == ("warn", "Done. Order status: Awaiting payment. An exception needs your decision. See below.")
     assert exceptions() == {order_no: "wrong_amount"}
     assert desk.act(order_no, "paid", amount="99.00", reference="B-1")[1].startswith("Already recorded")
 
@@ -181,7 +181,7 @@ def test_one_callback_or_all_of_an_order_are_redelivered(desk, api, flask, due, 
     sent = len(shop.got)
     assert desk.act(order_no, offered()[0])[0] == "good"
     due()
-    assert desk.act(order_no, "redeliver-all")[1] == "3 callbacks queued for redelivery."
+    assert desk.act(order_no, "redeliver-all")[1] == "3 callbacks will be resent."
     due()
     assert len(shop.got) == sent + 4
     flask("merchant", "set", "demo", "--callback-url", "")

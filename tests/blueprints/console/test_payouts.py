@@ -84,7 +84,7 @@ def test_all_rows_of_the_page_can_be_selected_without_script_except_by_viewers(p
     (order_no, *_) = sells("10.00", "10.00", "10.00")
     shown = page("payouts/?flt_state=approve")
     selected = page(shown.links["Select all on this page"].removeprefix("/console/"))
-    assert (shown.html.count(" checked"), selected.html.count(" checked")) == (0, 3)
+    assert (shown.html.count(" checked>"), selected.html.count(" checked>")) == (0, 3)
     assert f'value="{order_no}"' in shown.html
     assert f'value="{order_no}"' not in page("payouts/", client=viewer).html
 
@@ -136,6 +136,25 @@ def log(*actions):
     """The audit entries of these actions."""
     rows = AuditEntry.select().where(AuditEntry.action.in_(actions)).order_by(AuditEntry.id)
     return [(row.action, row.key, row.detail) for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("channels", "told", "link"),
+    [
+        ([MANUAL], "Then send them yourself.", "Payouts to send"),
+        ([AT_CHANNEL], "The service then sends payouts through their channels.", "Back to payouts"),
+        (
+            [MANUAL, AT_CHANNEL],
+            "The service then sends payouts through their channels. Send those of manual channels yourself.",
+            "Payouts to send",
+        ),
+    ],
+)
+def test_the_pages_of_an_approval_say_who_sends_the_selected_payouts(console, sells, channels, told, link):
+    page = confirmation(console, "approve", [sells("10.00", channel=each)[0] for each in channels])
+    assert f"none if one has changed. {told} Merchant" in page.text
+    links = Shown(confirm(console, "approve", page).text).links
+    assert [each for each in ("Payouts to send", "Back to payouts") if each in links] == [link]
 
 
 def test_one_confirmation_with_count_and_totals_approves_all(console, sells, statuses, api):

@@ -178,7 +178,7 @@ def test_an_action_is_done_once_however_often_its_form_is_sent(w, desk, rows, wa
         order_no = walk(w)
         action = acts(order_no)[number]
         form, given = desk.order(order_no).actions[action.key], given_for(action, order_no)
-        assert desk.send(form, **given)[0] == "good"
+        assert desk.send(form, **given)[0] != "bad"
         before = kept()
         category, text = desk.send(form, **given)
         assert category == "bad" or "Already recorded" in text

@@ -71,10 +71,13 @@ def test_the_batch_ends_with_the_sums_of_each_result_and_leads_to_the_refused_on
     shown = page(path)
     assert "2 payouts without a result, ¥1,010.00. The next download contains only these." in shown.text
     assert [row[1] for row in table(download(path))[1:]] == numbers[1:]
-    imports(path, paid("P1-2", "1000.00"), failed("P1-3"))
+    recorded = imports(path, paid("P1-2", "1000.00"), failed("P1-3"))
     shown = page(path)
     told = "All 3 payouts have a result: 2 paid out ¥2,000.00, 1 refused by the bank ¥10.00."
     assert told in shown.text
+    assert f"2 results recorded. {told}" in recorded.text
+    assert ("notice warn" in recorded.text, "notice good" in recorded.text) == (True, False), "one box, in amber"
+    assert page("batches/").column("Refused") == ["1"]
     (row,) = page(shown.links["Show the refused payouts"].removeprefix("/console/")).rows
     assert (row["Order number"], "Refused by the bank: 户名不符" in row["To do"]) == (numbers[2], True)
     assert page("payouts/?flt_state=send&flt_batch=2").rows == page("payouts/?flt_state=send&flt_batch=x").rows == []

@@ -72,7 +72,7 @@ def test_the_number_is_needed_and_the_day_is_today_unless_it_is_another(world, d
     ):
         assert desk.act(order_no, key, **wrong)[0] == "bad", wrong
         assert stored(order_no, act) in (None, (None, None))
-    assert desk.act(order_no, key, reference=" R-1 ", date=TODAY)[0] == "good"
+    assert desk.act(order_no, key, reference=" R-1 ", date=TODAY)[0] != "bad"
     assert stored(order_no, act) == ("R-1", TODAY)
     shown = desk.order(order_no).text
     assert "R-1" in shown
@@ -88,14 +88,14 @@ def test_one_number_counts_once_per_channel_unless_it_is_shared(world, desk, wal
     for number, (before, its_act, its_ending) in enumerate(walks_before):
         earlier = before(world)
         numbers.append(f"R-{number}")
-        assert desk.act(earlier, key_of(earlier, its_act, its_ending), reference=numbers[-1])[0] == "good"
+        assert desk.act(earlier, key_of(earlier, its_act, its_ending), reference=numbers[-1])[0] != "bad"
         numbers.append(f"{'OUT' if before is payout_sent else 'IN'}-{earlier}")
     order_no = walk(world)
     key = key_of(order_no, act, ending)
     for used in numbers:
         category, text = desk.act(order_no, key, reference=used)
         assert (category, "already recorded" in text) == ("bad", True), used
-    assert desk.act(order_no, key, reference=numbers[0], shared="1")[0] == "good"
+    assert desk.act(order_no, key, reference=numbers[0], shared="1")[0] != "bad"
     assert stored(order_no, act)[0] == numbers[0]
 
 
@@ -115,7 +115,7 @@ def test_one_transfer_returns_two_payments_of_an_order_only_if_it_is_shared(worl
         world.flask("order", "paid", order_no, "--reference", f"IN-{number}")
     every = [each.key for each in actions.possible(Order.find(order_no)) if each.act == "resolve"]
     first, second = (key for key in every if key.endswith("refund"))
-    assert desk.act(order_no, first, reference="R-1")[0] == "good"
+    assert desk.act(order_no, first, reference="R-1")[0] == "warn"
     own, used_before = "not its return", "returned money of this order"
     for used, words in (("IN-0", own), ("IN-1", own), ("R-1", used_before)):
         category, text = desk.act(order_no, second, reference=used)
@@ -184,11 +184,34 @@ def test_the_export_of_exceptions_has_number_and_day(world, desk, console, expor
     assert (row["Return transaction ID"], row["Returned on"]) == ("R-1", TODAY)
 
 
-def test_returning_money_to_the_merchant_is_the_first_button_once_the_payout_came_back(world, desk):
+def test_a_payout_that_came_back_is_returned_to_the_merchant_first_or_kept_as_paid_out(world, desk):
     order_no = payout_sent(world)
-    desk.act(order_no, key_of(order_no, "returned"), reference="R-1")
-    html = desk.order(order_no).html
-    assert html.index("Return to merchant</button>") < html.index("Mark as paid out</button>")
+    category, text = desk.act(order_no, key_of(order_no, "returned"), reference="R-1")
+    assert (category, "An exception needs your decision" in text) == ("warn", True)
+    shown = desk.order(order_no)
+    assert "Returned or reversed" in shown.text
+    assert "The payout came back. Order status: Completed" in shown.text
+    assert shown.html.index("Return to merchant</button>") < shown.html.index("Keep as paid out</button>")
+    assert "Mark as paid out" not in shown.text
+
+
+def test_money_that_was_returned_to_the_merchant_is_shown_as_returned(world, desk):
+    order_no = payout_sent(world)
+    assert "Returned to merchant" not in desk.order(order_no).text
+    desk.act(order_no, key_of(order_no, "returned"), reference="RT20261128")
+    category, text = desk.act(order_no, key_of(order_no, "resolve", "credit"))
+    assert (category, text) == (
+        "good",
+        "¥50.15 returned to the merchant. No callback is sent. Inform the merchant yourself.",
+    )
+    shown = desk.order(order_no).text
+    top, money = shown[: shown.index("Payee")], shown[shown.index("Merchant pays") : shown.index("Timeline")]
+    assert "Completed Returned to merchant" in top
+    assert "Paid out. The money came back and was returned to the merchant." in top
+    assert "Returned to merchant -50.15" in money
+    assert f"Exception {PaymentException.get().id} resolved: Returned to merchant" in shown
+    (found,) = desk.see("search?q=RT20261128").rows  # the number of the return
+    assert order_no in str(found)
 
 
 def test_a_viewer_sees_the_number_of_the_return(world, desk, sign_in):

@@ -69,6 +69,7 @@ def test_the_end_of_any_number_finds_its_order_refund_or_exception(api, found, m
         (order_no[-5:], order_no),
         ("8431", other),
         ("26-88431", other),
+        ("*8431", other),
         (reference[-6:].lower(), order_no),
         (refund.refund_no[-6:], refund.refund_no),
         ("9913", refund.refund_no),
@@ -112,7 +113,7 @@ def test_an_amount_with_a_time_finds_orders_created_or_claimed_about_then(world,
     slow = number(world.api, cny_amount="199.00", channel=MANUAL)
     searched = at(26, 19, 50)
     walks.claim(world, slow)
-    for text in ("199 19:15", "¥199.00 19：15", "199元 今天 19:15"):
+    for text in ("199 19:15", "¥199.00 19：15", "199元 今天 19:15", "19:15 199", "199 7:15pm", "7:15 PM ¥199"):
         numbers, shown = searched(text)
         assert numbers == [slow, created], text
         assert "Orders of ¥199.00 around 2026-11-26 19:15" in shown.text

@@ -10,6 +10,7 @@ import pytest
 from models.tables.merchant import PROPORTIONAL, Merchant
 from services.ledger import day_sums, monthly_statement
 from services.sandbox import seeded_orders
+from tests.blueprints.console.acting import token_of
 from tests.refunds import allow, refunded
 from tests.support import completed
 
@@ -123,14 +124,18 @@ def test_refunds_have_a_line_a_column_and_a_section_of_their_own(sums, page, api
     ]
 
 
-def test_the_last_month_is_the_default_and_each_page_links_to_it(page):
+def test_the_last_month_is_the_default_and_each_page_links_to_it(page, console):
     shown = page("statements/")
     assert (shown.fields["merchant"], shown.fields["month"]) == ("demo", "2026-04")
     merchant = page("merchant/demo")
     assert merchant.links["All statements"] == "/console/statements/?merchant=demo"
     assert merchant.sends["Download statement of 2026-04"] == "/console/statements/export?merchant=demo"
     assert page("ledger/").links["Statement"].startswith("/console/statements/?merchant=")
-    assert shown.sends["Download statement of 2026-04"] == "/console/statements/export?merchant=demo&month=2026-04"
+    (button,) = re.findall(r"<button[^>]+formaction[^>]+>", shown.html)
+    assert 'formmethod="post" formaction="/console/statements/export"' in button
+    chosen = {"csrf_token": token_of(console), "merchant": "demo", "month": "2026-03"}
+    sent = console.post("/console/statements/export", data=chosen).headers["Content-Disposition"]
+    assert "statement-demo-2026-03.csv" in sent, "the month that is selected, not the one that is shown"
     assert ("until now" in page(MAY).html, "until now" in shown.html) == (True, False)
     assert "Nothing was credited or deducted in this month." in page(MAY).html
     assert "on this day" in page(f"{MAY}&day=2026-05-02").html

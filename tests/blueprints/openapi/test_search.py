@@ -17,7 +17,7 @@ def find(http):
     def find(text, language="en", base="/docs"):
         response = http("GET", f"{base}/search?q={quote(text)}", headers={"Accept-Language": language})
         assert response.status == 200
-        results = response.text.partition('<section class="found">')[2]
+        results = response.text.partition('<section class="found">')[2].partition("<ol>")[2]
         found = re.findall(r'<a href="([^"]+)">(.*?)</a>\s*<p>(.*?)</p>', results, re.DOTALL)
         return [(link, unescape(re.sub("<[^>]+>", "", title)), unescape(excerpt)) for link, title, excerpt in found]
 
@@ -41,6 +41,29 @@ def test_a_section_whose_heading_has_the_words_is_first(find):
         "Integration guide › Settlement time",
     )
     assert find("结算时间", "zh")[0][0] == "/docs/integrating#结算时间"
+
+
+def test_pages_and_headings_with_the_whole_word_are_first_and_internals_last(find):
+    titles = [title for _, title, _ in find("refund")]
+    assert titles[0] in ("Refunds", "Refund deposits")
+    (second,) = (place for place, title in enumerate(titles) if title.endswith("› Refund a deposit"))
+    assert not any("refund_abnormal" in title for title in titles[:second])
+    internals = ("Internals", "Architecture", "Performance")
+    last = [title.startswith(internals) for _, title, _ in find("ledger")]
+    assert last == sorted(last)
+
+
+def test_chinese_pages_precede_english_ones(find):
+    links = [link.partition("#")[0] for link, *_ in find("SQLite", "zh")]
+    english = ("/docs/internals", "/docs/architecture", "/docs/performance")
+    assert [link in english for link in links] == sorted(link in english for link in links)
+
+
+def test_a_search_without_results_is_offered_in_the_other_language(http):
+    offered = '<a href="/docs/zh/search?q=%E9%80%80%E6%AC%BE%E9%A2%9D">Search in 中文</a>'
+    for text, is_offered in (("退款额", True), ("refund", False)):
+        shown = http("GET", f"/docs/search?q={quote(text)}", headers={"Accept-Language": "en"}).text
+        assert (offered in shown) is is_offered
 
 
 @pytest.mark.parametrize(

@@ -130,7 +130,7 @@ def test_a_manual_payout_that_came_back_is_an_exception_and_returned_once(
 ):
     said = flask("order", "returned", paid_by_hand, "--reference", "RET-7", "--reason", "账号户名不符", typed="y\n")
     assert "Did 50.00 of order" in said.output
-    assert "(reversed): Failed at the channel" in said.output
+    assert "(reversed): The payout came back" in said.output
     assert (balances(), api.status(paid_by_hand)) == (SPENT_BY_HAND, "completed")
     assert "already recorded" in refuses("order", "returned", paid_by_hand, "--yes")
     told = [line["why"] for line in order_details(paid_by_hand)["history"]]

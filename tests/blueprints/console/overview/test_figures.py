@@ -53,7 +53,7 @@ def test_figures_are_those_of_the_api(overview, api, flask):
         ("Manual C · Bank transfer", "100.0 % 1 of 1", "1", "0", "0"),
     ]
     today = figures(overview(range="today"))
-    assert today["deposits"] == "Deposits (¥) 100.00 1 order"
+    assert today["deposits"] == "Deposits (¥) 100.00 of 1 order created today"
     assert today["orders"] == "New orders 4 1 in progress"
 
 
@@ -130,7 +130,9 @@ def test_changes_compare_full_hours_with_the_range_before(overview, api, time_ma
     assert figure(shown, "rate") == "Success rate 66.7 % −50.0 points 2 of 3"
     assert 'title="Before: 200.00"' in shown.html
     assert "Changes compare full hours with Nov 9 00:00 to Nov 15 12:00." in shown.text
-    assert "%" not in figure(overview(range="30"), "deposits")  # nothing to compare with
+    month = overview(range="30")
+    assert "%" not in figure(month, "deposits")  # nothing to compare with
+    assert "Changes compare" not in month.text
     time_machine.move_to(NOON + timedelta(13), tick=False)
     api.play(api.buy("1.00").data["order_no"], "success")
     time_machine.move_to(NOON + timedelta(20), tick=False)
@@ -144,11 +146,11 @@ def test_today_is_compared_with_the_same_hours_of_yesterday(overview, api, time_
     for at in (NOON - timedelta(1, hours=1), NOON - timedelta(1), midnight):
         time_machine.move_to(at, tick=False)
         completed(api)
-    assert figure(overview(range="today"), "deposits") == "Deposits (¥) 100.00 1 order"
+    assert figure(overview(range="today"), "deposits") == "Deposits (¥) 100.00 of 1 order created today"
     assert "The comparison with yesterday begins after the first full hour." in overview(range="today").text
     time_machine.move_to(NOON, tick=False)
     completed(api)
-    assert figure(overview(range="today"), "deposits") == "Deposits (¥) 200.00 no change 2 orders"
+    assert figure(overview(range="today"), "deposits") == "Deposits (¥) 200.00 no change of 2 orders created today"
 
 
 def test_millions_are_short_and_their_full_value_is_a_tooltip(overview, api, flask, console):

@@ -266,7 +266,9 @@ def test_an_adjustment_may_name_its_order_which_then_shows_it(fill, console, pag
     assert page(f"merchant/demo/adjust?order_no={order_no}").fields["order_no"] == order_no
     asked = fill("merchant/demo/adjust", amount="-5.00", reason="complaint", order_no=f" {order_no} ")
     assert order_no in asked.text
-    assert console.post("/console/merchant/demo/adjust", data=Page(asked.text).form().sent).status_code == 303
+    answer = console.post("/console/merchant/demo/adjust", data=Page(asked.text).form().sent)
+    assert (answer.status_code, answer.location) == (303, f"/console/order/{order_no}")
+    assert "Balance adjusted by -¥5.00." in console.get(answer.location).text
     assert audited()[-1].endswith(f"amount: -5.00; channel: -; order: {order_no}; complaint")
     assert "Adjustment" in page(f"order/{order_no}").html
     rows = page(f"entries/?flt_purpose=adjustment&flt_order={order_no}").rows

@@ -73,12 +73,14 @@ def test_the_epay_gateway_is_enabled_with_the_merchant_and_its_values_are_shown_
 ):
     answer = fill("merchant/new", name="Plug-in", epay=True, hosts="shop.example, localhost")
     values = shown(answer)
+    assert "The API secret and the MD5 key for the epay plug-in are shown only once." in answer.text
+    assert 'href="/console/merchant/plug-in/epay#keys"' in answer.text
     assert values["pid"] == "1001"
     shop = Shop(http, web_server, {"pid": values["pid"], "key": values["epay_key"]})
     assert shop.mapi(return_url=None)["code"] == 1
     assert Api(http, "plug-in", values["secret"]).call("getPayChannels").code == 1
     assert audited()[-1].startswith("demo add merchant merchant plug-in name: - -> Plug-in; ")
-    assert audited()[-1].endswith("; epay hosts: - -> shop.example,localhost")
+    assert audited()[-1].endswith("; hosts: - -> shop.example,localhost")
     read = "\n".join([page("merchant/plug-in").html, page("merchant/plug-in/epay").html, *audited()])
     assert not [name for name in ("secret", "callback_secret", "epay_key") if values[name] in read]
 

@@ -9,7 +9,7 @@ from tests.blueprints.console.setting_up.test_pictures import png
 from tests.epay_shop import Shop
 
 NO_CODE = "WeChat Pay cannot be used. No QR code. Upload its image."
-ALERT = "Codes has no QR code for WeChat Pay. Payers cannot pay."
+ALERT = "Codes has no QR code for WeChat Pay. Payers cannot pay that way."
 
 
 @pytest.fixture
@@ -72,6 +72,24 @@ def test_a_method_needs_a_qr_code_or_an_account_number_as_payers_use_it(config, 
     found = [each.facts["methods"] for each in alerts.now(CHINA) if each.kind == "unusable"]
     alerted = [method for method in unusable if method != "bank"]
     assert found == ([alerted] if alerted else [])
+
+
+def test_the_alert_is_urgent_if_a_merchants_channel_has_no_other_method(add, flask):
+    path = add(pay_method=["wxpay", "alipay"], config_account="6222 0000")
+    flask("channel", "add", "--category", "gateway_b", "--driver", "manual", "--name", "Not linked")
+
+    def severities():
+        return [each.severity for each in alerts.now(CHINA) if each.kind == "unusable"]
+
+    assert severities() == ["soon", "soon"]
+    flask("channel", "set", path.rsplit("/", 1)[1], "--pay-method", "wxpay")
+    assert severities() == ["urgent", "soon"]
+
+
+def test_a_new_manual_channel_tells_which_methods_need_a_qr_code(page):
+    hint = "WeChat Pay needs a QR code"
+    assert hint in page("channel/new?driver=manual").text
+    assert hint not in page("channel/new?driver=epay").text
 
 
 def test_a_disabled_channel_is_no_alert(add, page, fill):

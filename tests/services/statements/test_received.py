@@ -279,8 +279,8 @@ def test_roles_that_leave_money_or_time_open_are_refused():
         ({2: Role.NOTE}, "one column of amounts"),
         ({2: Role.SIGNED, 6: Role.INCOME}, "one column of amounts"),
         ({2: Role.EXPENSE}, "one column of amounts"),
-        ({0: Role.NOTE}, "of the transaction ID and of the time"),
-        ({1: Role.NOTE}, "of the transaction ID and of the time"),
+        ({0: Role.NOTE}, "No column has the time"),
+        ({1: Role.NOTE}, "No column has the transaction ID"),
         ({6: Role.TIME}, "same content"),
     ):
         roles = [change.get(place, role) for place, role in enumerate(ROLES)]

@@ -88,7 +88,7 @@ def test_a_deposit_from_its_link_to_its_credit(service, web_server):
     assert shop.query(trade_no=trade_no) == shop.query(out_trade_no=NUMBER) == (True, True, "12.50")
 
     until(lambda: json.loads(service.flask("callback", "list", "--state", "delivered", "--json").stdout))
-    service.flask("callback", "redeliver", "--merchant", "demo")
+    service.flask("callback", "redeliver", "--merchant", "demo", "--state", "delivered")
     until(lambda: len(shop.results) == 2)  # confirmed, but nothing is credited
     assert [(result.accepted, result.first_success) for _, result in shop.results] == [(True, True), (True, False)]
     assert shop.credited == 1

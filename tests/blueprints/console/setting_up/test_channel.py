@@ -205,7 +205,7 @@ def test_another_account_is_refused_while_orders_are_open_unless_it_is_the_same(
 
 def test_checking_a_channel_reports_the_result(new, upstream, fill, page, audited):
     fill("channel/2", "/try")
-    assert "The channel responds and accepts your keys." in page("channel/2").text
+    assert " OK The channel responds and accepts your keys." in page("channel/2").text
     assert audited()[-1] == "demo try channel channel 2 "
     assert "no automatic status check" in page("channel/3").text
     number = new(*upstream("epay 2"), config_proxy="")
@@ -256,7 +256,7 @@ def test_a_failed_check_reports_the_reason_and_the_remedy(trouble, new, fill, pa
     assert text in shown
     assert "Correct the settings and save them, then test again." in shown
     assert "Not tested, because there is no connection." in shown
-    assert "OK" not in shown
+    assert " OK " not in shown  # also the public key in the text can have these letters
 
 
 def test_a_channels_name_is_escaped_and_its_secrets_are_not_shown_to_viewers(new, page, viewer):

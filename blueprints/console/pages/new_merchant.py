@@ -88,7 +88,7 @@ def _added(form: NewMerchantForm) -> str:
     return render_template(
         "console/merchants/added.html",
         merchant=made.merchant,
-        api_url=current().settings.public_url,
+        api_url=current().settings.public_url + current().settings.api_prefix,
         secret=made.secret,
         callback_secret=vault.decrypt(made.merchant.callback_secret),
         linked=bool(facts["channels"]),

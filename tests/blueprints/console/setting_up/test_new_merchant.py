@@ -138,3 +138,9 @@ def test_an_error_keeps_what_was_entered(fill):
     shown = {name: again.getlist(name) if name == "channels" else again[name] for name in entered}
     assert shown == entered | {"epay": "y"}
     assert 'details class="more" open' in answer.text
+
+
+@pytest.mark.parametrize("settings_of_app", [{"api_prefix": "/api"}])
+def test_the_address_for_developers_has_the_prefix_of_the_merchant_endpoints(fill):
+    address = re.search(r'<code id="address">([^<]+)', fill("merchant/new", name="First").text)[1]
+    assert address.endswith("/api")

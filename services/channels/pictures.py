@@ -53,7 +53,8 @@ def unusable_methods(channel: Channel) -> dict[str, str]:
     """Return the channel's payment methods by which payers cannot pay with its settings: why, for translation."""
     without = driver_of(channel).unusable_methods()
     found = {method: without[method] for method in channel.pay_methods if method in without}
-    return {method: why for method, why in found.items() if method not in digests(channel)} if found else {}
+    shown = digests(channel) if found else {}
+    return {method: why for method, why in found.items() if method not in shown}
 
 
 def find(channel: Channel, method: str) -> Picture | None:

@@ -79,10 +79,9 @@ def _ended_at(orders: list[Order]) -> dict[int, int]:
 
 
 @transaction
-def add_note(order: Order, who: str, text: str) -> None:
-    """Store an operator's internal note. An order that was examined before is examined again, because of the note."""
+def examine_again(order: Order) -> None:
+    """Examine an order again if it was examined before, because personal data is added in the same transaction."""
     database.advisory_lock("erasure")
-    InternalNote.add(order=order.id, who=who, text=text, createtime=clock.now())
     if order.id <= ErasureProgress.reached():
         ErasureDelayed.insert(order=order.id, due_at=clock.now()).on_conflict_ignore().execute()
 

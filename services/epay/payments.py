@@ -66,11 +66,12 @@ def choices_of(known: Known, kind: str, fen: int | None = None) -> list[tuple[Ch
             (channel.id, method) for method in METHODS if kind in ("", method) for channel in known.channels.values()
         ]
     found = [(known.channels[channel], method) for channel, method in dict.fromkeys(pairs) if channel in known.channels]
+    unusable = {channel: pictures.unusable_methods(channel) for channel in {channel for channel, _ in found}}
     return [
         (channel, method)
         for channel, method in found
         if method in channel.pay_methods
-        and method not in pictures.unusable_methods(channel)
+        and method not in unusable[channel]
         and (fen is None or channel.min_amount <= fen <= channel.max_amount)
     ]
 

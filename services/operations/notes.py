@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from models.db.writer import transaction
-from models.tables.order import Order
+from models.tables.order import InternalNote, Order
+from runtime import clock
 from services.console import privacy
 from services.errors import N_, OperatorError
 from services.security import audit
@@ -27,5 +28,6 @@ def write(order: Order, typed: str, who: str, actor: Actor) -> None:
         raise OperatorError(N_("Enter a note."), "text")
     if len(text) > MOST_CHARACTERS or not text.replace("\n", "").isprintable():
         raise OperatorError(N_("A note has at most %(most)s characters of text."), "text", most=str(MOST_CHARACTERS))
-    privacy.add_note(order, who, text)
+    privacy.examine_again(order)
+    InternalNote.add(order=order.id, who=who, text=text, createtime=clock.now())
     audit.record(actor, "write note", "order", order.order_no)

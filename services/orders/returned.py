@@ -17,7 +17,7 @@ class Returned:
     """A transfer of returned money.
 
     `reference` is the bank's number, "" without one; `on` the day in China, such as 2026-05-01, None if it is unknown.
-    With `shared`, the transfer also returned the money of other orders.
+    With `shared`, the transfer also returned other money.
     """
 
     reference: str = ""

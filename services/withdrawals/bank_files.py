@@ -24,6 +24,7 @@ from services.security.audit import Actor
 from services.withdrawals.bank_templates import GBK, TEMPLATES, FileLine, Sums
 from services.withdrawals.place import payee_of
 
+IN_QUESTION = N_("It has an open exception. Resolve it first: the payout may have been sent.")
 PAUSED = N_(
     "Bank files are paused since a restore, because the bank may have payouts that the backup does not show. Compare "
     "the files that you gave to the bank, then run `tillbook db resume`."
@@ -73,8 +74,7 @@ def _why_not_send(orders: list[Order]) -> dict[int, OperatorError]:
         elif (order.id,) in requested:
             found[order.id] = OperatorError(N_("It was reported as paid out and awaits a second operator."))
         elif (order.id,) in in_question:
-            text = N_("It has an open exception. Resolve it first: the payout may have been sent.")
-            found[order.id] = OperatorError(text)
+            found[order.id] = OperatorError(IN_QUESTION)
     return found
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from models.db.writer import transaction
-from models.tables.order import CONFIRMED, SELL, History, Order, PaymentException
+from models.tables.order import CONFIRMED, SELL, History, Order
 from models.tables.payout_account import PayoutAccount
 from models.tables.payout_batch import SENT, PayoutBatchLine
 from runtime import clock
@@ -27,8 +27,8 @@ def why_not(order: Order) -> str:
         return N_("Only an approved payout of a manual channel can get another account.")
     if bank_files.refused(order) is None:
         return N_("Only a payout that the bank refused can get another account.")
-    if PaymentException.select().where(PaymentException.order == order, PaymentException.resolution.is_null()).exists():
-        return N_("It has an open exception. Resolve it first: the payout may have been sent.")
+    if any(each.is_open for each in lifecycle.exceptions_of(order)):
+        return bank_files.IN_QUESTION
     if second_operator.is_needed(order) or second_operator.waiting(order) or second_operator.has_approved(order):
         return N_("A second operator approved this account. Reject the withdrawal; the merchant creates a new one.")
     if not order.account.on_file:

@@ -36,7 +36,7 @@ NEEDED = {
     "merchant.adjust": lazy_gettext("Adjust balance"),
     "merchant.reveal": lazy_gettext("Callback secret"),
     "merchant.rotate": lazy_gettext("Replace secret"),
-    "merchant.rotate_epay": "epay",
+    "merchant.rotate_epay": lazy_gettext("Epay gateway"),
     "notifications.show": lazy_gettext("Notifications"),
     "operators.change": lazy_gettext("Team"),
     "operators.index": lazy_gettext("Team"),

@@ -221,6 +221,7 @@ LISTS = {
         "flt_merchant=demo",
         "flt_channel=2",
         "flt_least=9",
+        "flt_note=yes",
         "search=0000042",
     ),
     "payouts": ("flt_state=under_way", "flt_state=all", "flt_merchant=demo", "flt_channel=3", "flt_batch=1"),

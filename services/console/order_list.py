@@ -22,6 +22,7 @@ from models.tables.order import (
     SELL,
     STATUSES,
     TYPES,
+    InternalNote,
     Order,
     PaymentException,
 )
@@ -44,9 +45,9 @@ MOST_SPANS = 10  # merchants whose orders are counted by status in a time range;
 
 
 class Orders(Browse):
-    """Orders, by `merchant`, `channel`, `status`, `type`, `method`, `least`, `most`, `since`, `until`, `text`.
+    """Orders, by `merchant`, `channel`, `status`, `type`, `method`, `least`, `most`, `since`, `until`, `note`, `text`.
 
-    `text` is an order's number, or a part of the merchant's own.
+    `text` is an order's number, or a part of the merchant's own; `note` wants the orders with a note of an operator.
     """
 
     table = Order
@@ -77,7 +78,8 @@ class Orders(Browse):
     def _plain_conditions(self) -> list[Any]:
         least = [Order.amount >= self.wanted["least"]] if "least" in self.wanted else []
         most = [Order.amount <= self.wanted["most"]] if "most" in self.wanted else []
-        return [*self.equal(channel=Order.channel, method=Order.payment_method), *least, *most]
+        noted = [Order.id.in_(InternalNote.select(InternalNote.order))] if "note" in self.wanted else []
+        return [*self.equal(channel=Order.channel, method=Order.payment_method), *least, *most, *noted]
 
     def lines(self, above: Key | None, below: Key | None) -> list[Line]:
         """One line for each merchant, type and status, or for each merchant alone."""
@@ -107,10 +109,10 @@ class Orders(Browse):
         return lows, time_bisect.first_from(*below) if below else None
 
     def few(self) -> list[Key] | None:
-        """The order with this number; otherwise candidates from the index of merchants' numbers."""
+        """The order with this number, candidates from the index of merchants' numbers, or the orders with a note."""
         text = self.wanted.get("text")
         if not text:
-            return None
+            return self._keys() if "note" in self.wanted else None
         exact = self._keys(Order.order_no == text)
         if exact:
             return exact

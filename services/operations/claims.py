@@ -16,10 +16,14 @@ from services.operations.actions import ACTS, Act, Effect, Given
 from services.operations.bulk import DONE, Outcome, Row
 from services.security import audit
 from services.security.audit import Actor
+from services.statements import claims as matching
 
 RECEIVED, NOT_RECEIVED = KINDS = (Act.MARK_PAID, Act.NOT_RECEIVED)
 VERBS = {RECEIVED: "confirm claims", NOT_RECEIVED: "dismiss claims"}
 _SETTLES = (Effect.CREDITED, Effect.CREDITED_LATER, Effect.AT_ONCE)  # other effects do not settle the deposit
+MAY_BE_RECORDED = N_(
+    "An order of this amount was confirmed without a transaction ID after the upload. Upload the file again."
+)
 _WAITING = {RECEIVED: (PENDING, PAID), NOT_RECEIVED: (PAID,)}
 
 
@@ -71,5 +75,7 @@ def _one(kind: Act, order: Order, seal: str, given: Given, actor: Actor) -> Outc
     if row.refusal is not None:
         raise row.refusal
     assert row.action is not None
+    if given.uploaded is not None and matching.may_be_recorded_since(row.order, given.reference, given.uploaded):
+        raise OperatorError(MAY_BE_RECORDED)
     perform.carry_out(row.order, row.action, seal, given, actor)
     return Outcome(order, DONE)

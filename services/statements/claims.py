@@ -456,6 +456,14 @@ def _of_other_channels(channel: Channel, references: set[str]) -> dict[str, list
     return found
 
 
+def may_be_recorded_since(order: Order, reference: str, uploaded: int) -> bool:
+    """Return whether the payment that a file has for a deposit may have been recorded since the file was uploaded.
+
+    It may if the channel recorded money of this amount since then without a transaction ID, or with a part of this one.
+    """
+    return bool(_unrecognized(order.channel, {order.amount: reference.casefold()}, uploaded))
+
+
 def _unrecognized(channel: Channel, numbers_of: dict[int, str], since: int) -> dict[int, list[tuple[str, Order]]]:
     """Return the channel's orders whose payments a file may have, although no line has their transaction IDs.
 
@@ -476,7 +484,8 @@ def _unrecognized(channel: Channel, numbers_of: dict[int, str], since: int) -> d
 
     every = Order.merchant.in_(Merchant.select(Merchant.id))
     mine = (every, Order.order_type == BUY, Order.channel == channel)
-    for recent in (Order.status == CONFIRMED, (Order.completedtime >= since) & (Order.status == COMPLETED)):
+    not_settled = (Order.updatetime >= since) & (Order.status == CONFIRMED)
+    for recent in (not_settled, (Order.completedtime >= since) & (Order.status == COMPLETED)):
         for amounts in chunks(list(numbers_of)):
             alike = Order.amount.in_(amounts) | Order.received_amount.in_(amounts)
             for order in Order.select().where(*mine, recent, alike):

@@ -20,6 +20,7 @@ from blueprints.console.locale import ngettext, time_tag
 from blueprints.console.pages.orders import CHANNEL_COLUMNS, ORDER_COLUMNS
 from models.tables.channel import Channel
 from models.tables.order import BUY, PAID, Order
+from runtime import clock
 from runtime.clock import in_china
 from services.console import order_list
 from services.errors import N_, OperatorError
@@ -169,11 +170,12 @@ def _decide(kind: Act) -> Any:
         text = gettext("Not confirmed, because you chose it for several payments. Upload the file again.")
         flash(f"{number}: {text}", "bad")
     shown, given, reason = {}, {}, request.form.get("reason", "")
+    uploaded = request.form.get("uploaded", 0, int)
     for number, seal, *reference in rows:
         if counts[number] == 1:
             shown[number] = seal
-            typed = request.form.get(f"reference-{number}", "")
-            given[number] = Given(reason, reference=reference[0] if reference else typed)
+            typed = Given(reason, reference=request.form.get(f"reference-{number}", ""))
+            given[number] = Given(reason, reference=reference[0], uploaded=uploaded) if reference else typed
     if shown:
         _report(kind, decisions.decide(kind, shown, given, access.actor()))
     return redirect(url_for(".index"), 303)
@@ -226,6 +228,7 @@ def match() -> Any:
     try:
         channel = _chosen_channel()
         _, content = uploads.sent_file("file")
+        uploaded = clock.now()
         layout, found = tables.alone(_read_and_match, channel, content)
     except UnknownLayout as unknown:
         return _columns_page(channel, unknown)
@@ -234,7 +237,7 @@ def match() -> Any:
     rows, matched = len(found.rows), len(found.of(Outcome.MATCHED))
     detail = N_("%(rows)s rows, %(matched)s matched") % {"rows": rows, "matched": matched}
     audit.record(access.actor(), "match statement", "channel", str(channel.id), detail)
-    return _matches_page(channel, layout, found)
+    return _matches_page(channel, layout, found, uploaded)
 
 
 def _read_and_match(channel: Channel, content: bytes) -> tuple[Layout, matching.Matches]:
@@ -333,7 +336,7 @@ def paid_at(line: received.Movement) -> Any:
     return time_tag(line.since) if line.until - line.since < A_HOUR else f"{in_china(line.since):%Y-%m-%d}"
 
 
-def _matches_page(channel: Channel, layout: Layout, found: matching.Matches) -> str:
+def _matches_page(channel: Channel, layout: Layout, found: matching.Matches, uploaded: int) -> str:
     by_order = {match.orders[0].order_no: match for match in found.of(Outcome.MATCHED)}
     rows = decisions.preview(RECEIVED, Order.numbered(BUY, by_order))
     order_list.add_payers([row.order for row in rows])
@@ -353,6 +356,7 @@ def _matches_page(channel: Channel, layout: Layout, found: matching.Matches) -> 
         candidates=candidates,
         may_choose=any(each.choice for some in candidates.values() for each in some),
         send_to=url_for(".confirm_all"),
+        uploaded=uploaded,
         most=MOST_LISTED,
         paid_at=paid_at,
         same_amount=same_amount,

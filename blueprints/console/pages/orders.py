@@ -96,6 +96,7 @@ ORDERS = ListPage(
         UNTIL,
         Filter("completed_since", lazy_gettext("Completed from"), "since"),
         Filter("completed_until", lazy_gettext("Completed to"), "until"),
+        Filter("note", lazy_gettext("Note"), choices=choices({"yes": lazy_gettext("With a note")})),
         SORT,
     ),
     columns=(

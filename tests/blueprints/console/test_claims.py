@@ -293,6 +293,17 @@ def test_a_payment_that_may_be_recorded_already_is_offered_for_no_claim(upload, 
         claimed("199.00")
 
 
+def test_a_payment_that_another_operator_may_have_recorded_meanwhile_is_not_confirmed(upload, claimed, flask, sent):
+    first, second, third, other = claimed("199.00"), claimed("199.00"), claimed("50.00"), claimed("88.00")
+    answer = upload(f"{HEAD}B1,199.00,{first}\nB2,50.00,\nB3,88.00,{other}\n")
+    flask("order", "paid", second)  # without its transaction ID
+    recorded = flask("order", "paid", claimed("50.00"), "--reference", "B9")
+    assert recorded.exit_code == 0, recorded.output
+    refusal = "An order of this amount was confirmed without a transaction ID after the upload. Upload the file again."
+    assert sent(answer) == [("good", "2 deposits confirmed: ¥138.00"), ("bad", f"{first}: {refusal}")]
+    assert status(first, second, third, other) == ["paid", "completed", "completed", "completed"]
+
+
 def test_the_transfer_of_a_returned_payout_is_recorded_and_no_payment_of_a_claim(upload, claimed, world, flask):
     claimed("50.00")
     payout = walks.sell_accepted(world, MANUAL)

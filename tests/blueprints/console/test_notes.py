@@ -42,6 +42,16 @@ def test_the_list_and_the_search_mark_an_order_with_a_note(api, console, page):
     assert "Note" in page(f"search?q={order_no[-8:]}").text
 
 
+def test_the_next_shift_lists_the_orders_with_a_note(api, console, page):
+    first, second, _ = completed(api), completed(api), completed(api)
+    for order_no in (first, second, first):
+        write(console, order_no, NOTE)
+    listed = page("orders/?flt_note=yes")
+    assert [row["Order number"].split()[0] for row in listed.rows] == [second, first]
+    assert "2 total" in listed.text
+    assert [len(page(f"orders/?flt_note=yes&{more}").rows) for more in (f"search={first}", "flt_type=sell")] == [1, 0]
+
+
 def test_a_viewer_reads_notes_and_writes_none(api, console, sign_in):
     order_no = completed(api)
     write(console, order_no, NOTE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -34,7 +35,8 @@ class Alert:
 def ago(at: int | None) -> str:
     """Return the time since then in words: "3 hours"."""
     now = clock.now()
-    return format_timedelta(max(0, now - (at or now)), granularity="second", threshold=1.2)
+    text = format_timedelta(max(0, now - (at or now)), granularity="second", threshold=1.2)
+    return re.sub(r"(?<=\d)(?=[^\d\s])", " ", text)  # as in all other Chinese texts of the console
 
 
 def dead_link(merchants: list[str], since: int) -> str:

@@ -105,7 +105,9 @@ def volumes(shown: Statistics, length: int) -> list[Volume]:
 
 
 def compact(number: float) -> str:
-    """Format a number of yuan or of orders in compact form: 1.2M, 120万."""
+    """Format a number of yuan or of orders, in compact form from ten thousand: 9,000, 1.2M, 120万."""
+    if abs(number) < 10_000:
+        return f"{number:,g}"
     return format_compact_decimal(number, locale=locale.language(), fraction_digits=2)
 
 
@@ -195,7 +197,7 @@ def _change(name: str, now: float | None, before: float | None) -> str:
     change = now - before if name == "rate" else now / before - 1
     if change > MOST_CHANGE:
         return f"> {MOST_CHANGE * 100} %"
-    text = f"{change * 100:+.1f}".replace("-", "−")
+    text = f"{change * 100:+.1f}"
     if text[1:] == "0.0":
         return gettext("no change")
     return gettext("%(change)s points", change=text) if name == "rate" else f"{text} %"

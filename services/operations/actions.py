@@ -77,10 +77,7 @@ class Effect(StrEnum):
 
 @dataclass(frozen=True)
 class Given:
-    """The values that an operator entered for an action; an empty amount is the order's own.
-
-    `uploaded` is the Unix time at which the transaction ID was read from a statement, None if it was typed.
-    """
+    """The values that an operator typed for an action; an empty amount is the order's own."""
 
     reason: str = ""
     amount: str = ""
@@ -90,7 +87,6 @@ class Given:
     platform: str = ""
     again: str = ""
     date: str = ""
-    uploaded: int | None = None
 
     def fen(self) -> int | None:
         """The amount in fen, None for the order's own; 0 for money that was taken back. Raises OperatorError."""

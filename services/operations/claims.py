@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from models.db.writer import transaction
 from models.tables.order import BUY, PAID, PENDING, Order
@@ -25,6 +26,13 @@ MAY_BE_RECORDED = N_(
     "An order of this amount was confirmed without a transaction ID after the upload. Upload the file again."
 )
 _WAITING = {RECEIVED: (PENDING, PAID), NOT_RECEIVED: (PAID,)}
+
+
+@dataclass(frozen=True)
+class FromStatement(Given):
+    """The values of a payment in a statement that was uploaded at this Unix time."""
+
+    uploaded: int = 0
 
 
 def preview(kind: Act, orders: Iterable[Order]) -> list[Row]:
@@ -75,7 +83,7 @@ def _one(kind: Act, order: Order, seal: str, given: Given, actor: Actor) -> Outc
     if row.refusal is not None:
         raise row.refusal
     assert row.action is not None
-    if given.uploaded is not None and matching.may_be_recorded_since(row.order, given.reference, given.uploaded):
+    if isinstance(given, FromStatement) and matching.may_be_recorded_since(row.order, given.reference, given.uploaded):
         raise OperatorError(MAY_BE_RECORDED)
     perform.carry_out(row.order, row.action, seal, given, actor)
     return Outcome(order, DONE)

@@ -15,7 +15,8 @@ INSTALL = "deploy/install.sh pay.example.com --yes"
 OWN = f"{INSTALL} --certificate /root/certificate.pem --certificate-key /root/certificate.pem"
 FIRST_ORDER = """
 tillbook merchant add shop --name Shop --buy-rate 0.6 --sell-rate 0.3 > /root/merchant
-tillbook channel add --category gateway_c --driver manual --name Bank --pay-method bank --config payee=Me --config account=6222000011112222
+tillbook channel add --category gateway_c --driver manual --name Bank --pay-method bank \\
+  --config payee=Me --config account=6222000011112222
 tillbook channel link 1 shop
 export MERCHANT_URL=https://pay.example.com MERCHANT_KEY=shop SSL_CERT_FILE=/root/certificate.pem
 export MERCHANT_SECRET=$(sed -nE 's/^api_secret +//p' /root/merchant) PYTHONPATH=/opt/tillbook/docs/clients

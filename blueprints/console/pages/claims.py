@@ -27,7 +27,7 @@ from services.errors import N_, OperatorError
 from services.operations import bulk
 from services.operations import claims as decisions
 from services.operations.actions import Act, Given
-from services.operations.claims import NOT_RECEIVED, RECEIVED
+from services.operations.claims import NOT_RECEIVED, RECEIVED, FromStatement
 from services.orders import next_step
 from services.security import audit
 from services.statements import claims as matching
@@ -175,7 +175,7 @@ def _decide(kind: Act) -> Any:
         if counts[number] == 1:
             shown[number] = seal
             typed = Given(reason, reference=request.form.get(f"reference-{number}", ""))
-            given[number] = Given(reason, reference=reference[0], uploaded=uploaded) if reference else typed
+            given[number] = FromStatement(reason, reference=reference[0], uploaded=uploaded) if reference else typed
     if shown:
         _report(kind, decisions.decide(kind, shown, given, access.actor()))
     return redirect(url_for(".index"), 303)

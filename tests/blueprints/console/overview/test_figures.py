@@ -125,9 +125,9 @@ def test_changes_compare_full_hours_with_the_range_before(overview, api, time_ma
     time_machine.move_to(NOON, tick=False)
     completed(api)
     shown = overview()
-    assert figure(shown, "deposits") == "Deposits (¥) 200.00 −50.0 % Today: 100.00"
+    assert figure(shown, "deposits") == "Deposits (¥) 200.00 -50.0 % Today: 100.00"
     assert figure(shown, "orders") == "New orders 3 no change Today: 1"
-    assert figure(shown, "rate") == "Success rate 66.7 % −50.0 points 2 of 3"
+    assert figure(shown, "rate") == "Success rate 66.7 % -50.0 points 2 of 3"
     assert 'title="Before: 200.00"' in shown.html
     assert "Changes compare full hours with Nov 9 00:00 to Nov 15 12:00." in shown.text
     month = overview(range="30")
@@ -179,7 +179,7 @@ def taken(rows, first, last):
 
 def changed(name, now, before):
     """The text of a change."""
-    number = f"{now - before if name == 'rate' else 100 * (now / before - 1):+.1f}".replace("-", "−")
+    number = f"{now - before if name == 'rate' else 100 * (now / before - 1):+.1f}"
     return f"{number} points" if name == "rate" else f"{number} %"
 
 

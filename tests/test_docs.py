@@ -43,7 +43,7 @@ def _links(page):
 
 def _english(page):
     """The English page of a Chinese one: docs/zh/README.md is the project's README."""
-    return ROOT / "README.md" if page.name == "README.md" else ROOT / "docs" / page.relative_to(ZH)
+    return ROOT / "README.md" if page == ZH / "README.md" else ROOT / "docs" / page.relative_to(ZH)
 
 
 def test_every_link_is_valid():

@@ -15,6 +15,7 @@ LARGEST_TIME = 253_402_300_799  # the last second of the year 9999
 MOST_FEN = 10**15
 _DIGITS = re.compile(r"[0-9]{1,19}")
 _PERCENT = re.compile(r"-?[0-9]{1,3}(\.[0-9]{1,2})?", re.ASCII)
+_GROUPED = re.compile(r"-?[0-9]{1,3}(,[0-9]{3})+(\.[0-9]+)?")
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?")
 
 
@@ -68,7 +69,7 @@ class Yuan(fields.Field[Any]):
 
 
 class Sum(Yuan):
-    """An amount typed by an operator; `zero` and `negative` allow these values too."""
+    """An amount typed by an operator, also as 1,234.50; `zero` and `negative` allow these values too."""
 
     def __init__(self, *, zero: bool = False, negative: bool = False, **kwargs: Any):
         super().__init__(**kwargs)
@@ -77,6 +78,8 @@ class Sum(Yuan):
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> int:
         if self.zero and value in ("0", "0.0", "0.00"):
             return 0
+        if isinstance(value, str) and _GROUPED.fullmatch(value):
+            value = value.replace(",", "")
         minus = self.negative and isinstance(value, str) and value.startswith("-")
         fen = super()._deserialize(value[1:] if minus else value, attr, data, **kwargs)
         return -fen if minus else fen

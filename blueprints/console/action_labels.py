@@ -142,7 +142,7 @@ _TEXTS: dict[tuple[Act, Effect | Case | Act | int | str], tuple[Any, ...]] = {
     (Act.MARK_PAID, Effect.SPENT): (
         _SENT,
         lazy_gettext("You have sent the money. If it was %(amount)s, %(spent)s of the reserved balance is spent."),
-        _AT_ONCE,
+        lazy_gettext("A different amount needs review."),
     ),
     (Act.MARK_PAID, Effect.SENT_AGAIN): (
         _MORE,
@@ -378,6 +378,8 @@ def outcome(action: Action, result: Any, order: Order) -> tuple[str, str]:
     if action.act is Act.CHECK:
         heard = ", ".join(str(STATES_OF_CHANNEL[report.state.value]) for report in result)
         message = gettext("Channel result: %(heard)s. Order status: %(status)s.", heard=heard, status=status(order))
+    if action.act is Act.REPORT_RETURNED:
+        message = gettext("The payout is recorded as returned.")
     if action.effect is Case.GIVE_BACK:
         text = gettext("%(amount)s returned to the merchant.", amount=money(action.available))
         message = sentences(text, gettext("No callback is sent. Inform the merchant yourself."))

@@ -105,9 +105,7 @@ def volumes(shown: Statistics, length: int) -> list[Volume]:
 
 
 def compact(number: float) -> str:
-    """Format a number of yuan or of orders, in compact form from ten thousand: 9,000, 1.2M, 120万."""
-    if abs(number) < 10_000:
-        return f"{number:,g}"
+    """Format a number of yuan or of orders in compact form: 1.2M, 120万."""
     return format_compact_decimal(number, locale=locale.language(), fraction_digits=2)
 
 
@@ -119,6 +117,11 @@ def short_yuan(fen: int) -> str:
 def short_count(number: int) -> str:
     """Format a number of orders, in compact form from a million."""
     return compact(number) if number >= LONG_NUMBER else f"{number:,}"
+
+
+def tick(fen: int, largest: int) -> str:
+    """Format a number of an axis, whole yuan in fen, in the form of the largest one: 5,000 or 500K."""
+    return compact(fen / 100) if largest >= LONG_NUMBER * 100 else f"{fen // 100:,}"
 
 
 def day_label(day: date) -> str:
@@ -196,11 +199,17 @@ def _change(name: str, now: float | None, before: float | None) -> str:
         return ""
     change = now - before if name == "rate" else now / before - 1
     if change > MOST_CHANGE:
-        return f"> {MOST_CHANGE * 100} %"
+        return f"> +{MOST_CHANGE * 100:,} %"
     text = f"{change * 100:+.1f}"
     if text[1:] == "0.0":
         return gettext("no change")
     return gettext("%(change)s points", change=text) if name == "rate" else f"{text} %"
+
+
+def _is_most(name: str, part: Sums, whole: Sums) -> bool:
+    """Return whether a part has at least half of what a figure counts. The change of less would contradict it."""
+    counted: Callable[[Sums], int] = (lambda sums: _sum(sums).closed) if name == "rate" else MEASURES[name].of
+    return 2 * counted(part) >= counted(whole)
 
 
 def _note(name: str, length: int, sums: Sums, today: Sums) -> str:
@@ -236,7 +245,9 @@ def key_figures(shown: Statistics, length: int) -> list[Figure]:
     for name, measure in MEASURES.items():
         value = measure.of(sums)
         before = measure.of(compared.before) if compared else None
-        change = _change(name, measure.of(compared.now), before) if compared else ""
+        change = ""
+        if compared and _is_most(name, compared.now, sums):
+            change = _change(name, measure.of(compared.now), before)
         line = [measure.of(slot.sums) for slot in slots]
         known = [each for each in line if each is not None]
         points, open_points = plot.small_line(line)

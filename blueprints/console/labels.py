@@ -42,7 +42,7 @@ CATEGORIES = {name: lazy_gettext(text) for name, text in CATEGORY_TEXTS.items()}
 CALLBACKS = {
     "pending": lazy_gettext("Waiting"),
     "delivered": lazy_gettext("Delivered"),
-    "dead": lazy_gettext("Failed (retries exhausted)"),
+    "dead": lazy_gettext("Failed"),
 }
 # Kinds of destination of notifications, and the states of messages to them.
 DESTINATIONS = {
@@ -351,6 +351,7 @@ WHO = {
     "shop": lazy_gettext("shop"),
     "seed": lazy_gettext("demo data"),
 }
+ACTORS = {"command line": lazy_gettext("command line"), "erasure job": lazy_gettext("erasure job")}
 # The lists, by the name in the audit entry of an export, and the names of values in the details of audit entries.
 LISTS = {
     "orders": lazy_gettext("Orders"),
@@ -389,6 +390,7 @@ RECORDED = {
     "until": lazy_gettext("To"),
     "who": lazy_gettext("User"),
 }
+FREE = {"channel", "merchant", "text", "who"}  # of these, the values are names or typed texts
 # Labels of values inside a service's text (`OperatorError.values`, `Reason.args`).
 INSIDE = {
     "exception": EXCEPTIONS,
@@ -429,7 +431,8 @@ def recorded(detail: str) -> str:
     for part in detail.split("; "):
         name, _, value = part.partition(": ")
         label, kind = recorded_name(name), name.partition(" ")[0]
-        shown = name_inside(kind, value) if value in INSIDE.get(kind, ()) else gettext(value)
+        in_words = value if name in FREE else known(gettext(value))
+        shown = name_inside(kind, value) if value in INSIDE.get(kind, ()) else in_words
         parts.append(gettext("%(label)s: %(value)s", label=label, value=shown) if value and label else known(part))
     return gettext("; ").join(parts)
 
@@ -446,6 +449,11 @@ def who(text: str) -> str:
     if text.startswith(OPERATOR):
         return gettext("operator %(name)s", name=text.removeprefix(OPERATOR))
     return name_of(WHO, text)
+
+
+def actor(name: str) -> str:
+    """Return the label of an actor in the audit log: an operator's name, or one that no operator can have."""
+    return name_of(ACTORS, name)
 
 
 def callback_body(event: str, body: str) -> str:

@@ -16,13 +16,16 @@ from services.errors import N_
 FOLDER = settings.ROOT / "docs"
 LANGUAGES = ("en", "zh")
 INDEX = "README"
-# The headings of the index as the menu shows them.
+# The headings of the index, and the entries without a Chinese page, as the menu shows them.
 HEADINGS = {
     "For integrators": N_("For integrators"),
     "Quickstart": N_("Quickstart"),
     "How-to guides": N_("How-to guides"),
     "Reference": N_("Reference pages"),
     "Internals": N_("Internals"),
+    "Architecture": N_("Architecture"),
+    "Performance": N_("Performance"),
+    "Signature vectors": N_("Signature vectors"),
 }
 OTHER_LANGUAGE = re.compile(r"^\[English\]\(.*\)\n", re.MULTILINE)  # in the files; a served page has it in its frame
 TEXT = "text/plain; charset=utf-8"
@@ -113,7 +116,7 @@ def menu(language: str) -> dict[str, list[tuple[Entry, str]]]:
 
     def title(entry: Entry) -> str:
         found = guide(entry.name, language)
-        return found.title if found and found.language == language != "en" else entry.text
+        return found.title if found and found.language == language != "en" else HEADINGS.get(entry.text, entry.text)
 
     return {
         HEADINGS.get(heading, heading): [(entry, title(entry)) for entry in entries]

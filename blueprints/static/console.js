@@ -42,13 +42,19 @@
     name.addEventListener("input", () => { key.placeholder = words().join("-").slice(0, 40); });
   }
 
+  // The first wrong field of a form. A suggested value with `data-select` is selected, so that typing replaces it.
+  document.querySelector(".wrong :is(input, select, textarea)")?.focus();
+  const select = (field) => { if ("select" in field.dataset) field.select(); };
+  document.addEventListener("focusin", (event) => select(event.target));
+  select(document.activeElement);
+
   // A click outside a menu or Escape closes it.
-  const menus = [...document.querySelectorAll("header.bar details, .filterbox:not(:has(.wrong)), .views details")];
+  const menus = () => document.querySelectorAll("header.bar details, .filterbox:not(:has(.wrong)), .views details, .others");
   document.addEventListener("click", (event) => {
-    for (const menu of menus) if (!menu.contains(event.target)) menu.open = false;
+    for (const menu of menus()) if (!menu.contains(event.target)) menu.open = false;
   });
   document.addEventListener("keydown", (event) => {
-    if (event.key === "Escape") for (const menu of menus) menu.open = false;
+    if (event.key === "Escape") for (const menu of menus()) menu.open = false;
   });
 
   // Hide fields that do not belong to the selected choice.
@@ -105,6 +111,11 @@
   };
   document.addEventListener("renewed", show);
   show();
+
+  // The current one of tabs that do not fit.
+  for (const tab of document.querySelectorAll(":is(.tabs, .ranges) [aria-current]")) {
+    tab.parentElement.scrollLeft = tab.offsetLeft - tab.parentElement.offsetLeft - (tab.parentElement.clientWidth - tab.offsetWidth) / 2;
+  }
 
   for (const button of document.querySelectorAll("[data-print]")) {
     button.hidden = false;

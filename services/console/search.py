@@ -36,13 +36,14 @@ class Hits:
     """The rows of each kind: up to MOST_ORDERS orders, and MOST of the others.
 
     `orders` have this number, a number of theirs ends with it, or the merchant's number contains it, in this order.
-    `claims` are open ones of the payer with this name. `by_amount` have this amount, unpaid deposits first. `more`
-    states that further orders may have such a number.
+    `claims` are open ones of the payer with this name. `by_amount` have this amount, unpaid deposits first;
+    `at_other_times` too, if none has it at the given time. `more` states that further orders may have such a number.
     """
 
     orders: list[Any]
     claims: list[Any]
     by_amount: list[Any]
+    at_other_times: list[Any]
     refunds: list[Any]
     exceptions: list[Any]
     merchants: list[Any]
@@ -52,7 +53,7 @@ class Hits:
     @property
     def any(self) -> bool:
         """Whether there is a row of any kind."""
-        of_orders = (self.orders, self.claims, self.by_amount)
+        of_orders = (self.orders, self.claims, self.by_amount, self.at_other_times)
         return any((*of_orders, self.refunds, self.exceptions, self.merchants, self.channels))
 
 
@@ -74,10 +75,13 @@ def find(text: str, fen: int | None = None, at: int | None = None, *, payers: bo
         payers: whether to search for the text as the name of a payer.
     """
     orders, more = _numbered(text) if at is None else ([], False)
+    by_amount = [] if fen is None else _complete(_of_amount(fen, at))
+    others = [] if fen is None or at is None or by_amount else _complete(_of_amount(fen))
     return Hits(
         orders=_complete(orders[:MOST_ORDERS]),
         claims=_complete(_claims_of(text)) if payers else [],
-        by_amount=[] if fen is None else _complete(_of_amount(fen, at)),
+        by_amount=by_amount,
+        at_other_times=others,
         refunds=_refunds(text) if at is None else [],
         exceptions=_exceptions(text, fen),
         merchants=_named(Merchant, text, Merchant.key, Merchant.name),
@@ -117,7 +121,7 @@ def _numbered(text: str) -> tuple[list[Order], bool]:
     return list(found.values()), not exact and (containing is None or len(ids) > MOST_ORDERS)
 
 
-def _of_amount(fen: int, at: int | None) -> Any:
+def _of_amount(fen: int, at: int | None = None) -> Any:
     """Return a query for orders of an amount: unpaid deposits first, then the newest.
 
     Args:

@@ -109,6 +109,15 @@ def _merchant_facts(given: dict[str, Any]) -> dict[str, Any]:
     return {name: MERCHANT_FIELDS[name](value) if name in MERCHANT_FIELDS else value for name, value in given.items()}
 
 
+def check_new_key(key: str) -> None:
+    """Raise OperatorError if a new merchant cannot have this key."""
+    if not MERCHANT_KEY.fullmatch(key) or key in NO_KEYS:
+        message = N_("A merchant key has 1 to 64 letters, digits, _ . or -, and is not new, . or ..")
+        raise OperatorError(message, "key")
+    if Merchant.select().where(Merchant.key == key).exists():
+        raise OperatorError(N_("Merchant %(key)s already exists. Choose another key."), "key", key=key)
+
+
 @transaction
 def add_merchant(
     key: str, name: str, *, secret: str = "", callback_secret: str = "", channels: Iterable[int] = (), **facts: Any
@@ -126,9 +135,7 @@ def add_merchant(
     Raises:
         OperatorError: the key is taken, or invalid value.
     """
-    if not MERCHANT_KEY.fullmatch(key) or key in NO_KEYS:
-        message = N_("A merchant key has 1 to 64 letters, digits, _ . or -, and is not new, . or ..")
-        raise OperatorError(message, "key")
+    check_new_key(key)
     secret = secret or secrets.token_urlsafe(32)
     now = clock.now()
     facts = {"createtime": now, "updatetime": now} | _merchant_facts(facts)
@@ -142,8 +149,7 @@ def add_merchant(
                 **facts,
             )
     except IntegrityError as error:
-        if Merchant.select().where(Merchant.key == key).exists():
-            raise OperatorError(N_("Merchant %(key)s already exists. Choose another key."), "key", key=key) from None
+        check_new_key(key)  # it was added in the meantime
         raise OperatorError(f"a value is out of range: {first_line(error)}") from None
     accounts.open_accounts((AVAILABLE, merchant.id), (HELD, merchant.id), (FEES, OPERATOR), (COMMISSION, OPERATOR))
     links.set_channels(merchant, channels)

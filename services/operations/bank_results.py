@@ -58,7 +58,9 @@ COMMON = {
         "支付宝流水号 支付宝内部流水号 银行流水号 交易流水号 业务流水号 核心流水号 交易号 交易单号 回单编号 流水号 "
         "reference transactionid"
     ),
-    Role.REASON: "失败原因 原因 失败信息 处理信息 返回信息 结果描述 处理结果描述 状态描述 结果说明 状态说明 reason",
+    Role.REASON: (
+        "失败原因 原因 失败信息 处理信息 返回信息 结果描述 处理结果描述 状态描述 结果说明 状态说明 reason 备注"
+    ),
 }
 BOUNCED = {"退票", "已退票", "退汇", "已退汇", "退汇成功"}  # a transfer that did not reach the payee's account
 # A column with such a name may contradict the result, the amount or the account number.
@@ -105,6 +107,11 @@ class Reported:
     def text(self, role: Role) -> str:
         """The text of the first column with this role, or ""."""
         return next(iter(self.said.get(role, ())), "")
+
+    @property
+    def free(self) -> tuple[str, ...]:
+        """The texts in which the bank may have written anything."""
+        return (*self.said.get(Role.REASON, ()), *self.others)
 
     @property
     def amount(self) -> int:
@@ -184,6 +191,12 @@ def head_of(content: bytes) -> list[tables.Row]:
     return list(islice(tables.rows(content), HEADER_WITHIN))
 
 
+def is_our_file(batch: PayoutBatch, head: Sequence[tables.Row]) -> bool:
+    """Return whether these first rows are those of the file that the bank got."""
+    columns = [name for name, _ in TEMPLATES[batch.template].columns]
+    return any([cell for cell in cells if cell] == columns for _, cells in head)
+
+
 def read(content: bytes, names: Names, kept: Sequence[Layout] = ()) -> list[Reported]:
     """Return the rows of a bank's file below the names of its columns.
 
@@ -229,9 +242,8 @@ def _with_codes(names: Names, header: list[str], roles: list[Role], body: list[t
     known = [place for name in names[Role.CODE] for place, each in enumerate(header) if each == name]
     has = (place for place in known if any(place < len(cells) and _codes(cells[place]) for _, cells in body))
     code = next(has, known[0])
-    return [
-        Role.CODE if place == code else Role.IGNORED if place in known else role for place, role in enumerate(roles)
-    ]
+    others = suggested({role: each for role, each in names.items() if role is not Role.CODE}, header)
+    return [Role.CODE if place == code else others[place] for place in range(len(roles))]
 
 
 def _reported(rows: list[tables.Row], roles: list[Role]) -> list[Reported]:
@@ -254,7 +266,7 @@ def compare(batch: PayoutBatch, reported: list[Reported], actor: Actor) -> list[
     uses = Counter(
         reference for each in reported if (reference := payment_numbers.transaction_id(each.text(Role.REFERENCE)))
     )
-    numbers = {number for each in reported for text in each.others for number in order_numbers_in(text)}
+    numbers = {number for each in reported for text in each.free for number in order_numbers_in(text)}
     orders = {row for (row,) in Order.select(Order.order_no).where(Order.order_no.in_(numbers)).tuples()}
     found = []
     for each, codes in zip(reported, named, strict=True):
@@ -309,7 +321,9 @@ def _masked(reported: Reported, line: PayoutBatchLine) -> Reported:
 def _row(reported: Reported, line: PayoutBatchLine) -> Row:
     is_paid = _meaning(reported) is Meaning.PAID
     reference = payment_numbers.transaction_id(reported.text(Role.REFERENCE))
-    return Row(line.line, is_paid, reference, "" if is_paid else reported.text(Role.REASON)[:LONGEST])
+    told = reported.text(Role.REASON)
+    repeats_us = _codes(told) or order_numbers_in(told)  # a note that came with our file
+    return Row(line.line, is_paid, reference, "" if is_paid or repeats_us else told[:LONGEST])
 
 
 def _meaning(reported: Reported) -> Meaning:
@@ -323,9 +337,9 @@ def _unclear(
 ) -> OperatorError | None:
     """Return why a row about this line can't be applied, or None; `orders` are the orders that the file names."""
     order = line.order
-    texts = (*reported.said[Role.ACCOUNT], *reported.said[Role.REFERENCE], *reported.others)
+    texts = (*reported.said[Role.ACCOUNT], *reported.said[Role.REFERENCE], *reported.free)
     elsewhere = {code for text in texts for code in _codes(text)} - {(line.batch_id, line.line)}
-    named = {number for text in reported.others for number in order_numbers_in(text)}
+    named = {number for text in reported.free for number in order_numbers_in(text)}
     more = _CODE.sub("", _plain(reported.text(Role.CODE)))  # P1-1,2 and P1-1P1-2 may be about line 2 too
     if len(codes) > 1 or any(each.isdecimal() for each in more) or elsewhere or (named & orders) - {order.order_no}:
         return OperatorError(N_("It names several payouts."))
@@ -346,8 +360,7 @@ def _unclear(
         return OperatorError(N_("It has a different account number."))
     meaning = _meaning(reported)
     is_bounce = all(values.plain(text) in BOUNCED for text in reported.said[Role.STATUS])
-    told = (*reported.said[Role.REASON], *reported.others)
-    if meaning is Meaning.PAID and any(_contradicts(text) for text in told):
+    if meaning is Meaning.PAID and any(_contradicts(text) for text in reported.free):
         return OperatorError(N_("Another column says that it failed or was returned."))
     if meaning is Meaning.RETURNED and line.result != SENT and order.status == CONFIRMED and not is_bounce:
         return OperatorError(N_("The bank returned it, but it is not recorded as sent."))
@@ -514,5 +527,7 @@ def _apply(row: Row, seal: str, line_id: int, order_id: int, actor: Actor) -> Ou
     elif judged.effect is Effect.CONTRADICTS:
         apply()
     if end == FAILED and order.status == CONFIRMED:
-        lifecycle.note(order, actor.who, because(Why.BANK_REFUSED, payout=line.code, text=row.reason or "-"))
+        bare = because(Why.BANK_REFUSED_BARE, payout=line.code)
+        why = because(Why.BANK_REFUSED, payout=line.code, text=row.reason) if row.reason else bare
+        lifecycle.note(order, actor.who, why)
     return Outcome(order, bulk.DONE)

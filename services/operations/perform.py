@@ -7,6 +7,7 @@ from typing import Any
 
 from models.tables.operator import PayoutRequest
 from models.tables.order import SELL, Order
+from runtime.money import grouped
 from schemas.views import STATUS_TEXTS
 from services.errors import N_, OperatorError
 from services.operations.actions import ACTS, MOST_CHARACTERS, Act, Action, Effect, Given, possible
@@ -89,7 +90,8 @@ def _detail(action: Action, given: Given) -> str:
     recorded = {}
     for name in ("amount", "reference", "date", "reason"):
         try:
-            recorded[name] = given.amount if name == "amount" and given.fen() else given.text(name)
+            fen = given.fen() if name == "amount" else None
+            recorded[name] = grouped(fen) if fen else given.text(name)
         except OperatorError:
             recorded[name] = masking.HIDDEN
     in_file, shared = given.in_file and N_("in a bank file"), given.shared and N_("shared reference")

@@ -25,6 +25,7 @@ class Why(Coded):
     MARKED_PAID = "marked_paid", N_("Confirmed by an operator")
     BANK_RESULT = "bank_result", N_("Bank's result of payout %(payout)s")
     BANK_REFUSED = "bank_refused", N_("Refused by the bank, payout %(payout)s: %(text)s")
+    BANK_REFUSED_BARE = "bank_refused_bare", N_("Refused by the bank, payout %(payout)s")
     ACCOUNT_CHANGED = (
         "account_changed",
         N_("Payout account ending in %(before)s changed to the one ending in %(after)s"),

@@ -79,7 +79,7 @@ class Layout:
 
 def confirmed(header: list[str], roles: list[Role]) -> Layout:
     """Return the layout that an operator confirmed for a header."""
-    return Layout(N_("Confirmed columns"), tuple(zip(header, roles, strict=True)), tuple(header))
+    return Layout(N_("as you confirmed them"), tuple(zip(header, roles, strict=True)), tuple(header))
 
 
 class UnknownLayout(OperatorError):
@@ -87,7 +87,7 @@ class UnknownLayout(OperatorError):
 
     def __init__(self, rows: list[Row], text: str = "", /, **of_text: str):
         super().__init__(
-            text or N_("Check the columns of this file. The service guessed them from the headings."), **of_text
+            text or N_("Check the columns of this file. Those with known headings are filled in."), **of_text
         )
         self.rows = rows
 

@@ -63,7 +63,7 @@ def paid_earlier(order: Order, reference: str) -> PayoutAccount | None:
 
 def is_changed(order: Order) -> bool:
     """Return whether the payout was put to another account since the bank refused it."""
-    codes = (Why.BANK_REFUSED, Why.ACCOUNT_CHANGED)
+    codes = (Why.BANK_REFUSED, Why.BANK_REFUSED_BARE, Why.ACCOUNT_CHANGED)
     lines = History.select(History.code).where(History.order == order, History.code.in_(codes))
     last = lines.order_by(History.id.desc()).first()
     return last is not None and last.code == Why.ACCOUNT_CHANGED

@@ -21,8 +21,11 @@ def test_a_statement_is_read_day_by_day_and_downloaded(operator, running, tmp_pa
     operator.goes_to("statements/")
     Select(operator.find("select[name=merchant]")).select_by_value("demo")
     Select(operator.find("select[name=month]")).select_by_value(month)
+    operator.reads("Select “Show” for the statement of this choice.")
+    assert not operator.find(".statement").is_displayed(), "these are the figures of another month"
     operator.presses("Show")
     operator.reads("until now")
+    assert "of this choice" not in operator.text
     operator.chrome.find_elements(By.CSS_SELECTOR, "td a[href*='day=']")[-1].click()
     operator.reads(order_no)
     operator.chrome.execute_script("scrollTo(0, 0); window.print = () => { document.title = 'printed'; }")

@@ -49,5 +49,7 @@ def test_the_menu_opens_on_a_phone(operator):
     assert not operator.find("nav.side").is_displayed()
     operator.find("#menu summary").click()
     operator.waits_for(lambda: operator.find("nav.side").is_displayed())
-    operator.presses("Orders", "nav")
-    operator.is_at("Orders")
+    bar, menu = operator.find("header.bar").rect, operator.find("nav.side").rect
+    assert menu["y"] == bar["y"] + bar["height"]
+    operator.presses("Audit log", "nav")  # below the screen
+    operator.is_at("Audit log")

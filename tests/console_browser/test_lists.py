@@ -50,6 +50,13 @@ def test_filters_are_folded_and_removed_one_by_one(size, operator, running):
     assert not operator.scrolls_sideways
 
 
+def test_the_current_tab_is_in_view_on_a_phone(operator):
+    operator.sits_at(PHONE, "en")
+    operator.goes_to("orders/?flt_status=cancelled")
+    tab = operator.find(".tabs [aria-current]").rect
+    assert (tab["x"] >= 0, tab["x"] + tab["width"] <= 390) == (True, True)
+
+
 def test_a_click_on_a_row_opens_its_page(operator, running):
     placed = running.api.buy("31.04").data
     operator.goes_to(f"orders/?search={placed['order_no']}")

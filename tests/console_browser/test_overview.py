@@ -48,7 +48,7 @@ def everything_waits(running, operator, web_server):
     operator.goes_to(f"order/{large}")
     operator.presses("Request approval")
     operator.confirms("Request approval")
-    operator.reads("requested this payout")
+    operator.reads("Another operator must approve this payout")
     return large
 
 

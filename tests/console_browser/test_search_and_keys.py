@@ -32,7 +32,7 @@ def test_a_search_opens_an_order_and_shows_results(size, operator, running):
     assert not operator.scrolls_sideways
     operator.find("[name=q]").clear()
     operator.find("[name=q]").send_keys(placed["order_no"][-8:], Keys.ENTER)
-    operator.reads("A number ends with")
+    operator.reads("or the end of one")
     assert not operator.scrolls_sideways
     operator.presses(placed["order_no"])
     operator.waits_for(lambda: f"order/{placed['order_no']}" in operator.chrome.current_url)

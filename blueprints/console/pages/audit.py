@@ -59,7 +59,6 @@ REDACTED = {"(set)": lazy_gettext("set"), "(another)": lazy_gettext("changed")}
 VALUES: dict[str, dict[str, Any]] = {
     "category": labels.CATEGORIES,
     "driver": labels.DRIVERS,
-    "kind": labels.DESTINATIONS,
     "logo": {"set": lazy_gettext("set")},
     "pay_method": labels.METHODS,
 }
@@ -83,7 +82,7 @@ class Recorded:
 @cache
 def _fields(about: str) -> dict[str, Recorded]:
     """Return the fields in entries about a merchant, a channel or a destination of notifications."""
-    found: dict[str, Recorded] = {}
+    found = {"kind": Recorded(lazy_gettext("Type"), words=labels.DESTINATIONS)} if about == "destination" else {}
     for schema in CONFIGS.get(about, ()):
         for name, spec in schema().fields.items():
             label = spec.metadata["label"]
@@ -129,7 +128,8 @@ def _told_change(row: Any, changes: list[tuple[str, str, str]]) -> tuple[str, st
 
 def _sentence(row: Any) -> Markup:
     """Return the entry as a sentence with a link to its subject."""
-    who, changes = Markup("<strong><bdi>{}</bdi></strong>").format(printable(row.who)), list(_changes(row))
+    who = Markup("<strong><bdi>{}</bdi></strong>").format(printable(labels.actor(row.who)))
+    changes = list(_changes(row))
     if told := _told_change(row, changes):
         label, old, new = told
         about = {"who": who, "field": label[:1].lower() + label[1:], "subject": _subject(row)}

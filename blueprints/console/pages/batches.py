@@ -273,7 +273,10 @@ def result(number: int) -> Any:
         _, content = uploads.sent_file("file")
         reported = tables.alone(_read, batch, content)
     except UnknownLayout as unknown:
-        return _columns_page(batch, unknown)
+        if not bank_results.is_our_file(batch, unknown.rows):
+            return _columns_page(batch, unknown)
+        flash(gettext("This is the file for the bank. Upload the file with its results."), "bad")
+        return redirect(url_for(".show", number=number), 303)
     except OperatorError as refusal:
         flash(message_of(refusal), "bad")
         return redirect(url_for(".show", number=number), 303)

@@ -32,7 +32,7 @@ from gateways.base import METHODS, NO_STATUS_CHECKS
 from models.db.base import LARGEST_ID
 from models.tables.channel import LARGEST_AMOUNT, Channel
 from runtime.money import hundredths
-from schemas.fields import Percent, Sum, Whole, Yuan
+from schemas.fields import Percent, Sum, Whole
 from services.channels import channel_setup, pictures
 from services.channels.calls import driver_of
 from services.console import setup_lists
@@ -107,8 +107,8 @@ class ChannelForm(FlaskForm):
     mark = HiddenField()
     name = StringField(lazy_gettext("Name"), [DataRequired(), Length(max=100)])
     pay_method = Checkboxes(lazy_gettext("Payment methods"))
-    min_amount = SchemaField(lazy_gettext("Minimum order amount"), Yuan(), default="0.01")
-    max_amount = SchemaField(lazy_gettext("Maximum order amount"), Yuan(), default=hundredths(LARGEST_AMOUNT))
+    min_amount = SchemaField(lazy_gettext("Minimum order amount"), Sum(), default="0.01")
+    max_amount = SchemaField(lazy_gettext("Maximum order amount"), Sum(), default=hundredths(LARGEST_AMOUNT))
     passage_rate = SchemaField(
         lazy_gettext("Channel fee on withdrawals (paid by the merchant)"), Percent(-100), default="0.00"
     )

@@ -89,6 +89,8 @@ def index() -> str:
 def _numbers(shown: Statistics, chosen: str) -> dict[str, Any]:
     length, _ = RANGES[chosen]
     slots, found = figures.volumes(shown, length), figures.key_figures(shown, length)
+    chart, is_first_hour = plot(slots), shown.comparison(length) is None
+    largest = max(line.value for line in chart.lines)
     names = dict(Channel.select(Channel.id, Channel.name).tuples())
     rates = {kind: list(_rates(shown, length, kind, names)) for kind in (BUY, SELL)}
     return {
@@ -97,13 +99,13 @@ def _numbers(shown: Statistics, chosen: str) -> dict[str, Any]:
         "length": length,
         "figures": found,
         "sentences": locale.sentences,
-        "compared": figures.compared_with(shown, length) if any(each.change for each in found) or length == 1 else "",
+        "compared": figures.compared_with(shown, length) if any(each.change for each in found) or is_first_hour else "",
         "slots": slots,
-        "plot": plot(slots),
+        "plot": chart,
         "label": _label,
         "ticks": _ticks(slots, EVERY[length]),
         "edge": EDGE,
-        "short": lambda fen: figures.compact(fen / 100),
+        "tick": lambda fen: figures.tick(fen, largest),
         "owed": owed,
         "rates": [(gettext("Deposits"), rates[BUY]), (gettext("Withdrawals"), rates[SELL])],
         "most_rows": MOST_ROWS,

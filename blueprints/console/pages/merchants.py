@@ -8,7 +8,7 @@ from typing import Any
 from flask import flash, redirect, render_template, url_for
 from flask_babel import gettext, lazy_gettext
 from flask_wtf import FlaskForm
-from wtforms import BooleanField, HiddenField, SelectChoice, SelectField, StringField
+from wtforms import BooleanField, Field, HiddenField, SelectChoice, SelectField, StringField
 from wtforms.validators import DataRequired, Length
 
 from blueprints.console import access, labels
@@ -21,6 +21,7 @@ from blueprints.console.forms import (
     accepted,
     find_or_404,
     form_page,
+    invalid_if_refused,
     message_of,
     texts,
     translate,
@@ -75,19 +76,25 @@ def _choices(words: dict[str, Any]) -> list[SelectChoice]:
     return [SelectChoice(name, label) for name, label in words.items()]
 
 
+def checked(form: FlaskForm, field: Field) -> None:
+    """Check a field as `merchant_setup` does, so that a form shows all its errors at once."""
+    with invalid_if_refused():
+        merchant_setup.MERCHANT_FIELDS[field.name]((field.data or "").strip())
+
+
 class MerchantForm(FlaskForm):
     """A merchant's settings; `mark` is the version that the page showed."""
 
     mark = HiddenField()
     name = StringField(lazy_gettext("Name"), [DataRequired(), Length(max=100)])
-    callback_url = StringField(lazy_gettext("Callback URL"), [Length(max=2000)])
+    callback_url = StringField(lazy_gettext("Callback URL"), [Length(max=2000), checked])
     events = Checkboxes(
         lazy_gettext("Additional callback events"),
         choices=[SelectChoice(each, merchant_setup.event_name(each)) for each in MORE_EVENTS],
     )
     buy_rate = SchemaField(lazy_gettext("Deposit fee"), Percent())
     sell_rate = SchemaField(lazy_gettext("Withdrawal fee"), Percent())
-    allowed_addresses = StringField(lazy_gettext("Allowed IP addresses"), [Length(max=2000)])
+    allowed_addresses = StringField(lazy_gettext("Allowed IP addresses"), [Length(max=2000), checked])
     enabled = BooleanField(lazy_gettext("Enabled"), default=True)
     channels = Checkboxes(lazy_gettext("Available channels"), coerce=int)
     refund_mode = SelectField(

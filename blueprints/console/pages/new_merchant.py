@@ -9,11 +9,11 @@ from typing import Any
 from flask import render_template
 from flask_babel import gettext, lazy_gettext
 from flask_wtf.file import FileField
-from wtforms import BooleanField, StringField
+from wtforms import BooleanField, Field, StringField
 from wtforms.validators import Length
 
 from blueprints.console import access, uploads
-from blueprints.console.forms import SchemaField, accepted, form_page, texts
+from blueprints.console.forms import SchemaField, accepted, form_page, invalid_if_refused, texts
 from blueprints.console.pages.merchants import FIELDS, RECORDED, MerchantForm
 from blueprints.console.pages.merchants import pages as merchant_pages
 from blueprints.console.pages.payment_page import SPECS
@@ -22,7 +22,7 @@ from net.urls import http_parts
 from runtime.money import hundredths
 from runtime.state import current
 from services.channels import channel_setup
-from services.merchants import epay_accounts, new_merchant, payment_page
+from services.merchants import epay_accounts, merchant_setup, new_merchant, payment_page
 from services.security import audit, vault
 
 FEW = 5  # enabled channels, all of which are preselected
@@ -40,6 +40,17 @@ class NewMerchantForm(MerchantForm):
     contact = SchemaField(lazy_gettext("Contact for payers"), SPECS["contact"])
     color = SchemaField(lazy_gettext("Color"), SPECS["color"])
     logo = FileField(lazy_gettext("Logo"))
+
+    def validate_key(self, field: Field) -> None:
+        """Refuse a key that is invalid or taken."""
+        with invalid_if_refused():
+            merchant_setup.check_new_key(self.merchant_key())
+
+    def validate_hosts(self, field: Field) -> None:
+        """Refuse hosts that are invalid, or missing; those of a wrong callback URL follow once it is right."""
+        if self.epay.data and (field.data or not self.callback_url.errors):
+            with invalid_if_refused():
+                epay_accounts.checked(Merchant(), {"hosts": self.shop_hosts()})
 
     def merchant_key(self) -> str:
         """Return the key as entered, otherwise the one that follows from the name."""

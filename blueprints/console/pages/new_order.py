@@ -22,7 +22,7 @@ from blueprints.console.pages.order import find_order
 from models.tables.channel import Channel
 from models.tables.order import BUY, SELL
 from runtime import clock
-from runtime.money import grouped, hundredths
+from runtime.money import grouped
 from runtime.state import current
 from schemas.field_descriptions import meaning_of
 from schemas.fields import Yuan
@@ -222,7 +222,7 @@ def _place(call: Call, channel: Channel, wanted: dict[str, Any]) -> Placed:
         expires_at=clock.now() + expires_after if is_buy else 0,
         note=call.payload["note"] if is_buy else "",
     )
-    facts = {"merchant": call.merchant.key, "amount": hundredths(wanted["cny_amount"]), "channel": channel.name}
+    facts = {"merchant": call.merchant.key, "amount": grouped(wanted["cny_amount"]), "channel": channel.name}
     place = kinds.KINDS[wanted["order_type"]].place
     placed = access.act(
         "create test order" if current().settings.demo else "create payment link",

@@ -211,7 +211,7 @@ def refund(order_no: str) -> Any:
     except OperatorError as refusal:
         return _form(order, given, refusal)
     flash(action_labels.refund_outcome(action, result), "good")
-    return redirect(url_for("order.show", order_no=order_no, _anchor=f"refund-{result.refund_no}"), 303)
+    return redirect(url_for("order.show", order_no=order_no), 303)
 
 
 def _form(order: Order, given: Given | None = None, refusal: OperatorError | None = None) -> Any:

@@ -66,12 +66,23 @@ def _pages(text: str) -> list[tuple[str, Any, str, str]]:
     return found
 
 
-_CLOCK = r"(?P<hour>\d{1,2})[:：](?P<minute>\d{2})(?:[:：]\d{2})?(?:\s*(?P<half>[ap])m)?"
-_FORM = re.ASCII | re.IGNORECASE
-_TIMED = re.compile(rf"(?P<amount>\S+?)(?:\s*元)?\s+(?:(?P<day>\S+)\s+)?{_CLOCK}", _FORM)
-_TIME_FIRST = re.compile(rf"(?P<time>{_CLOCK})\s+(?P<rest>\S.*)", _FORM)
+# How people write amounts and times, and what it means here.
+_WORDS = {
+    "：": ":",
+    "点": ":",
+    "分": " ",
+    "元": " ",
+    "块": " ",
+    "¥": " ",
+    "￥": " ",
+    "今天": " today ",
+    "昨天": " yesterday ",
+}
+_CLOCK = re.compile(
+    r"(?<!\S)(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::\d{2})?(?:\s*(?P<half>[ap])m)?(?!\S)", re.ASCII | re.IGNORECASE
+)
 _DAY = re.compile(r"(?:(?P<year>20\d{2})[-/.])?(?P<month>\d{1,2})[-/.](?P<day>\d{1,2})", re.ASCII)
-_DAYS_AGO = {"today": 0, "今天": 0, "yesterday": 1, "昨天": 1}
+_DAYS_AGO = {"today": 0, "yesterday": 1}
 
 
 def _amount(text: str) -> int | None:
@@ -82,34 +93,36 @@ def _amount(text: str) -> int | None:
         return None
 
 
-def _amount_and_time(text: str) -> tuple[int, datetime] | None:
+def _amount_and_time(text: str) -> tuple[int, datetime | None] | None:
     """Return the amount in fen and the time that the text states, such as "199 19:15"; None if it has another form.
 
-    The time can also be first, and end with am or pm. A day may stand between them. Without one it is today, or
-    yesterday if that time of today has not come; a day without a year is the last such day.
+    The parts have any order, a day may be one of them, and the time can end with am or pm. Without a day it is today,
+    or yesterday if that time of today has not come; a day without a year is the last such day. The time is None if
+    there is no such day or time.
     """
-    found = _TIMED.fullmatch(_TIME_FIRST.sub(r"\g<rest> \g<time>", text))
-    fen = _amount(found["amount"]) if found else None
-    if found is None or fen is None:
+    for word, meaning in _WORDS.items():
+        text = text.replace(word, meaning)
+    found = _CLOCK.search(text)
+    rest = sorted(_CLOCK.sub(" ", text, count=1).split(), key=lambda part: _amount(part) is None)
+    if not found or len(rest) not in (1, 2) or (fen := _amount(rest[0])) is None:
         return None
     latest = datetime.fromtimestamp(clock.now() + search.AROUND, zone())
-    day = _DAY.fullmatch(found["day"] or "")
-    hour, half = int(found["hour"]), found["half"]
+    hour, half, said = int(found["hour"]), found["half"], "".join(rest[1:])
     if half:
         hour = hour % 12 + (12 if half in "pP" else 0)
     try:
         at = datetime.combine(latest, time(hour, int(found["minute"])), zone())
-        if day:
+        if day := _DAY.fullmatch(said):
             at = at.replace(int(day["year"] or at.year), int(day["month"]), int(day["day"]))
             if not day["year"] and at > latest:
                 at = at.replace(at.year - 1)
-        elif found["day"]:
-            at -= timedelta(_DAYS_AGO[found["day"].lower()])
+        elif said:
+            at -= timedelta(_DAYS_AGO[said.lower()])
         elif at > latest:
             at -= timedelta(1)
         return fen, at
     except (ValueError, KeyError):
-        return None
+        return fen, None
 
 
 def _columns(text: str) -> list[Column]:
@@ -159,6 +172,7 @@ def index() -> Any:
         text=text,
         fen=fen,
         at=at,
+        wrong_time=timed and at is None,
         wanted=wanted,
         hits=hits,
         columns=_columns(text),

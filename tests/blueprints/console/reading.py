@@ -1,5 +1,7 @@
 """Parse a page of the console: its texts, its rows by column, its forms, its links."""
 
+import re
+
 from tests.pages import Seen
 
 
@@ -82,3 +84,9 @@ class Shown(Seen):
     def column(self, label):
         """The texts of one column, from the top."""
         return [row[label] for row in self.rows]
+
+
+def counted(page):
+    """The table of the rows of a statement: each result with its number of rows, and the money in and out."""
+    row = r'<tr><th scope="row">([^<]+)</th>' + 3 * r'<td class="money">([^<]+)</td>'
+    return {name: tuple(sums) for name, *sums in re.findall(row, page)}

@@ -179,8 +179,13 @@ def test_details_and_reasons_are_in_the_readers_language(console, api):
     audit.record(Actor("demo"), "confirm columns", "channel", "3", "日期=time, 凭证=reference")
     why = OperatorError("no response from %(host)s: %(error)s", host="pay.example.com", error="Timeout")
     audit.record_failure(Actor("demo"), "ask channel", "order", "1", why)
-    rows = Shown(console.get("/console/audit/", headers={"Accept-Language": "zh"}).text).column("详情")
-    assert rows[:6] == [
+    audit.record(audit.HERE, "create payment link", "order", "1", "merchant: demo; amount: 1,200.00")
+    audit.record(audit.HERE, "check channel", "channel", "5", f"channel 5: {why.text % why.values}")
+    shown = Shown(console.get("/console/audit/", headers={"Accept-Language": "zh"}).text)
+    assert all(event.startswith("命令行") for event in shown.column("事件")[:2])
+    assert shown.column("详情")[:8] == [
+        "渠道 5：pay.example.com 无响应：Timeout",
+        "商户：demo；金额：1,200.00",
         "pay.example.com 无响应：Timeout",
         "日期：时间或日期；凭证：流水号",
         "2 笔出款，共 ¥30.00，模板 通用 CSV（UTF-8）",

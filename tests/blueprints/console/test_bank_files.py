@@ -20,7 +20,7 @@ from tests.bank_files import corruptions, lives, results
 from tests.bank_files.layouts import LAYOUTS, as_csv, table, write
 from tests.bank_files.lives import DECIDE, MATCHED, NOT_IN, RECORDED
 from tests.blueprints.console.acting import main_form, token_of
-from tests.blueprints.console.reading import Shown
+from tests.blueprints.console.reading import Shown, counted
 from tests.services import walks
 
 MANUAL, CARD = 3, "6222020000000000017"
@@ -165,11 +165,7 @@ class Read:
         def fen(text):
             return int(text.replace(",", "").replace(".", ""))
 
-        return {
-            row["Result"]: (int(row["Rows"]), fen(row["In (¥)"]), fen(row["Out (¥)"]))
-            for row in Shown(self.text).rows
-            if "Result" in row
-        }
+        return {name: (int(rows), fen(came), fen(went)) for name, (rows, came, went) in counted(self.text).items()}
 
 
 def faults(shown, movements, numbers, layout):

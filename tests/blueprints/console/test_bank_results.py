@@ -9,6 +9,7 @@ from openpyxl import Workbook
 
 from models.tables.payout_batch import PayoutBatchLine
 from services.security import operators
+from services.withdrawals.bank_templates import TEMPLATES
 from tests.blueprints.console.acting import Desk, flashed
 from tests.blueprints.console.conftest import ACCOUNT, MANUAL
 from tests.blueprints.console.reading import Shown
@@ -116,6 +117,32 @@ def test_the_banks_result_is_shown_and_then_recorded(out, create, result, record
     assert results() == ["sent", "failed", None, None, None]
     assert PayoutBatchLine.get(line=2).reason == "户名不符 ***"
     assert create([numbers[1]]) == "batch/2", "a failed payout can be exported again"
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_the_file_for_the_bank_is_not_taken_for_its_result(out, console, download, upload, template):
+    _, path = out("10.00", template=template)
+    answer = upload(path, download(path))
+    assert flashed(console.get(answer.headers["Location"]).text) == (
+        "bad",
+        "This is the file for the bank. Upload the file with its results.",
+    )
+
+
+def test_a_reason_in_the_column_for_notes_is_shown_unless_it_repeats_our_file(out, result, record, order_details):
+    numbers, path = out("10.00", "20.00", "30.00")
+    header = ["编号", "收款账号", "金额", "状态", "备注"]
+    rows = [
+        ["P1-1", ACCOUNT, "10.00", "失败", "账户已销户"],
+        ["P1-2", ACCOUNT, "20.00", "失败", f"代付 {numbers[1]}"],
+        ["P1-3", ACCOUNT, "30.00", "失败", "P1-2"],
+    ]
+    shown = result(path, [header, *rows])
+    assert effects(shown) == {"failed": 2, "unclear": 1}, "the note of the third row names another payout"
+    record(path, shown)
+    assert [line.reason for line in PayoutBatchLine.select().order_by(PayoutBatchLine.id)] == ["账户已销户", "", ""]
+    why = [[line["why"] for line in order_details(number)["history"]][-1] for number in numbers[:2]]
+    assert why == ["Refused by the bank, payout P1-1: 账户已销户", "Refused by the bank, payout P1-2"]
 
 
 def test_a_workbook_is_read_too(out, upload):

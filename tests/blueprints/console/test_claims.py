@@ -16,7 +16,7 @@ from runtime.money import hundredths
 from services.operations import bulk
 from tests.blueprints.console import acting
 from tests.blueprints.console.acting import main_form, token_of
-from tests.blueprints.console.reading import Shown
+from tests.blueprints.console.reading import Shown, counted
 from tests.services import walks
 
 MANUAL = 3
@@ -194,17 +194,12 @@ def test_nothing_or_too_many_selected_is_refused_and_a_slow_action_leaves_the_re
 HEAD = "流水号,收入金额,附言,交易时间\n"
 
 
-def counted(shown):
-    """The table of the rows of a file: each result with its number of rows, and the money in and out."""
-    return {row["Result"]: (row["Rows"], row["In (¥)"], row["Out (¥)"]) for row in shown.rows if "Result" in row}
-
-
 def test_a_statement_confirms_its_matches_with_their_transaction_ids_and_once(upload, claimed, sent):
     first, second, third = claimed("100.00"), claimed("100.00"), claimed("88.00")
     statement = f"{HEAD}B1,100.00,{first}\nB2,100.00,\nB3,88.00,{third}\nB4,5.00,x\n"
     answer = upload(statement)
     shown = Shown(answer.text)
-    assert counted(shown) == {
+    assert counted(shown.html) == {
         "Matched": ("2", "188.00", "0.00"),
         "To decide": ("2", "105.00", "0.00"),
         "Recorded before": ("0", "0.00", "0.00"),
@@ -217,7 +212,7 @@ def test_a_statement_confirms_its_matches_with_their_transaction_ids_and_once(up
     assert Order.get(Order.order_no == third).channel_reference == "B3"
 
     again = Shown(upload(statement).text)
-    assert counted(again)["Recorded before"] == ("2", "188.00", "0.00")
+    assert counted(again.html)["Recorded before"] == ("2", "188.00", "0.00")
     for reference, order_no in (("B1", first), ("B3", third)):
         assert re.search(rf"{reference} .*?{order_no}", again.text)
     assert {category for category, _ in sent(answer)} == {"bad"}
@@ -247,6 +242,8 @@ def test_a_payment_that_several_claims_may_be_for_is_confirmed_for_the_chosen_on
     assert row["Claimed at"]
     assert re.search(r"¥199.00 .*B1 张三丰 转账", shown.text), "what the bank says"
     assert "Confirm 1 matched and the chosen deposits" in shown.sends
+    assert "Confirm only the 1 matched deposit" in shown.sends
+    assert shown.html.count('<button class="primary"') == 1
 
     assert sent(answer, matched="1", **{"row-2": choices(answer.text)["row-2"][first]}) == [
         ("good", "1 deposit confirmed: ¥88.00")
@@ -310,7 +307,7 @@ def test_the_transfer_of_a_returned_payout_is_recorded_and_no_payment_of_a_claim
     flask("order", "paid", payout, "--reference", "OUT-77001")
     flask("order", "returned", payout, "--yes", "--reference", "RET-99001")
     answer = upload(f"{HEAD}RET-99001,50.00,\n")
-    assert counted(Shown(answer.text))["Recorded before"] == ("1", "50.00", "0.00")
+    assert counted(answer.text)["Recorded before"] == ("1", "50.00", "0.00")
     assert (payout in answer.text, 'name="row' in answer.text) == (True, False)
 
 
@@ -376,7 +373,7 @@ def test_the_columns_of_another_bank_are_asked_for_once_and_kept(upload, claimed
     matched = upload(text, role=["time", "reference", "amount", "direction", "note"], **form)
     assert (matched.status_code, order_no in matched.text) == (200, True)
     known = upload(text)
-    assert (known.status_code, "Columns as in: Confirmed columns" in known.text) == (200, True)
+    assert (known.status_code, "Columns: as you confirmed them" in known.text) == (200, True)
     assert upload(text, role=[], **form).status_code == 200, "without roles they stay"
     assert "Choose the content of each column." in upload(text, role=[], again="1", **form).text
     entry = AuditEntry.get(AuditEntry.action == "confirm columns")

@@ -225,7 +225,7 @@ def test_refunds_have_a_sum_of_their_own_and_a_missing_one_is_checked_and_not_ad
         "Completed ¥30.00",
         "Check the order",
     )
-    assert missing["Details"] == f"refund {number} completed here at 2026-05-01 12:00:00"
+    assert missing["Details"].startswith(f"refund {number} completed here at 2026-05-01 12:00")
     # Results of earlier versions have no such sum.
     row = Reconciliation.get()
     kept = json.loads(row.result)

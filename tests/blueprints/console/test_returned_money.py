@@ -72,7 +72,9 @@ def test_the_number_is_needed_and_the_day_is_today_unless_it_is_another(world, d
     ):
         assert desk.act(order_no, key, **wrong)[0] == "bad", wrong
         assert stored(order_no, act) in (None, (None, None))
-    assert desk.act(order_no, key, reference=" R-1 ", date=TODAY)[0] != "bad"
+    kind, told = desk.act(order_no, key, reference=" R-1 ", date=TODAY)
+    assert kind != "bad"
+    assert ("The payout is recorded as returned." in told) is (act == "returned")
     assert stored(order_no, act) == ("R-1", TODAY)
     shown = desk.order(order_no).text
     assert "R-1" in shown

@@ -16,6 +16,15 @@ from tests.services import walks
 from tests.support import completed
 
 MANUAL = 3
+CHINESE = (
+    "199元19：15",
+    "199 19点15",
+    "199 19点15分",
+    "199 块 19:15",
+    "今天 199 19:15",
+    "199 今天19:15",
+    "￥ 199 19:15",
+)
 
 
 @pytest.fixture
@@ -113,23 +122,46 @@ def test_an_amount_with_a_time_finds_orders_created_or_claimed_about_then(world,
     slow = number(world.api, cny_amount="199.00", channel=MANUAL)
     searched = at(26, 19, 50)
     walks.claim(world, slow)
-    for text in ("199 19:15", "¥199.00 19：15", "199元 今天 19:15", "19:15 199", "199 7:15pm", "7:15 PM ¥199"):
+    for text in (
+        "199 19:15",
+        "¥199.00 19：15",
+        "199元 今天 19:15",
+        "19:15 199",
+        "199 7:15pm",
+        "7:15 PM ¥199",
+        *CHINESE,
+    ):
         numbers, shown = searched(text)
         assert numbers == [slow, created], text
         assert "Orders of ¥199.00 around 2026-11-26 19:15" in shown.text
         link = shown.links["Search all orders of ¥199.00"]
         assert "flt_since=2026-11-26T19:00&flt_until=2026-11-26T19:30" in link.replace("%3A", ":")
     assert searched("199 19:40")[0] == [slow], "it was claimed then"
-    assert searched("199 19:30")[0] == []
+    numbers, shown = searched("199 19:30")
+    assert numbers == [slow, created], "those at other times"
+    assert "none of ¥199.00 was created, completed or changed up to 15 minutes before or after 2026-11-26 19:30" in (
+        shown.text
+    )
+    assert "Orders of ¥199.00 at other times" in shown.text
     assert searched("199.50 11-26 19:00")[0] == [other]
 
     searched = at(27, 9, 0)
     for text in ("199 19:15", "199 昨天 19:15", "199 yesterday 19:15", "199 11-26 19:15", "199 2026-11-26 19:15"):
         assert searched(text)[0] == [slow, created], text
-    for text in ("199 today 19:15", "199 09:00", "199 11-25 19:15", "199 02-30 19:15", "199 24:15", "x 19:15"):
-        assert searched(text)[0] == [], text
-    for text in ("199 9999-12-31 23:59", "199 0001-01-01 00:00"):
-        assert searched(text)[0] == [], text
+    for text in ("199 today 19:15", "199 09:00", "199 11-25 19:15"):
+        assert "Orders of ¥199.00 at other times" in searched(text)[1].text, text
+    for text in (
+        "199 24:15",
+        "199 25:99",
+        "25:99 199",
+        "199 02-30 19:15",
+        "199 9999-12-31 23:59",
+        "199 0001-01-01 00:00",
+    ):
+        numbers, shown = searched(text)
+        assert numbers == [slow, created], text
+        assert f"There is no valid date and time in “{text}”." in shown.text
+    assert searched("x 19:15")[0] == []
 
 
 def test_an_open_claim_is_found_by_the_whole_name_of_its_payer(api, found, page, viewer, claimed):

@@ -38,7 +38,7 @@ def test_it_takes_effect_only_once_another_operator_approves(desk, second, large
     assert queue(second.see(""), "requests").startswith("Payouts for a second operator 1 ")
     assert offered(desk, large) == {"withdraw-request", "reject"}
     assert offered(second, large) == {"second-approval", "withdraw-request", "reject"}
-    assert "demo requested this payout" in second.order(large).text
+    assert "Requested by demo. Another operator" in second.order(large).text
     assert second.act(large, "second-approval")[0] == "good"
     assert api.status(large) == "confirmed"
     second.act(large, "paid", reference="BANK-7")

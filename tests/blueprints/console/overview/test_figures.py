@@ -138,7 +138,7 @@ def test_changes_compare_full_hours_with_the_range_before(overview, api, time_ma
     time_machine.move_to(NOON + timedelta(20), tick=False)
     completed(api)
     time_machine.move_to(NOON + timedelta(21), tick=False)
-    assert figure(overview(), "deposits") == "Deposits (¥) 100.00 > 1000 % Today: 0.00"
+    assert figure(overview(), "deposits") == "Deposits (¥) 100.00 > +1,000 % Today: 0.00"
 
 
 def test_today_is_compared_with_the_same_hours_of_yesterday(overview, api, time_machine):
@@ -151,6 +151,34 @@ def test_today_is_compared_with_the_same_hours_of_yesterday(overview, api, time_
     time_machine.move_to(NOON, tick=False)
     completed(api)
     assert figure(overview(range="today"), "deposits") == "Deposits (¥) 200.00 no change of 2 orders created today"
+
+
+def test_a_change_of_less_than_half_of_a_figure_is_not_shown(overview, api, time_machine):
+    time_machine.move_to(NOON - timedelta(1, hours=1), tick=False)
+    completed(api)
+    time_machine.move_to(NOON - timedelta(hours=1), tick=False)
+    api.play(api.buy("60.00").data["order_no"], "fail")
+    time_machine.move_to(NOON, tick=False)
+    completed(api)
+    shown = overview(range="today")
+    assert figure(shown, "deposits") == "Deposits (¥) 100.00 of 1 order created today", "all of it in this hour"
+    assert figure(shown, "rate") == "Success rate 50.0 % -100.0 points 1 of 2"
+    completed(api)
+    shown = overview(range="today")
+    assert figure(shown, "rate") == "Success rate 66.7 % 2 of 3"
+    assert figure(shown, "orders") == "New orders 3 0 in progress"
+    assert "Changes compare" not in shown.text
+
+
+@pytest.mark.parametrize(
+    ("amount", "labels"),
+    [("14000.00", ["15,000", "10,000", "5,000", "0"]), ("1400000.00", ["1.5M", "1M", "500K", "0"])],
+)
+def test_the_axis_has_all_its_numbers_in_one_form(overview, api, flask, amount, labels):
+    flask("channel", "set", 2, "--max", "9999999.99")
+    api.play(api.buy(amount).data["order_no"], "success")
+    axis = overview().html.partition('<svg class="axis"')[2].partition("</svg>")[0]
+    assert re.findall(r">([^<\s]+)</text>", axis) == labels
 
 
 def test_millions_are_short_and_their_full_value_is_a_tooltip(overview, api, flask, console):

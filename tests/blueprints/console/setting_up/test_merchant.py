@@ -219,14 +219,14 @@ def test_a_late_server_an_unreachable_one_and_none_are_distinguished(fill, send,
 
 def test_a_balance_is_adjusted_after_a_confirmation(fill, console, balances, audited):
     before = balances()[0]
-    asked = fill("merchant/demo/adjust", amount="-12.50", reason="a fee <b>of</b> the bank", channel="1")
+    asked = fill("merchant/demo/adjust", amount="-1,012.50", reason="a fee <b>of</b> the bank", channel="1")
     assert balances()[0] == before
-    assert ("-12.50" in asked.text, "9,987.50" in asked.text, "<b>of</b>" in asked.text) == (True, True, False)
+    assert ("-1,012.50" in asked.text, "8,987.50" in asked.text, "<b>of</b>" in asked.text) == (True, True, False)
     form = Page(asked.text).form()
     first, second = (console.post("/console/merchant/demo/adjust", data=form.sent) for _ in range(2))
-    assert (first.status_code, second.status_code, balances()[0]) == (303, 422, before - 1_250)
+    assert (first.status_code, second.status_code, balances()[0]) == (303, 422, before - 101_250)
     assert "The same adjustment was just made" in second.text
-    assert audited()[-2].endswith("adjust balance merchant demo amount: -12.50; channel: 1; a fee <b>of</b> the bank")
+    assert audited()[-2].endswith("merchant demo amount: -1,012.50; channel: 1; a fee <b>of</b> the bank")
     assert "not done" in audited()[-1]
 
 
@@ -251,6 +251,7 @@ def test_an_impossible_adjustment_is_reported_at_its_field(wrong, balances):
         ("amount", "0", "Must be greater than 0."),
         ("amount", "1.005", "Must have at most two decimals."),
         ("amount", "1e99", "Is too large."),
+        ("amount", "12,50", "Must be a decimal number."),
         ("reason", " ", "This field is required."),
         ("channel", "99", "Not a valid choice."),
     ):

@@ -94,6 +94,19 @@ def test_the_gateway_uses_the_host_of_the_callback_url_or_asks_for_one(fill, wro
     assert merchants() == before
 
 
+def test_all_errors_are_shown_at_once_each_at_its_field(fill, wrong, merchants):
+    fill("merchant/new", name="Taken")
+    before = merchants()
+    entered = {"name": "Another", "key": "taken", "allowed_addresses": "10.0.0", "epay": True}
+    errors = wrong("merchant/new", **entered, callback_url="shop.example/paid", buy_rate="x")
+    assert errors.keys() == {"key", "buy_rate", "callback_url", "allowed_addresses"}, "hosts follow from the URL"
+    assert errors["key"] == "Merchant taken already exists. Choose another key."
+    assert errors["callback_url"] == "Enter a URL, such as https://shop.example/paid."
+    errors = wrong("merchant/new", **entered, callback_url="shop.example/paid", hosts="no host!")
+    assert errors.keys() == {"key", "callback_url", "hosts", "allowed_addresses"}
+    assert merchants() == before
+
+
 def test_everything_is_copied_at_once(fill, shown):
     answer = fill("merchant/new", name="Copied", epay=True, hosts="shop.example")
     texts, values = dict(re.findall(r'(?s)<pre id="([^"]+)" hidden>(.*?)</pre>', answer.text)), shown(answer)

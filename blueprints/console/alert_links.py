@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from flask import url_for
-from flask_babel import format_timedelta
 
 from blueprints.console.locale import language, local_time
 from models.tables.order import BUY, SELL
-from runtime import clock
 from services.console.refund_list import UNDER_WAY
 from services.operations import alert_texts
 from services.operations.alerts import Finding
@@ -34,9 +31,7 @@ class Alert:
 
 def ago(at: int | None) -> str:
     """Return the time since then in words: "3 hours"."""
-    now = clock.now()
-    text = format_timedelta(max(0, now - (at or now)), granularity="second", threshold=1.2)
-    return re.sub(r"(?<=\d)(?=[^\d\s])", " ", text)  # as in all other Chinese texts of the console
+    return language_of(language().language).ago(at)
 
 
 def dead_link(merchants: list[str], since: int) -> str:

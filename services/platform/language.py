@@ -75,7 +75,8 @@ class Language:
     def ago(self, at: int | None) -> str:
         """Return the time since then in words: "3 hours"."""
         now = clock.now()
-        return format_timedelta(max(0, now - (at or now)), granularity="second", threshold=1.2, locale=self.name)
+        text = format_timedelta(max(0, now - (at or now)), granularity="second", threshold=1.2, locale=self.name)
+        return re.sub(r"(?<=\d)(?=[^\d\s])", " ", text)  # as in all other Chinese texts
 
     def sentences(self, *texts: str) -> str:
         """Join sentences; Chinese has no space between them."""

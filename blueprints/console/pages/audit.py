@@ -145,7 +145,9 @@ def _sentence(row: Any) -> Markup:
 def _details(row: Any) -> str:
     """Return the changed fields, or what else the entry records."""
     if row.detail.startswith(NOT_DONE):
-        return labels.known(row.detail.removeprefix(NOT_DONE))
+        why = row.detail.removeprefix(NOT_DONE)
+        told = labels.known(why)
+        return told if told != why else labels.recorded(why)
     changes = list(_changes(row))
     if _told_change(row, changes):
         return ""

@@ -180,9 +180,9 @@ def test_details_and_reasons_are_in_the_readers_language(console, api):
     why = OperatorError("no response from %(host)s: %(error)s", host="pay.example.com", error="Timeout")
     audit.record_failure(Actor("demo"), "ask channel", "order", "1", why)
     audit.record(audit.HERE, "create payment link", "order", "1", "merchant: demo; amount: 1,200.00")
-    audit.record(audit.HERE, "check channel", "channel", "5", f"channel 5: {why.text % why.values}")
+    audit.record(audit.HERE, "check channel", "channel", "5", f"{audit.NOT_DONE}channel 5: {why.text % why.values}")
     shown = Shown(console.get("/console/audit/", headers={"Accept-Language": "zh"}).text)
-    assert all(event.startswith("命令行") for event in shown.column("事件")[:2])
+    assert [event.split()[0] for event in shown.column("事件")[:2]] == ["未执行", "命令行"]
     assert shown.column("详情")[:8] == [
         "渠道 5：pay.example.com 无响应：Timeout",
         "商户：demo；金额：1,200.00",

@@ -32,7 +32,9 @@ def test_without_anything_to_do_one_line_names_the_queues(overview, verified, ap
     assert 'class="card queue' not in shown.html
 
 
-def test_each_queue_has_a_card_with_its_number_total_and_age(overview, verified, api, http, flask, claimed, ahead):
+def test_each_queue_has_a_card_with_its_number_total_and_age(
+    overview, verified, api, http, flask, claimed, ahead, sign_in
+):
     api.play(api.buy("100.00").data["order_no"], "wrong_amount")
     api.sell("30.00")
     ahead(3_600)
@@ -48,6 +50,7 @@ def test_each_queue_has_a_card_with_its_number_total_and_age(overview, verified,
     assert queue(shown, "claims") == "Claims to confirm 1 ¥70.00 oldest: 2 hours Confirm claims"
     assert queue(shown, "exceptions") == "Exceptions 1 ¥101.00 oldest: 3 hours Resolve exceptions"
     assert quiet(shown) == "Nothing to do in: Failed callbacks, Ledger integrity"
+    assert "最早一笔已等待 3 小时" in sign_in("demo").get("/console/", headers={"Accept-Language": "zh"}).text
     age = re.search(r'^orders_to_do_oldest_seconds{queue="approve"} (.*)$', http("GET", "/metrics").text, re.M)[1]
     assert 3 * 3_600 <= float(age) < 3 * 3_600 + 60
     flask("order", "paid", sent)

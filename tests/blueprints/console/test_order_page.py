@@ -73,7 +73,7 @@ def test_an_exception_is_once_in_the_timeline_with_its_resolution(desk, world):
     desk.act(order_no, key)
     seen = desk.order(order_no).text
     timeline = seen[seen.index("Timeline") : seen.index("Postings")]
-    assert timeline.count("Exception 1: Wrong amount Paid a different amount , ¥99.99 , R-1 · system") == 1
+    assert timeline.count("Exception 1: Wrong amount Paid a different amount · ¥99.99 · R-1 · system") == 1
     assert timeline.count("Exception 1 resolved: Credited operator demo") == 1
     assert "Cancelled Paid a different amount · operator demo" in timeline
 

@@ -33,8 +33,12 @@ def is_shortened(text: str) -> bool:
 def transaction_id(text: str) -> str:
     """Return the bank's number of a payment; "" for none, a placeholder, and a shortened or damaged number."""
     usable = len(text) <= LONGEST_ID and text.isascii() and text.isprintable() and not is_shortened(text)
-    is_placeholder = len(set(text)) <= 1 or not any(each.isalnum() for each in text) or text.casefold() in _NO_ID
-    return text if usable and not is_placeholder else ""
+    return text if usable and not is_placeholder(text) else ""
+
+
+def is_placeholder(text: str) -> bool:
+    """Return whether a text says nothing, such as -, 无 or n/a."""
+    return len(set(text)) <= 1 or not any(each.isalnum() for each in text) or text.casefold() in _NO_ID
 
 
 def is_on_record(order: Order, reference: str) -> bool:

@@ -4,10 +4,12 @@ expire."""
 from __future__ import annotations
 
 from typing import Any
+from zlib import crc32
 
 from peewee import fn
 
 from gateways.base import ChannelRefused, ChannelUnknown, Report, State
+from models.db.base import database
 from models.db.writer import transaction
 from models.tables.merchant import Merchant
 from models.tables.order import BUY, COMPLETED, CONFIRMED, MONEY_IN, PAID, PENDING, Order, PaymentException
@@ -106,6 +108,7 @@ def confirm(
         )
     if amount == 0 and not (reference and payment_numbers.is_on_record(order, reference)):
         raise OperatorError(payment_numbers.NOTHING_RECORDED)
+    take_turns(order, order.amount if amount is None else amount)
     taken_back = State.FAILED if amount == 0 else State.PAID
     report = Report(taken_back, order.amount if amount is None else amount, reference, by_operator=True)
     if not reference:
@@ -128,6 +131,14 @@ def confirm(
     if not shared and not payment_numbers.is_on_record(order, reference):
         payment_numbers.refuse_second(order, reference)
     return settle.apply_report(order, report, who, because(Why.MARKED_PAID))
+
+
+def take_turns(order: Order, amount: int) -> None:
+    """Let the confirmations of this amount (fen) on the order's channel wait for each other until the transaction ends.
+
+    Each can then see whether another one may be about the same payment. Lock the order first (`Order.for_update`).
+    """
+    database.advisory_lock("confirmations", crc32(f"{order.channel_id} {amount}".encode()))
 
 
 def _without_number(order: Order) -> list[PaymentException]:

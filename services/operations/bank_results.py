@@ -321,9 +321,16 @@ def _masked(reported: Reported, line: PayoutBatchLine) -> Reported:
 def _row(reported: Reported, line: PayoutBatchLine) -> Row:
     is_paid = _meaning(reported) is Meaning.PAID
     reference = payment_numbers.transaction_id(reported.text(Role.REFERENCE))
-    told = reported.text(Role.REASON)
-    repeats_us = _codes(told) or order_numbers_in(told)  # a note that came with our file
-    return Row(line.line, is_paid, reference, "" if is_paid or repeats_us else told[:LONGEST])
+    return Row(line.line, is_paid, reference, "" if is_paid else _reason(reported.text(Role.REASON)))
+
+
+def _reason(told: str) -> str:
+    """Return the bank's reason; "" for a text that says nothing, or only repeats the numbers of our file."""
+    rest = _CODE.sub("", _plain(told))
+    for number in order_numbers_in(rest):
+        rest = rest.replace(number, "")
+    rest = rest.strip()
+    return "" if payment_numbers.is_placeholder(rest) or payment_numbers.is_shortened(rest) else told[:LONGEST]
 
 
 def _meaning(reported: Reported) -> Meaning:

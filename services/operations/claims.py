@@ -23,16 +23,21 @@ RECEIVED, NOT_RECEIVED = KINDS = (Act.MARK_PAID, Act.NOT_RECEIVED)
 VERBS = {RECEIVED: "confirm claims", NOT_RECEIVED: "dismiss claims"}
 _SETTLES = (Effect.CREDITED, Effect.CREDITED_LATER, Effect.AT_ONCE)  # other effects do not settle the deposit
 MAY_BE_RECORDED = N_(
-    "An order of this amount was confirmed without a transaction ID after the upload. Upload the file again."
+    "An order of this amount was confirmed without or with a similar transaction ID after the upload. Upload the file "
+    "again."
 )
 _WAITING = {RECEIVED: (PENDING, PAID), NOT_RECEIVED: (PAID,)}
 
 
 @dataclass(frozen=True)
 class FromStatement(Given):
-    """The values of a payment in a statement that was uploaded at this Unix time."""
+    """The values of a payment in a statement that was uploaded at this Unix time.
+
+    `together` are the numbers of all orders that are confirmed by it.
+    """
 
     uploaded: int = 0
+    together: frozenset[str] = frozenset()
 
 
 def preview(kind: Act, orders: Iterable[Order]) -> list[Row]:
@@ -83,7 +88,9 @@ def _one(kind: Act, order: Order, seal: str, given: Given, actor: Actor) -> Outc
     if row.refusal is not None:
         raise row.refusal
     assert row.action is not None
-    if isinstance(given, FromStatement) and matching.may_be_recorded_since(row.order, given.reference, given.uploaded):
-        raise OperatorError(MAY_BE_RECORDED)
+    if isinstance(given, FromStatement):
+        claims.take_turns(row.order, row.order.amount)
+        if matching.may_be_recorded_since(row.order, given.reference, given.uploaded, given.together):
+            raise OperatorError(MAY_BE_RECORDED)
     perform.carry_out(row.order, row.action, seal, given, actor)
     return Outcome(order, DONE)

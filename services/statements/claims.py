@@ -7,7 +7,7 @@ be meant. What is not certain is left to an operator.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import NamedTuple
@@ -456,12 +456,16 @@ def _of_other_channels(channel: Channel, references: set[str]) -> dict[str, list
     return found
 
 
-def may_be_recorded_since(order: Order, reference: str, uploaded: int) -> bool:
+def may_be_recorded_since(order: Order, reference: str, uploaded: int, together: Collection[str]) -> bool:
     """Return whether the payment that a file has for a deposit may have been recorded since the file was uploaded.
 
     It may if the channel recorded money of this amount since then without a transaction ID, or with a part of this one.
+
+    Args:
+        together: the numbers of the orders that are confirmed by the same file; their IDs are those of other rows.
     """
-    return bool(_unrecognized(order.channel, {order.amount: reference.casefold()}, uploaded))
+    alike = _unrecognized(order.channel, {order.amount: reference.casefold()}, uploaded).get(order.amount, [])
+    return any(not part or other.order_no not in together for part, other in alike)
 
 
 def _unrecognized(channel: Channel, numbers_of: dict[int, str], since: int) -> dict[int, list[tuple[str, Order]]]:
@@ -479,7 +483,7 @@ def _unrecognized(channel: Channel, numbers_of: dict[int, str], since: int) -> d
 
     def keep(number: str, amount: int, order: Order) -> None:
         part = transaction_id(number).casefold().lstrip("0")
-        if not part or (len(part) >= LEAST_OF_ID and part in numbers_of[amount]):
+        if not part or (len(part) >= LEAST_OF_ID and part in numbers_of.get(amount, "")):
             found[amount].append((part, order))
 
     every = Order.merchant.in_(Merchant.select(Merchant.id))

@@ -170,12 +170,17 @@ def _decide(kind: Act) -> Any:
         text = gettext("Not confirmed, because you chose it for several payments. Upload the file again.")
         flash(f"{number}: {text}", "bad")
     shown, given, reason = {}, {}, request.form.get("reason", "")
-    uploaded = request.form.get("uploaded", 0, int)
+    sent = request.form.get("uploaded", 0, int)
+    uploaded = sent if 0 < sent <= clock.now() else 0
     for number, seal, *reference in rows:
         if counts[number] == 1:
             shown[number] = seal
             typed = Given(reason, reference=request.form.get(f"reference-{number}", ""))
-            given[number] = FromStatement(reason, reference=reference[0], uploaded=uploaded) if reference else typed
+            given[number] = (
+                FromStatement(reason, reference=reference[0], uploaded=uploaded, together=frozenset(counts))
+                if reference
+                else typed
+            )
     if shown:
         _report(kind, decisions.decide(kind, shown, given, access.actor()))
     return redirect(url_for(".index"), 303)

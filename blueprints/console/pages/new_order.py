@@ -22,10 +22,10 @@ from blueprints.console.pages.order import find_order
 from models.tables.channel import Channel
 from models.tables.order import BUY, SELL
 from runtime import clock
-from runtime.money import grouped
+from runtime.money import grouped, hundredths
 from runtime.state import current
 from schemas.field_descriptions import meaning_of
-from schemas.fields import Yuan
+from schemas.fields import Sum
 from schemas.gateway_a import CardInfo, PersonalData
 from schemas.messages import flat
 from schemas.new_order import load_new_order
@@ -86,7 +86,7 @@ class NewOrderForm(FlaskForm):
         choices=[SelectChoice(str(each), label) for each, label in labels.TYPES.items()],
         default=str(BUY),
     )
-    amount = SchemaField(lazy_gettext("Amount"), Yuan())
+    amount = SchemaField(lazy_gettext("Amount"), Sum())
     way = SelectField(lazy_gettext("Channel"), [InputRequired()])
     expiry = SelectField(lazy_gettext("Expires after"), default=str(DEFAULT_EXPIRY))
     note = StringField(lazy_gettext("Note for the payer"), [_printable, Length(max=200)])
@@ -110,7 +110,7 @@ class NewOrderForm(FlaskForm):
         """Return the order as createOrder's fields. A withdrawal through gateway_a is to the API's example card."""
         fields = {
             "order_type": self.order_type.data,
-            "cny_amount": (self.amount.data or "").strip(),
+            "cny_amount": hundredths(self.amount.value),
             "paychannel_id": str(channel.id),
             "paychannel_paymethod": self.way.data.partition(":")[2],
             "merchant_order_no": (self.merchant_order_no.data or "").strip(),

@@ -75,9 +75,13 @@ _WORDS = {
     "块": " ",
     "¥": " ",
     "￥": " ",
+    "月": "-",
+    "日": " ",
+    "号": " ",
     "今天": " today ",
     "昨天": " yesterday ",
 }
+_CENTS = re.compile(r"(?<=\d)[元块](\d(?!\S)|\d{2}(?=分))", re.ASCII)  # 199块5 and 199元50分
 _CLOCK = re.compile(
     r"(?<!\S)(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::\d{2})?(?:\s*(?P<half>[ap])m)?(?!\S)", re.ASCII | re.IGNORECASE
 )
@@ -100,10 +104,14 @@ def _amount_and_time(text: str) -> tuple[int, datetime | None] | None:
     or yesterday if that time of today has not come; a day without a year is the last such day. The time is None if
     there is no such day or time.
     """
+    text = _CENTS.sub(r".\1", text)
     for word, meaning in _WORDS.items():
         text = text.replace(word, meaning)
     found = _CLOCK.search(text)
-    rest = sorted(_CLOCK.sub(" ", text, count=1).split(), key=lambda part: _amount(part) is None)
+    # A part that could be the amount or the day is the day if another one can only be the amount.
+    rest = sorted(
+        _CLOCK.sub(" ", text, count=1).split(), key=lambda part: (_amount(part) is None, bool(_DAY.fullmatch(part)))
+    )
     if not found or len(rest) not in (1, 2) or (fen := _amount(rest[0])) is None:
         return None
     latest = datetime.fromtimestamp(clock.now() + search.AROUND, zone())
@@ -164,7 +172,7 @@ def index() -> Any:
     is_name = current_user.may_act and len(text) > 1 and not any(map(str.isdigit, text))
     hits = search.find(text, fen, int(at.timestamp()) if at else None, payers=is_name)
     wanted = {"flt_least": hundredths(fen), "flt_most": hundredths(fen)} if fen else {}  # of the list of orders
-    if at:
+    if at and not hits.at_other_times:
         around = timedelta(seconds=search.AROUND)
         wanted |= {"flt_since": f"{at - around:%Y-%m-%dT%H:%M}", "flt_until": f"{at + around:%Y-%m-%dT%H:%M}"}
     return render_template(

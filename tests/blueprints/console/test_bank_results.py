@@ -130,17 +130,14 @@ def test_the_file_for_the_bank_is_not_taken_for_its_result(out, console, downloa
 
 
 def test_a_reason_in_the_column_for_notes_is_shown_unless_it_repeats_our_file(out, result, record, order_details):
-    numbers, path = out("10.00", "20.00", "30.00")
-    header = ["编号", "收款账号", "金额", "状态", "备注"]
-    rows = [
-        ["P1-1", ACCOUNT, "10.00", "失败", "账户已销户"],
-        ["P1-2", ACCOUNT, "20.00", "失败", f"代付 {numbers[1]}"],
-        ["P1-3", ACCOUNT, "30.00", "失败", "P1-2"],
-    ]
-    shown = result(path, [header, *rows])
-    assert effects(shown) == {"failed": 2, "unclear": 1}, "the note of the third row names another payout"
+    numbers, path = out(*["10.00"] * 7)
+    notes = ["账户已销户", f"（{numbers[1]}）", "P1-2", f"P1-4 {numbers[3]} 户名不符", "无", "/", "2.02611E+23"]
+    rows = [[f"P1-{line}", ACCOUNT, "10.00", "失败", note] for line, note in enumerate(notes, 1)]
+    shown = result(path, [["编号", "收款账号", "金额", "状态", "备注"], *rows])
+    assert effects(shown) == {"failed": 6, "unclear": 1}, "the note of the third row names another payout"
     record(path, shown)
-    assert [line.reason for line in PayoutBatchLine.select().order_by(PayoutBatchLine.id)] == ["账户已销户", "", ""]
+    kept = [line.reason for line in PayoutBatchLine.select().order_by(PayoutBatchLine.id)]
+    assert kept == ["账户已销户", "", "", f"P1-4 {numbers[3]} 户名不符", "", "", ""]
     why = [[line["why"] for line in order_details(number)["history"]][-1] for number in numbers[:2]]
     assert why == ["Refused by the bank, payout P1-1: 账户已销户", "Refused by the bank, payout P1-2"]
 

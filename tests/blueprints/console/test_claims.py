@@ -290,13 +290,31 @@ def test_a_payment_that_may_be_recorded_already_is_offered_for_no_claim(upload, 
         claimed("199.00")
 
 
+def test_ids_of_one_file_that_are_alike_do_not_stop_each_other(upload, claimed, sent):
+    first, second = claimed("50.00"), claimed("50.00")
+    answer = upload(f"{HEAD}1000123,50.00,{first}\n10001234,50.00,{second}\n")
+    assert sent(answer) == [("good", "2 deposits confirmed: ¥100.00")]
+
+
+def test_an_order_that_was_completed_with_another_amount_meanwhile_stops_nothing(upload, claimed, flask, sent):
+    first, second, other = claimed("199.00"), claimed("199.00"), claimed("55.00")
+    answer = upload(f"{HEAD}B1,199.00,{first}\nB2,55.00,{other}\n")
+    flask("order", "paid", second, "--amount", "200.00", "--reference", "BANK-777")
+    flask("order", "resolve", second, "--complete", "--yes")
+    assert Order.get(Order.order_no == second).status == "completed"
+    assert sent(answer) == [("good", "2 deposits confirmed: ¥254.00")]
+
+
 def test_a_payment_that_another_operator_may_have_recorded_meanwhile_is_not_confirmed(upload, claimed, flask, sent):
     first, second, third, other = claimed("199.00"), claimed("199.00"), claimed("50.00"), claimed("88.00")
     answer = upload(f"{HEAD}B1,199.00,{first}\nB2,50.00,\nB3,88.00,{other}\n")
     flask("order", "paid", second)  # without its transaction ID
     recorded = flask("order", "paid", claimed("50.00"), "--reference", "B9")
     assert recorded.exit_code == 0, recorded.output
-    refusal = "An order of this amount was confirmed without a transaction ID after the upload. Upload the file again."
+    refusal = (
+        "An order of this amount was confirmed without or with a similar transaction ID after the upload. "
+        "Upload the file again."
+    )
     assert sent(answer) == [("good", "2 deposits confirmed: ¥138.00"), ("bad", f"{first}: {refusal}")]
     assert status(first, second, third, other) == ["paid", "completed", "completed", "completed"]
 

@@ -143,7 +143,15 @@ def test_an_amount_with_a_time_finds_orders_created_or_claimed_about_then(world,
         shown.text
     )
     assert "Orders of ¥199.00 at other times" in shown.text
-    assert searched("199.50 11-26 19:00")[0] == [other]
+    assert "flt_since" not in shown.links["Search all orders of ¥199.00"]
+    for text in (
+        "199.50 11-26 19:00",
+        "199块5 19:00",
+        "199元50分 19点00分",
+        "199.5元 11月26日 19:00",
+        "11.26 199.50 19:00",
+    ):
+        assert searched(text)[0] == [other], text
 
     searched = at(27, 9, 0)
     for text in ("199 19:15", "199 昨天 19:15", "199 yesterday 19:15", "199 11-26 19:15", "199 2026-11-26 19:15"):

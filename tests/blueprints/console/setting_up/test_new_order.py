@@ -39,6 +39,7 @@ def test_a_payment_link_is_an_order_like_one_of_the_api(create, api, audited):
     assert (seen["status"], made.order_type) == ("pending", 1)
     assert [line.who for line in History.select().where(History.order == made)] == ["operator demo"]
     assert f"demo create payment link order {made.order_no} merchant: demo; amount: 88.00; channel" in audited()[-1]
+    assert create(amount="1,088.50").amount == 108_850
 
 
 def test_the_page_shows_the_link_to_copy_and_as_a_qr_code(create, console, visit):

@@ -429,7 +429,7 @@ def known(text: str) -> str:
 def recorded(detail: str) -> str:
     """Return the detail of an audit entry: one text that the service wrote, or several with what the actor entered."""
     if detail.startswith(NOT_DONE):
-        return gettext("Not done: %(why)s", why=known(detail.removeprefix(NOT_DONE)))
+        return gettext("Not done: %(why)s", why=not_done(detail))
     parts = []
     for part in detail.split("; "):
         name, _, value = part.partition(": ")
@@ -438,6 +438,13 @@ def recorded(detail: str) -> str:
         shown = name_inside(kind, value) if value in INSIDE.get(kind, ()) else in_words
         parts.append(gettext("%(label)s: %(value)s", label=label, value=shown) if value and label else known(part))
     return gettext("; ").join(parts)
+
+
+def not_done(detail: str) -> str:
+    """Return why the action of an audit entry failed: a service's refusal, or what the entry recorded."""
+    why = detail.removeprefix(NOT_DONE)
+    told = known(why)
+    return told if told != why else recorded(why)
 
 
 def recorded_name(name: str) -> str:

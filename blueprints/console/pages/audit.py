@@ -145,9 +145,7 @@ def _sentence(row: Any) -> Markup:
 def _details(row: Any) -> str:
     """Return the changed fields, or what else the entry records."""
     if row.detail.startswith(NOT_DONE):
-        why = row.detail.removeprefix(NOT_DONE)
-        told = labels.known(why)
-        return told if told != why else labels.recorded(why)
+        return labels.not_done(row.detail)
     changes = list(_changes(row))
     if _told_change(row, changes):
         return ""

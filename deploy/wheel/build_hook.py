@@ -1,5 +1,6 @@
 """Compiles the translations into the wheel; the repository has their sources only."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ class Translations(BuildHookInterface):
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Write a `.mo` beside each `.po`. `build_data` is hatchling's."""
         for source in Path(self.root, "blueprints", "translations").rglob("*.po"):
-            with source.open("rb") as read, source.with_suffix(".mo").open("wb") as written:
+            made = source.with_suffix(f".{os.getpid()}")
+            with source.open("rb") as read, made.open("wb") as written:
                 write_mo(written, read_po(read, locale=source.parts[-3]))
+            made.replace(source.with_suffix(".mo"))  # in one step, because a service may start from this folder
         build_data["artifacts"].append("*.mo")

@@ -9,7 +9,7 @@ import zipfile
 import pytest
 import requests
 
-from tests.support import DemoService, completed, finished, free_port, until
+from tests.support import ROOT, DemoService, completed, finished, free_port, until
 
 pytestmark = pytest.mark.usefixtures("slow")
 
@@ -85,6 +85,13 @@ def test_the_demo_runs_in_an_empty_folder_with_everything_it_serves(tmp_path, wh
         assert service.stop() == 0
     assert list(service.folder.iterdir()) == []
     assert {path.name for path in service.instance.iterdir()} >= {"orders.sqlite", "vault.key"}
+
+
+def test_a_build_replaces_the_translations_in_one_step_for_services_that_start_meanwhile(tmp_path):
+    compiled = ROOT / "blueprints" / "translations" / "zh" / "LC_MESSAGES" / "messages.mo"
+    with compiled.open("rb") as before:
+        finished([sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", tmp_path], check=True)
+        assert not os.path.samestat(os.fstat(before.fileno()), compiled.stat()), "it was written over"
 
 
 def test_the_wheel_installs_one_top_level_name_and_every_file_that_is_served(wheel):

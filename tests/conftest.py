@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from hypothesis import settings as hypothesis_settings
 from pytest_httpserver import HTTPServer
 
 from app import Service as Application
@@ -43,6 +44,8 @@ def pytest_configure() -> None:
     """Prepare before any file is written."""
     scratch.use_memory()
     tiers.begin()
+    hypothesis_settings.register_profile("any machine", deadline=None)  # 200 ms for an example, unless set
+    hypothesis_settings.load_profile("any machine")
     passwords.METHOD = CHEAP  # a hundred times as fast
     config.load_der_private_key = rsa_keys.load
     epay_accounts.rsa = rsa_keys

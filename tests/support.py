@@ -344,8 +344,8 @@ def free_port() -> int:
         return probe.getsockname()[1]
 
 
-def until(condition: Any, seconds: float = 20) -> Any:
-    """Return the result of `condition` once it is true."""
+def until(condition: Any, seconds: float = 60) -> Any:
+    """Return the result of `condition` once it is true: also on a slow and busy machine, where a start takes 20 s."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         value = condition()

@@ -15,7 +15,7 @@ class Translations(BuildHookInterface):
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Write a `.mo` beside each `.po`. `build_data` is hatchling's."""
         for source in Path(self.root, "blueprints", "translations").rglob("*.po"):
-            made = source.with_suffix(f".{os.getpid()}")
+            made = Path(self.root, f".{os.getpid()}.mo")  # where no other build and no copy of the folders sees it
             with source.open("rb") as read, made.open("wb") as written:
                 write_mo(written, read_po(read, locale=source.parts[-3]))
             made.replace(source.with_suffix(".mo"))  # in one step, because a service may start from this folder

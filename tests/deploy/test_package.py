@@ -1,5 +1,6 @@
 """The wheel and the one file, installed and run in an empty folder without any other file of the project."""
 
+import importlib.util
 import os
 import re
 import subprocess
@@ -92,6 +93,21 @@ def test_a_build_replaces_the_translations_in_one_step_for_services_that_start_m
     with compiled.open("rb") as before:
         finished([sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", tmp_path], check=True)
         assert not os.path.samestat(os.fstat(before.fileno()), compiled.stat()), "it was written over"
+
+
+def test_a_build_shows_no_unfinished_translations_to_builds_and_copies_at_the_same_time(monkeypatch):
+    spec = importlib.util.spec_from_file_location("build_hook", ROOT / "deploy" / "wheel" / "build_hook.py")
+    hook, seen = importlib.util.module_from_spec(spec), []
+    spec.loader.exec_module(hook)
+    write = hook.write_mo
+
+    def written(file, catalog):
+        seen.extend(path.name for path in (ROOT / "blueprints" / "translations").rglob("*") if path.is_file())
+        write(file, catalog)
+
+    monkeypatch.setattr(hook, "write_mo", written)
+    hook.Translations(str(ROOT), {}, None, None, "", "wheel").initialize("standard", {"artifacts": []})
+    assert set(seen) == {"messages.po", "messages.mo"}
 
 
 def test_the_wheel_installs_one_top_level_name_and_every_file_that_is_served(wheel):

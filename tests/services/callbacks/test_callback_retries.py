@@ -13,6 +13,18 @@ PAUSES = (5, 300, 1_800, 7_200, 18_000, 36_000, 36_000)
 
 
 @pytest.fixture
+def ahead(clock):
+    """`ahead(60)` sets the clock a minute ahead. It does not tick: no retry becomes due because a machine is slow."""
+    passed = []
+
+    def shift(seconds):
+        passed.append(seconds)
+        clock(sum(passed))
+
+    return shift
+
+
+@pytest.fixture
 def callback(flask_json):
     """`callback()`: the newest callback with all its attempts."""
 

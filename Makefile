@@ -97,7 +97,7 @@ screenshots: setup ## Make docs/images from a new demo (chromium, chromedriver, 
 	@$(BIN)/python -m tests.screenshots
 
 messages: setup ## Update the translation catalog from the code.
-	$(BIN)/pybabel --quiet extract -F pyproject.toml -k lazy_gettext -k _in -k _out -k Meaning --no-location -o .messages.pot .
+	PYTHONPATH=. $(BIN)/pybabel --quiet extract -F pyproject.toml -k lazy_gettext -k _in -k _out -k Meaning --no-location -o .messages.pot .
 	$(BIN)/pybabel --quiet update --no-fuzzy-matching --ignore-obsolete -i .messages.pot -d blueprints/translations -l zh
 	@rm .messages.pot
 

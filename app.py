@@ -13,6 +13,7 @@ if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C during the imports ends the process without a traceback
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -20,6 +21,7 @@ from flask import Flask
 
 import cli
 from cli.command_line import Tillbook
+from cli.help import choose
 from cli.output import ends_in_one_line
 from models import schema
 from models.db import sqlite
@@ -66,14 +68,17 @@ def _open(runtime: Runtime) -> None:
         runtime.settings = replace(address.applied(chosen) if demo else chosen, demo=demo)
 
 
+def _settings() -> settings.Settings:
+    return settings.load({**os.environ, "ORDERS_DEMO": "1"} if cli.is_demo() else os.environ)
+
+
 def begin(chosen: settings.Settings | None = None) -> Runtime:
     """Create and enter a runtime with these settings, or those of the environment, and open its database.
 
     An invalid setting, key or database ends the process with one line and status 2.
     """
     with ends_in_one_line():
-        environ = {**os.environ, "ORDERS_DEMO": "1"} if cli.is_demo() else os.environ
-        runtime = Runtime(chosen or settings.load(environ))
+        runtime = Runtime(chosen or _settings())
         runtime.enter()
         if not cli.needs_no_database():
             _open(runtime)
@@ -105,7 +110,11 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the command `tillbook` with these arguments, or with those of the process."""
     if cli.SERVING.keys().isdisjoint(sys.argv[1:2] or ["serve"]):  # the service sets its own handler
         signal.signal(signal.SIGINT, signal.default_int_handler)  # other commands clean up
-    Tillbook(create_app).main(args=arguments, prog_name="tillbook")
+    chosen = None
+    with suppress(settings.WrongSetting):  # the command reports it, and its help is in English
+        chosen = _settings()
+        choose(chosen.language)
+    Tillbook(lambda: create_app(chosen)).main(args=arguments, prog_name="tillbook")
 
 
 if __name__ == "__main__":

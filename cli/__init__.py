@@ -11,6 +11,8 @@ from typing import Any
 import click
 from flask.cli import AppGroup
 
+from cli.help import translated
+
 COMMANDS = {
     "to-do": "cli.to_do:to_do",
     "merchant": "cli.merchants:merchant",
@@ -55,12 +57,13 @@ class LazyGroup(AppGroup):
         return sorted({*super().list_commands(ctx), *self.lazy})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return the command, and import it at first use."""
+        """Return the command with its help in the chosen language, and import it at first use."""
         cmd_name = self.aliases.get(cmd_name, cmd_name)
         if cmd_name in self.lazy and cmd_name not in self.commands:
             module, _, attribute = self.lazy[cmd_name].partition(":")
             self.add_command(getattr(import_module(module), attribute), cmd_name)
-        return super().get_command(ctx, cmd_name)
+        command = super().get_command(ctx, cmd_name)
+        return command and translated(command)
 
 
 def commands() -> LazyGroup:

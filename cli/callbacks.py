@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from cli.output import Commands, facts, given_of, json_option, limit_option, picked, said, show, table
+from cli.output import Commands, facts, given_of, heading, json_option, limit_option, picked, said, show, table
 from models.tables.outbox import CALLBACK_STATES, Callback
 from runtime.texts import N_
 from services.callbacks import delivery
@@ -61,8 +61,8 @@ def one(webhook_id: str, as_json: bool) -> None:
 
     def tell(view: dict[str, Any]) -> None:
         facts({name: value for name, value in view.items() if name != "tries"})
-        click.echo(f"\n{said(N_('attempts'))}")
-        tries = [row | {"answer": row["problem"] or row["answer"][:60]} for row in view["tries"]]
+        click.echo("\n" + heading("attempts"))
+        tries = [row | {"answer": said(row["problem"]) or row["answer"][:60]} for row in view["tries"]]
         table([{name: row[name] for name in row if name != "problem"} for row in tries], N_("no attempts yet"))
 
     show(view, as_json, tell)
@@ -74,17 +74,31 @@ def one(webhook_id: str, as_json: bool) -> None:
 @click.option(
     "--state", type=click.Choice(CALLBACK_STATES), help="Only callbacks in this state. Default: pending and dead."
 )
+@click.option(
+    "--event",
+    type=click.Choice(redelivery.EVENTS),
+    metavar="EVENT",
+    help="Only callbacks of this event, such as order.completed.",
+)
+@click.option("--order", "order_no", help="Only callbacks of this order.")
 @click.option("--since", type=WHEN, help="Only callbacks created at or after this time.")
 @click.option("--until", type=WHEN, help="Only callbacks created at or before this time.")
 def redeliver(
-    webhook_id: str | None, key: str | None, state: str | None, since: datetime | None, until: datetime | None
+    webhook_id: str | None,
+    key: str | None,
+    state: str | None,
+    event: str | None,
+    order_no: str | None,
+    since: datetime | None,
+    until: datetime | None,
 ) -> None:
     """Redeliver callback WEBHOOK_ID, or all that the options select.
 
     It is the same as Resend all in the console's list of callbacks. The service sends them within seconds.
     """
     times = {name: int(at.timestamp()) for name, at in (("since", since), ("until", until)) if at}
-    filters = given_of({"merchant": merchant_setup.find_merchant(key).id if key else None, "state": state}) | times
+    merchant = merchant_setup.find_merchant(key).id if key else None
+    filters = given_of({"merchant": merchant, "state": state, "event": event, "order": order_no}) | times
     if bool(webhook_id) is bool(filters):
         raise click.UsageError(said(N_("Specify either WEBHOOK_ID or at least one of the options.")))
     if webhook_id:

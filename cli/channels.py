@@ -71,11 +71,8 @@ def _config(pairs: tuple[str, ...], file: BinaryIO | None) -> dict[str, Any]:
         if not all(re.fullmatch("[A-Za-z0-9_]{1,40}", name) for name in config):
             raise ValueError  # a config pasted here: its keys must not be shown as an unknown name
     except (ValueError, TypeError):
-        raise OperatorError("the config must be NAME=VALUE pairs or a file with one JSON object") from None
-    try:
-        return config | {name: sensitive.read(value, name) for name, value in given}
-    except ValueError as error:
-        raise OperatorError(str(error)) from None
+        raise OperatorError(N_("the config must be NAME=VALUE pairs or a file with one JSON object")) from None
+    return config | {name: sensitive.read(value, name) for name, value in given}
 
 
 @channel.command("add")
@@ -139,9 +136,23 @@ def check(channel_id: int, as_json: bool) -> None:
     channel's minimum amount for each payment method. Customers do not see these orders.
     """
     found = channel_setup.check(channel_setup.find_channel(channel_id))
-    results = {True: "ok", False: "problem", None: "-"}
+    results = {True: N_("ok"), False: N_("problem"), None: "-"}
     rows = [{"check": each.about, "result": results[each.good], "detail": each.text % each.args} for each in found]
-    show(rows, as_json, table)
+
+    def tell(rows: list[dict[str, Any]]) -> None:
+        words = output.words()
+        table(
+            [
+                {
+                    "check": output.heading(row["check"]),
+                    "result": words.gettext(row["result"]),
+                    "detail": words.known(row["detail"]),
+                }
+                for row in rows
+            ]
+        )
+
+    show(rows, as_json, tell)
     sys.exit(1 if any(each.good is False for each in found) else 0)
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from gettext import gettext
 
 import click
 from flask import Flask
 from flask.cli import FlaskGroup
 
 import cli
+from cli.help import Context
 from runtime.settings import NAME, VERSION
 
 # By heading: a command without its first word, and what it does.
@@ -44,11 +46,13 @@ COMMON_TASKS = {
 class Tillbook(FlaskGroup):
     """The service's commands, without those that `flask` adds. The help opens no database."""
 
+    context_class = Context
+
     def __init__(self, create_app: Callable[[], Flask]):
         super().__init__(
             name="tillbook",
-            help="Run and operate Tillbook, the merchant order service.",
-            epilog="Run `tillbook COMMAND --help` for a command's arguments and options.",
+            help=gettext("Run and operate Tillbook, the merchant order service."),
+            epilog=gettext("Run `tillbook COMMAND --help` for a command's arguments and options."),
             subcommand_metavar="COMMAND [ARGUMENTS]",
             create_app=create_app,
             add_default_commands=False,
@@ -66,11 +70,11 @@ class Tillbook(FlaskGroup):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the common tasks, then all commands."""
         width = max(len(typed) for tasks in COMMON_TASKS.values() for typed in tasks)
-        with formatter.section("Common tasks"):
+        with formatter.section(gettext("Common tasks")):
             for heading, tasks in COMMON_TASKS.items():
-                with formatter.section(heading):
-                    rows = [(f"tillbook {typed:{width}}", does) for typed, does in tasks.items()]
+                with formatter.section(gettext(heading)):
+                    rows = [(f"tillbook {typed:{width}}", gettext(does)) for typed, does in tasks.items()]
                     formatter.write_dl(rows, col_max=80)
         commands = [(name, self.listed.get_command(ctx, name)) for name in self.list_commands(ctx)]
-        with formatter.section("All commands"):
+        with formatter.section(gettext("All commands")):
             formatter.write_dl([(name, command.get_short_help_str(200)) for name, command in commands if command])

@@ -29,7 +29,7 @@ def migrate() -> None:
     """Upgrade the database to this version. Stop the service and make a backup first."""
     with instance_lock.locked(current().settings.database.resolve().parent):
         if missing := schema.missing():
-            click.echo(f"applying {', '.join(missing)}", err=True)
+            click.echo(said(N_("applying %(names)s"), names=", ".join(missing)), err=True)
         applied = schema.migrate()
     schema.check()
     done = [said(N_("applied: %(name)s"), name=name) for name in applied]
@@ -45,12 +45,12 @@ def backup(target: Path, empty: bool) -> None:
     Store the key file in another place: together they reveal all secrets.
     """
     if target.exists():
-        raise OperatorError(f"{target} already exists: specify a new file")
-    with click.progressbar(length=100, label="Copying", file=sys.stderr) as bar:
+        raise OperatorError(N_("%(file)s already exists: specify a new file"), file=str(target))
+    with click.progressbar(length=100, label=said(N_("Copying")), file=sys.stderr) as bar:
         copy_database(
             target, lambda done, total: bar.update(max(0, done * 100 // max(total, 1) - bar.pos)), empty=empty
         )
-    click.echo(f"backup complete and checked: {target}")
+    click.echo(said(N_("backup complete and checked: %(file)s"), file=target))
 
 
 @db.command("restore")
@@ -64,16 +64,18 @@ def restore(backup: Path, yes: bool, unverified: bool) -> None:
     """
     chosen = current().settings
     if not yes:
-        click.confirm(f"Replace {chosen.database} with {backup}?", abort=True)
+        text = N_("Replace %(database)s with %(backup)s?")
+        click.confirm(said(text, database=chosen.database, backup=backup), abort=True)
     done = put_back(backup, chosen, verified=not unverified, step=lambda doing: click.echo(doing, err=True))
     if done.kept:
-        click.echo(f"previous database kept as {done.kept}")
-    newest = f", the newest from {when(done.newest)}" if done.newest else ""
-    click.echo(f"restored {chosen.database}: {done.orders} orders{newest}")
+        click.echo(said(N_("previous database kept as %(file)s"), file=done.kept))
+    newest = said(N_(", the newest from %(time)s"), time=when(done.newest)) if done.newest else ""
+    click.echo(said(N_("restored %(file)s: %(count)s orders"), file=chosen.database, count=done.orders) + newest)
     if done.missing:
-        click.echo("the backup is from an older version: run `tillbook db migrate`, then `tillbook ledger verify`")
-    click.echo(after_restore.PAUSED)
-    click.echo(after_restore.NEXT_STEPS)
+        text = N_("the backup is from an older version: run `tillbook db migrate`, then `tillbook ledger verify`")
+        click.echo(said(text))
+    click.echo(said(after_restore.PAUSED))
+    click.echo(said(after_restore.NEXT_STEPS))
 
 
 @db.command("mark-restored")
@@ -87,8 +89,8 @@ def mark_restored() -> None:
     folder = current().settings.database.resolve().parent
     with nullcontext() if database.is_shared else instance_lock.locked(folder):
         after_restore.mark()
-    click.echo(after_restore.PAUSED)
-    click.echo(after_restore.NEXT_STEPS)
+    click.echo(said(after_restore.PAUSED))
+    click.echo(said(after_restore.NEXT_STEPS))
 
 
 @db.command("resume")
@@ -99,7 +101,7 @@ def resume() -> None:
     """
     schema.check()
     after_restore.resume()
-    click.echo("payouts, refunds and the expiry of manual deposits resume within five minutes")
+    click.echo(said(N_("payouts, refunds and the expiry of manual deposits resume within five minutes")))
 
 
 @db.command("copy")
@@ -110,10 +112,13 @@ def copy(url: str) -> None:
     URL is the address of an empty database. If it has a password, use @FILE, or - for standard input.
     """
     schema.check()
-    copy_to_postgres(url, 2, lambda name, rows: click.echo(f"{name:20} {rows:>12} rows, sums compared"))
-    click.echo("copy complete, ledger check passed. Now set on each host:")
-    click.echo("  ORDERS_DATABASE_URL: the address of the new database")
-    click.echo("  ORDERS_VAULT_KEY: the content of vault.key. Or copy that file into each instance folder.")
+    compared = said(N_("rows, sums compared"))
+    copy_to_postgres(url, 2, lambda name, rows: click.echo(f"{name:20} {rows:>12} {compared}"))
+    click.echo(said(N_("copy complete, ledger check passed. Now set on each host:")))
+    click.echo("  ORDERS_DATABASE_URL: " + said(N_("the address of the new database")))
+    click.echo(
+        "  ORDERS_VAULT_KEY: " + said(N_("the content of vault.key. Or copy that file into each instance folder."))
+    )
 
 
 @click.command("seed")
@@ -129,11 +134,13 @@ def seed(orders: int) -> None:
         schema.check()
         made = seeding.seed_base()
         seeding.seed_operators()
-        click.echo("demo content added" if made else "demo content was added before")
+        click.echo(said(N_("demo content added") if made else N_("demo content was added before")))
         if orders:
-            with click.progressbar(length=orders, label="Seeding orders", show_pos=True, file=sys.stderr) as bar:
+            with click.progressbar(
+                length=orders, label=said(N_("Seeding orders")), show_pos=True, file=sys.stderr
+            ) as bar:
                 count = seeded_orders.seed_orders(orders, bar.update)
-            click.echo(f"{count} orders added")
+            click.echo(said(N_("%(count)s orders added"), count=count))
     except (OperatorError, schema.WrongSchema) as error:
         raise refusal(error) from None
 
@@ -143,5 +150,6 @@ def demo_curl() -> None:
     """Print a signed curl command that creates an order in the demo."""
     chosen = current().settings
     if not chosen.demo:
-        raise click.ClickException(f"there is no demo in {chosen.instance}. Start it with `tillbook demo` first")
+        text = N_("there is no demo in %(folder)s. Start it with `tillbook demo` first")
+        raise click.ClickException(said(text, folder=chosen.instance))
     click.echo(demo.signed_curl(chosen.public_url, chosen.api_prefix))

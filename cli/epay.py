@@ -25,7 +25,7 @@ class TypeOption(click.ParamType[Any]):
         """Return the three parts."""
         found = re.fullmatch(r"([A-Za-z0-9_-]+)=([0-9]{1,18})(?::([a-z]+))?", str(value))
         if found is None:
-            self.fail("write TYPE=CHANNEL, such as alipay=3, or TYPE=CHANNEL:METHOD", param, ctx)
+            self.fail(said(N_("write TYPE=CHANNEL, such as alipay=3, or TYPE=CHANNEL:METHOD")), param, ctx)
         return found[1], int(found[2]), found[3] or ""
 
 
@@ -124,7 +124,8 @@ def _view(account: EpayAccount) -> dict[str, Any]:
 def one(key: str, as_json: bool) -> None:
     """Show the settings for the shop of merchant KEY. The secret keys are never shown again."""
     account = epay_accounts.find(find_merchant(key))
-    show(_view(account) | picked(account, "createtime", "updatetime"), as_json, facts)
+    view = _view(account) | picked(account, "createtime", "updatetime")
+    show(view, as_json, lambda view: facts(view | {"types": said(view["types"])}))
 
 
 @epay.command("list")
@@ -133,4 +134,5 @@ def every(as_json: bool) -> None:
     """List the merchants with the gateway."""
     names = ("merchant", "pid", "enabled", "hosts", "types")
     rows = [_view(account) for account in EpayAccount.select().order_by(EpayAccount.id)]
-    show([{name: row[name] for name in names} for row in rows], as_json, table)
+    views = [{name: row[name] for name in names} for row in rows]
+    show(views, as_json, lambda views: table([view | {"types": said(view["types"])} for view in views]))

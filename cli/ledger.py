@@ -77,13 +77,14 @@ def verify(against: IO[str] | None, as_json: bool) -> None:
     kept = integrity.read_heads(against) if against else None
     began = time.monotonic()
     with click.progressbar(
-        integrity.verify(kept), length=len(integrity.checks(kept)), label="Checking", file=sys.stderr
+        integrity.verify(kept), length=len(integrity.checks(kept)), label=said(N_("Checking")), file=sys.stderr
     ) as checks:
         found = dict(checks)
 
     def tell(found: dict[str, list[str]]) -> None:
         for name, off in found.items():
-            click.echo(f"{'FAILED' if off else 'ok    '}  {name}")
+            result = said(N_("FAILED")) if off else said(N_("ok    "))
+            click.echo(f"{result}  {said(name)}")
             for line in off:
                 click.echo(f"        {line}")
 
@@ -91,7 +92,7 @@ def verify(against: IO[str] | None, as_json: bool) -> None:
     try:
         scheduled_checks.record("command", found, time.monotonic() - began)
     except DatabaseError as error:  # such as a read-only database; the result is shown in any case
-        click.echo(f"the result could not be recorded: {error}", err=True)
+        click.echo(said(N_("the result could not be recorded: %(error)s"), error=error), err=True)
     sys.exit(1 if any(found.values()) else 0)
 
 
@@ -141,7 +142,7 @@ def remove_sandbox(key: str | None, apply: bool, book_loss: bool, as_json: bool)
 
     def tell(rows: list[dict[str, Any]]) -> None:
         table([row | {"fen": hundredths(row["fen"]), "loss": hundredths(row["loss"])} for row in rows])
-        posted = "posted" if apply else "nothing posted: repeat with --apply to post this"
-        click.echo(posted if rows else "nothing to remove")
+        posted = N_("posted") if apply else N_("nothing posted: repeat with --apply to post this")
+        click.echo(said(posted if rows else N_("nothing to remove")))
 
     show(rows, as_json, tell)

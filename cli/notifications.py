@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from cli.output import Commands, facts, json_option, picked, show, table
+from cli.output import Commands, facts, json_option, picked, said, show, table
 from models.tables.notification import Destination, Notification
 from runtime.texts import N_
 from services.notifications import destinations
@@ -43,5 +43,6 @@ def every(as_json: bool) -> None:
 def test(name: str, as_json: bool) -> None:
     """Send a test message to destination NAME. Exits with status 1 if it is not accepted."""
     outcome = destinations.test(destinations.named(name))
-    show({"accepted": not outcome.problem, **picked(outcome, "problem", "detail")}, as_json, facts)
+    view = {"accepted": not outcome.problem, **picked(outcome, "problem", "detail")}
+    show(view, as_json, lambda view: facts(view | {"problem": said(view["problem"])}))
     sys.exit(1 if outcome.problem else 0)

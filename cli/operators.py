@@ -19,7 +19,7 @@ operator = Commands("operator", help="Console accounts: add, change, reset passw
 def _password() -> str:
     """Ask twice for a password without showing it. Without a terminal, read a line of standard input."""
     if sys.stdin.isatty():
-        return str(click.prompt("Password", hide_input=True, confirmation_prompt=True))
+        return str(click.prompt(said(N_("Password")), hide_input=True, confirmation_prompt=True))
     return sys.stdin.readline().rstrip("\n")
 
 

@@ -12,6 +12,7 @@ from cli.output import (
     Commands,
     facts,
     given_of,
+    heading,
     json_option,
     limit_option,
     picked,
@@ -165,7 +166,7 @@ def _tell(told: dict[str, Any]) -> None:
     facts({name: value for name, value in (told | for_people).items() if not isinstance(value, (list, dict))})
     for part, rows in told.items():
         if isinstance(rows, (list, dict)) and rows:
-            click.echo(f"\n{part}")
+            click.echo("\n" + heading(part))
         if isinstance(rows, dict):
             facts(rows)
         elif isinstance(rows, list) and rows:
@@ -362,7 +363,7 @@ def resolve(
     if action and action.effect is Case.COMPLETE_ORDER and not yes:
         text = N_("received: %(received)s, to be credited: %(available)s")
         click.echo(said(text, received=grouped(action.received), available=grouped(action.available)))
-        click.echo(f"{said(N_('callback to the merchant:'))}\n{action.sends[-1].body}")
+        click.echo(said(N_("callback to the merchant:")) + f"\n{action.sends[-1].body}")
         click.confirm(said(N_("Complete the order?")), abort=True)
     amount, transfer = action.exception.amount if action and action.exception else None, UNKNOWN
     if action and "transfer" in action.fields:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import sys
-import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
@@ -18,6 +17,7 @@ from marshmallow import ValidationError, fields
 from peewee import DatabaseError, OperationalError
 
 from cli import LazyGroup
+from cli.help import columns
 from models import schema
 from models.db.base import LARGEST_ID
 from models.db.errors import fault_of
@@ -28,6 +28,7 @@ from runtime.settings import WrongSetting, denied
 from runtime.state import current
 from runtime.texts import N_
 from schemas.fields import Percent, Sum
+from schemas.messages import Message
 from services.errors import OperatorError
 from services.orders.reasons import Reason, reason_of
 from services.platform.language import Language, language_of
@@ -53,6 +54,24 @@ TIMES = {"at", "createtime", "updatetime", "due_at", "expires_at", "shown_from",
 
 # Numbers with these names are counts: people see them with separators of thousands. Others may be ids.
 COUNTS = {"count", "lines", "matched", "differences", "orders", "failures", "attempts"}
+
+# The names of columns and facts, which people see translated. JSON has them as they are.
+_NAMES = """
+    accepted account action adjustments allowed_addresses amount answer api_secret api_url approved_by at attempts
+    audit auto_accept_max available bank body buy_rate callback_secret callback_url callbacks card_number category
+    channel channel_reference channels check clock closing cny_amount code collect color commission_rate connection
+    contact count createtime customer_name deducted delivered deposit_rate deposits detail digest_hour driver due_at
+    enabled entries events exceptions expires_at failures fee_returned fees fen fields from head held here history
+    hosts keys kind language last ledger left_alone_until line lines logo_type loss max memo merchant
+    merchant_actual_amount merchant_order_no merchant_refund_no merchants milliseconds min month name new_order_url
+    notes old_one_valid_hours on_file opening operator order_no order_type orders owner paid_from passage_rate path
+    pay_method pay_out payment payment_method period pid platform_public_key private_key problem purpose real_name
+    reason reference refund_auto_max refund_count refund_deducted refund_fees refund_no refunds refused requested_by
+    resolution result return_reference return_url returned_on role second_factor see seentime sell_rate
+    service_amount service_rate settlement_days severity shown_from signature state status sub_bank text
+    their_signature there to type types unknown unusable updatetime version webhooks who why withdrawals yuan
+"""
+NAMES = {"to do", *_NAMES.split()}
 _AMOUNT = re.compile(r"(>?-?)([0-9,]{1,17}\.[0-9]{2})", re.ASCII)
 
 ROW_ID = click.IntRange(1, LARGEST_ID)
@@ -73,7 +92,9 @@ def words() -> Language:
 
 
 def said(text: str, /, **values: Any) -> str:
-    """Return a text in the language of the commands."""
+    """Return a text, or a message with its own values, in the language of the commands."""
+    if isinstance(text, Message):
+        return words().gettext(text.text, **text.values)
     return words().gettext(text, **values)
 
 
@@ -93,7 +114,8 @@ def refusal(error: Exception) -> click.ClickException:
     if isinstance(error, OperatorError):
         # The label of a status is the only value that is a text to translate.
         values = {name: said(value) if name == "status" else value for name, value in error.values.items()}
-        return click.ClickException(said(error.text, **values))
+        # A text without values may have a driver's text in it.
+        return click.ClickException(said(error.text, **values) if values else words().known(error.text))
     return _WrongSchema(str(error)) if isinstance(error, schema.WrongSchema) else click.ClickException(str(error))
 
 
@@ -131,8 +153,8 @@ class _Discreet(click.Command):
             message = error.message
             for text in typed:
                 message = message.replace(repr(text), HIDDEN)
-            if "unexpected extra argument" in message:
-                message = message.partition(" (")[0]
+            if type(error) is click.UsageError:  # unexpected arguments, which it repeats in parentheses
+                message = re.split(r" \(|（", message)[0]
             error.message = message  # type: ignore[misc]
             raise
 
@@ -187,7 +209,7 @@ class Hundredths(click.ParamType[Any]):
         try:
             return self.field.deserialize(value)
         except ValidationError as error:
-            self.fail(" ".join(error.messages), param, ctx)
+            self.fail(words().sentences(*map(said, error.messages)), param, ctx)
 
 
 def yuan(zero: bool = False, negative: bool = False) -> Hundredths:
@@ -236,10 +258,6 @@ def when(timestamp: int | None) -> str:
     return datetime.fromtimestamp(timestamp).astimezone().strftime("%Y-%m-%d %H:%M:%S") if timestamp else ""
 
 
-def _width(text: str) -> int:
-    return sum(2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text)
-
-
 def show(value: Any, as_json: bool, people: Callable[[Any], None]) -> None:
     """Print a value as JSON, or with the function `people`."""
     if as_json:
@@ -253,8 +271,8 @@ def table(rows: Sequence[dict[str, Any]], nothing: str = N_("no results")) -> No
     if not rows:
         click.echo(said(nothing))
         return
-    lines = [list(rows[0]), *([_cell(name, value) for name, value in row.items()] for row in rows)]
-    widths = [max(_width(line[column]) for line in lines) for column in range(len(rows[0]))]
+    lines = [[*map(heading, rows[0])], *([_cell(name, value) for name, value in row.items()] for row in rows)]
+    widths = [max(columns(line[column]) for line in lines) for column in range(len(rows[0]))]
     right = [
         name not in TIMES and (type(value) in (int, float) or bool(_AMOUNT.fullmatch(str(value))))
         for name, value in rows[0].items()
@@ -262,16 +280,22 @@ def table(rows: Sequence[dict[str, Any]], nothing: str = N_("no results")) -> No
     for line in lines:
         cells = []
         for text, width, to_right in zip(line, widths, right, strict=True):
-            blank = " " * (width - _width(text))
+            blank = " " * (width - columns(text))
             cells.append(blank + text if to_right else text + blank)
         click.echo("  ".join(cells).rstrip())
 
 
 def facts(value: dict[str, Any]) -> None:
     """Print the facts of one thing, one on each line."""
-    width = max(_width(name) for name in value)
-    for name, fact in value.items():
-        click.echo(f"{name.ljust(width)}  {_cell(name, fact)}".rstrip())
+    shown = [(heading(name), _cell(name, fact)) for name, fact in value.items()]
+    width = max(columns(name) for name, _ in shown)
+    for name, fact in shown:
+        click.echo(f"{name}{' ' * (width - columns(name))}  {fact}".rstrip())
+
+
+def heading(name: str) -> str:
+    """Return the displayed name of a column or fact."""
+    return said(name) if name in NAMES else name
 
 
 def _cell(name: str, value: Any) -> str:

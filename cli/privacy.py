@@ -9,11 +9,11 @@ from typing import Any
 import click
 
 from cli.orders import everything
-from cli.output import Commands, options, table
+from cli.output import Commands, options, said, table, words
 from cli.sensitive import SENSITIVE
 from services.console import privacy, timeline
 from services.deposits import attempts
-from services.errors import OperatorError
+from services.errors import N_, OperatorError
 
 privacy_commands = Commands("privacy", help="Personal data of one person: export, erase.")
 
@@ -59,17 +59,19 @@ def erase(numbers: tuple[str, ...], name: str, card: str, yes: bool) -> None:
     """
     found, on_file = privacy.find(numbers, name, card), privacy.accounts(name, card)
     if yes:
-        click.echo(f"personal data erased in {privacy.erase(found, on_file)} of {len(found)} orders")
+        text = N_("personal data erased in %(count)s of %(total)s orders")
+        click.echo(said(text, count=privacy.erase(found, on_file), total=len(found)))
     for account in on_file:
-        key, state = account.merchant.key, "erased" if yes else "would be erased"
+        state = N_("erased") if yes else N_("would be erased")
         if privacy.is_current(account):
-            state = "kept, because withdrawals go to it. First add another one with `tillbook account add`"
-        click.echo(f"payout account {account.id} of {key}: {state}")
+            state = N_("kept, because withdrawals go to it. First add another one with `tillbook account add`")
+        text = N_("payout account %(id)s of %(key)s: %(state)s")
+        click.echo(said(text, id=account.id, key=account.merchant.key, state=said(state)))
     if yes:
         return
     rows = privacy.survey(found)
-    table(rows, nothing="no orders found")
+    table([row | {"refused": words().known(row["refused"])} for row in rows], nothing=N_("no orders found"))
     if any(row["refused"] for row in rows):
-        raise OperatorError("the personal data of open orders cannot be erased")
+        raise OperatorError(N_("the personal data of open orders cannot be erased"))
     if rows or on_file:
-        click.echo("nothing erased: repeat with --yes to erase this")
+        click.echo(said(N_("nothing erased: repeat with --yes to erase this")))

@@ -26,7 +26,8 @@ def _given(pairs: tuple[str, ...]) -> dict[str, list[str]]:
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not equals or not value:
-            raise click.UsageError(f"--column {pair}: write NAME=VALUE, such as number=商户单号")
+            text = N_("--column %(pair)s: write NAME=VALUE, such as number=商户单号")
+            raise click.UsageError(said(text, pair=pair))
         given.setdefault(name, []).append(value)
     return given
 
@@ -49,7 +50,7 @@ def _tell(view: dict[str, Any]) -> None:
     matched = N_("%(lines)s, %(matched)s of them matched to orders")
     facts(
         {
-            "days": said(N_("%(since)s to %(until)s"), since=view["since"], until=view["until"]),
+            "period": said(N_("%(since)s to %(until)s"), since=view["since"], until=view["until"]),
             "lines": said(matched, lines=f"{view['lines']:,}", matched=f"{view['matched']:,}"),
             **{name: said(both, there=there[name], here=here[name]) for name in here},
             "unknown": said(N_("%(yuan)s in the statement"), yuan=there["unknown"]),

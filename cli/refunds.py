@@ -11,9 +11,11 @@ from cli.output import (
     Commands,
     facts,
     given_of,
+    heading,
     json_option,
     limit_option,
     picked,
+    reason_text,
     said,
     show,
     table,
@@ -28,7 +30,7 @@ from services.console import lists, refund_list, timeline
 from services.errors import refuse
 from services.merchants import merchant_setup
 from services.operations import refunds
-from services.orders.reasons import reason_of
+from services.orders.reasons import Reason, reason_of
 from services.orders.returned import returned
 from services.refunds import approve as approval
 from services.refunds import settle
@@ -93,6 +95,7 @@ def every(
 def one(refund_no: str, as_json: bool) -> None:
     """Show refund REFUND_NO with its history and exceptions."""
     row = refunds.find(refund_no)
+    of_reason = Reason.text if as_json else reason_text
     steps = RefundHistory.select().where(RefundHistory.refund == row).order_by(RefundHistory.id)
     told = view(row) | {
         **picked(row, "reason", "channel_reference", "returned_on", "updatetime", "due_at"),
@@ -103,13 +106,13 @@ def one(refund_no: str, as_json: bool) -> None:
                 "from": step.before,
                 "to": step.after,
                 "who": step.who,
-                "why": reason_of(step).text(),
+                "why": of_reason(reason_of(step)),
                 "code": step.code,
             }
             for step in steps
         ],
         "exceptions": [
-            {**picked(each, "id", "kind"), "detail": reason_of(each).text(), "resolution": each.resolution}
+            {**picked(each, "id", "kind"), "detail": of_reason(reason_of(each)), "resolution": each.resolution}
             for each in settle.exceptions_about(row)
         ],
     }
@@ -120,14 +123,16 @@ def _tell(told: dict[str, Any]) -> None:
     facts({name: value for name, value in told.items() if not isinstance(value, list)})
     for part in ("history", "exceptions"):
         if told[part]:
-            click.echo(f"\n{part}")
+            click.echo("\n" + heading(part))
             table(told[part])
 
 
 def _say(refund_no: str) -> None:
     row = refunds.find(refund_no)
-    awaits = f" ({said(N_('needs approval'))})" if not row.approved_by and row.is_open else ""
-    click.echo(said(N_("refund %(refund_no)s: %(status)s"), refund_no=refund_no, status=row.status + awaits))
+    text = N_("refund %(refund_no)s: %(status)s")
+    if not row.approved_by and row.is_open:
+        text = N_("refund %(refund_no)s: %(status)s (needs approval)")
+    click.echo(said(text, refund_no=refund_no, status=row.status))
     for each in settle.exceptions_about(row):
         if each.is_open:
             tell_exception(each)

@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from cli.output import facts, json_option, picked, show
+from cli.output import facts, json_option, picked, said, show
 from services.callbacks import test_callback as sending
 from services.merchants import merchant_setup
 
@@ -18,5 +18,5 @@ def test_callback(key: str, as_json: bool) -> None:
     """Send a signed callback of type `test` to merchant KEY. Exits with status 1 if it is not delivered."""
     outcome = sending.callback(merchant_setup.find_merchant(key))
     view = picked(outcome, "delivered", "status", "milliseconds", "answer", "problem")
-    show({"id": outcome.webhook_id} | view, as_json, facts)
+    show({"id": outcome.webhook_id} | view, as_json, lambda view: facts(view | {"problem": said(view["problem"])}))
     sys.exit(0 if outcome.delivered else 1)

@@ -8,12 +8,15 @@ from typing import Any
 
 import click
 
+from cli.output import said
+from services.errors import N_, OperatorError
+
 
 def read(text: str, what: str) -> str:
     """Return the text itself, the contents of FILE for @FILE, or a line of standard input for `-`.
 
     Raises:
-        ValueError: the file cannot be read. The message omits its name, which may be a password that begins with @.
+        OperatorError: the file cannot be read. The message omits its name, which may be a password that begins with @.
     """
     if text == "-":
         return sys.stdin.readline().strip()
@@ -22,8 +25,8 @@ def read(text: str, what: str) -> str:
     try:
         return Path(text[1:]).expanduser().read_text("utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "is not UTF-8 text"
-        raise ValueError(f"the file for {what} cannot be read: {reason}") from None
+        reason = getattr(error, "strerror", None) or said(N_("is not UTF-8 text"))
+        raise OperatorError(N_("the file for %(what)s cannot be read: %(reason)s"), what=what, reason=reason) from None
 
 
 class Sensitive(click.ParamType[Any]):
@@ -35,8 +38,8 @@ class Sensitive(click.ParamType[Any]):
         """Read the value once."""
         try:
             return read(str(value), param.opts[0] if param else self.name)
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
+        except OperatorError as error:
+            self.fail(said(error.text, **error.values), param, ctx)
 
 
 SENSITIVE = Sensitive()

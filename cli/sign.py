@@ -9,7 +9,6 @@ import click
 
 from cli.output import Command, facts, json_option, picked, said, show, table
 from runtime.state import current
-from schemas.messages import Message
 from services.errors import N_, OperatorError
 from services.merchants import epay_accounts, merchant_setup
 from services.sandbox.signature_help import epay, merchant_api
@@ -24,11 +23,6 @@ def _decoded(file: Any) -> str:
         return file.read().decode()
     except UnicodeDecodeError as error:
         raise OperatorError(N_("%(file)s is not UTF-8: %(error)s"), file=file.name, error=str(error)) from None
-
-
-def _translated(text: str) -> str:
-    """Return a sentence of the explanation in the language of the commands."""
-    return said(text.text, **text.values) if isinstance(text, Message) else said(text)
 
 
 def _view(told: Explanation) -> dict[str, Any]:
@@ -53,20 +47,20 @@ def _view(told: Explanation) -> dict[str, Any]:
 
 
 def _tell(view: dict[str, Any]) -> None:
-    click.echo(_translated(view["verdict"]))
+    click.echo(said(view["verdict"]))
     if view["refused"]:
-        click.echo(f"  {_translated(view['refused'])}")
+        click.echo(f"  {said(view['refused'])}")
         return
     for mistake in view["mistakes"]:
         text = N_("%(mistake)s. %(cure)s")
-        click.echo(f"  - {said(text, mistake=_translated(mistake['what']), cure=_translated(mistake['cure']))}")
+        click.echo(f"  - {said(text, mistake=said(mistake['what']), cure=said(mistake['cure']))}")
     for check in view["checks"]:
         text = N_("ok: %(check)s") if check["good"] else N_("also: %(check)s")
-        click.echo(said(text, check=_translated(check["text"])))
-    click.echo(f"\n{said(N_('the server’s string to sign'))}")
+        click.echo(said(text, check=said(check["text"])))
+    click.echo("\n" + said(N_("the server’s string to sign")))
     table([line | {"text": visible(line["text"]), "from": said(line["from"])} for line in view["lines"]])
     if view["left_out"]:
-        click.echo(f"\n{said(N_('excluded'))}")
+        click.echo("\n" + said(N_("excluded")))
         table(
             [leaf | {"from": said(leaf["from"]), "why": said(WHY_LEFT_OUT[leaf["why"]])} for leaf in view["left_out"]]
         )

@@ -34,8 +34,8 @@ def to_do(as_json: bool) -> None:
         (N_("exceptions to resolve"), found.exceptions, "tillbook order list --exceptions"),
         (N_("withdrawals to approve"), found.approve, "tillbook order list --type sell --status pending"),
         (N_("payouts to send manually"), found.send, "tillbook order list --type sell --status confirmed"),
-        (N_("payouts that need a second operator"), found.requests, "console: Payouts"),
-        (N_("payouts in bank files without a result"), found.in_files, "console: Bank files"),
+        (N_("payouts that need a second operator"), found.requests, N_("console: Payouts")),
+        (N_("payouts in bank files without a result"), found.in_files, N_("console: Bank files")),
         (N_("open refunds without a next step"), found.stuck_refunds, f"tillbook refund show {first_refund}"),
         (N_("refunds to approve"), found.refund_approve, "tillbook refund list --state review"),
         (N_("refunds to send manually"), found.refund_send, "tillbook refund list --state send"),
@@ -50,6 +50,7 @@ def to_do(as_json: bool) -> None:
     ]
 
     def tell(rows: list[dict[str, Any]]) -> None:
-        table([row | {"to do": said(row["to do"])} for row in rows], N_("nothing needs attention"))
+        shown = [row | {name: said(row[name]) for name in ("to do", "see")} for row in rows]
+        table(shown, N_("nothing needs attention"))
 
     show([row for row in rows if row["count"]], as_json, tell)

@@ -6,7 +6,7 @@ import click
 
 from cli.output import Commands
 from runtime.state import current
-from services.errors import OperatorError
+from services.errors import N_, OperatorError
 from services.security import key_rotation
 
 vault = Commands("vault", help="The key that encrypts secrets and personal data: rotate.")
@@ -31,4 +31,5 @@ def rotate(keep_old: bool, wait: int, only_host: bool) -> None:
         for done in key_rotation.rotate(current().settings.instance, keep_old=keep_old, wait=wait, only_host=only_host):
             click.echo(done)
     except OSError as error:
-        raise OperatorError(f"{error.filename}: {error.strerror}. Fix this and repeat the command") from None
+        text = N_("%(file)s: %(why)s. Fix this and repeat the command")
+        raise OperatorError(text, file=str(error.filename), why=str(error.strerror)) from None

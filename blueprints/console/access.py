@@ -121,7 +121,7 @@ def _check() -> Any:
     if request.method not in ("GET", "HEAD") and not is_for_viewers:
         must_act()
     if request.path.endswith(uploads.ENDINGS):
-        request.max_content_length = uploads.LIMIT
+        request.max_content_length = request.max_form_memory_size = uploads.LIMIT
     return None
 
 

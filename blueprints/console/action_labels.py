@@ -376,7 +376,7 @@ def outcome(action: Action, result: Any, order: Order) -> tuple[str, str]:
         return "good", own
     message = gettext("Done. Order status: %(status)s.", status=status(order))
     if action.act is Act.CHECK:
-        heard = ", ".join(str(STATES_OF_CHANNEL[report.state.value]) for report in result)
+        heard = gettext(", ").join(str(STATES_OF_CHANNEL[report.state.value]) for report in result)
         message = gettext("Channel result: %(heard)s. Order status: %(status)s.", heard=heard, status=status(order))
     if action.act is Act.REPORT_RETURNED:
         message = gettext("The payout is recorded as returned.")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from flask_babel import gettext
+
 # The mark in the text, and the name. Most browsers also have the marks of those further down.
 BROWSERS = {
     "MicroMessenger/": "WeChat",
@@ -27,4 +29,4 @@ SYSTEMS = {
 def short_name(text: str) -> str:
     """Return browser and system, such as "Chrome, Windows"; the text itself if it names neither."""
     found = [next((name for mark, name in names.items() if mark in text), "") for names in (BROWSERS, SYSTEMS)]
-    return ", ".join(filter(None, found)) or text
+    return gettext(", ").join(filter(None, found)) or text

@@ -7,6 +7,7 @@ from typing import Any
 
 from flask import render_template, request
 
+from blueprints.console import uploads
 from blueprints.console.forms import message_of
 from models.tables.channel import Channel
 from services.errors import N_, OperatorError
@@ -76,6 +77,7 @@ def page(
         titles=cells,
         chosen=given or [role.value for role in suggest(names)],
         examples=[[row[place] for row in below if place < len(row) and row[place]] for place in range(len(names))],
+        file=uploads.hidden_fields("file"),
         headers=[(at, " | ".join(filter(None, row))[:80]) for at, row in unknown.rows[:MOST_HEADERS]],
         **facts,
     ), 422

@@ -12,7 +12,9 @@ from markupsafe import Markup, escape
 
 from blueprints.console import labels
 from blueprints.console.locale import local_time, time_tag
+from models.tables.channel import Channel
 from runtime.money import grouped, hundredths
+from services.channels import pictures
 from services.platform.safe_text import printable
 
 LONG = 40  # characters; the page shortens a longer text and shows all of it in a tooltip
@@ -146,6 +148,15 @@ def same_amount(order: Any) -> Markup:
         url_for("claims.index", flt_amount=hundredths(order.amount)),
         gettext("%(count)s claims of ¥%(amount)s", count=f"{order.alike:,}", amount=grouped(order.amount)),
     )
+
+
+def unusable_marks(channel: Channel) -> dict[str, Markup]:
+    """Return the marks of a channel's payment methods by which payers cannot pay, by method."""
+    mark = Markup('<span class="tag warn">{}</span>')
+    return {
+        method: mark.format(gettext("%(method)s (cannot be used)", method=labels.name_of(labels.METHODS, method)))
+        for method in pictures.unusable_methods(channel)
+    }
 
 
 def merchant_columns(of: Any = lambda row: row) -> list[Column]:

@@ -76,7 +76,10 @@ def _label(text: str) -> str:
 def merchant_choices() -> list[Choice]:
     """Return all merchants as choices, in the order of their keys."""
     rows = Merchant.select(Merchant.id, Merchant.key, Merchant.name).order_by(Merchant.key).tuples()
-    return [Choice(key, _label(f"{name} ({key})" if name != key else key), row_id) for row_id, key, name in rows]
+    return [
+        Choice(key, _label(gettext("%(name)s (%(note)s)", name=name, note=key) if name != key else key), row_id)
+        for row_id, key, name in rows
+    ]
 
 
 def channel_choices() -> list[Choice]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from flask import abort, flash, render_template
@@ -58,15 +57,6 @@ class SchemaField(StringField):
             self.value = self.spec.deserialize((self.data or "").strip())
         except ValidationError as error:
             raise StopValidation(" ".join(map(translated, error.messages))) from None
-
-
-@contextmanager
-def invalid_if_refused() -> Iterator[None]:
-    """Turn a service's refusal into the error of the field that is validated."""
-    try:
-        yield
-    except OperatorError as refusal:
-        raise StopValidation(message_of(refusal)) from None
 
 
 class Checkboxes(SelectMultipleField):

@@ -40,8 +40,18 @@ GUIDES = {
     "second_factor": "console#two-factor-authentication",
     "confirm": "console#confirmation",
 }
+# Pages with a guide of their own, by endpoint.
+PAGES = {
+    "merchant.new": "guides/merchants#add-a-merchant",
+    "merchant.epay": "epay-inbound#enable-it",
+    "merchant.page": "payment-page",
+    "merchant.adjust": "guides/ledger#correct-a-balance",
+    "merchant.account": "guides/merchants#add-a-payout-account",
+    "order.refund": "guides/refunds#refund-a-deposit",
+}
 
 
 def guide() -> str:
     """Return the address of this page's guide in the language of the console."""
-    return f"/docs/{locale.language().language}/{GUIDES.get(request.blueprint or '', 'console')}"
+    found = PAGES.get(request.endpoint or "") or GUIDES.get(request.blueprint or "", "console")
+    return f"/docs/{locale.language().language}/{found}"

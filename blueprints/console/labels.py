@@ -89,6 +89,13 @@ REFUND_RESOLUTIONS = {
     "complete": lazy_gettext("Payer received it"),
     "cancel": lazy_gettext("Money came back"),
 }
+# What a channel reported about a refund without further words.
+REPORTED = {
+    "failed": lazy_gettext("failed"),
+    "open": lazy_gettext("in progress"),
+    "paid": lazy_gettext("refunded"),
+    "stuck": lazy_gettext("an operator must act at the channel"),
+}
 REFUND_STATUSES = {
     PENDING: lazy_gettext("Queued"),
     CONFIRMED: lazy_gettext("In progress"),
@@ -143,7 +150,9 @@ def reason(why: Reason) -> str:
     def called(name: str, value: str) -> str:
         if name == "status" and why.code is Why.REFUND_CONTRADICTED:
             return name_of(REFUND_STATUSES, value)
-        return status(kind, value) if name == "status" else known(value) if name == "text" else name_inside(name, value)
+        if name == "text":
+            return known(name_of(REPORTED, value))
+        return status(kind, value) if name == "status" else name_inside(name, value)
 
     return why.text(gettext(why.code.template), called)
 
@@ -275,17 +284,17 @@ ACTIONS = {
 ABOUT = {
     "order": lazy_gettext("order"),
     "callback": lazy_gettext("callback"),
-    "callbacks": lazy_gettext("callbacks"),
+    "callbacks": lazy_gettext("several callbacks"),
     "merchant": lazy_gettext("merchant"),
     "channel": lazy_gettext("channel"),
     "operator": lazy_gettext("operator"),
     "ledger": lazy_gettext("ledger"),
     "list": lazy_gettext("list"),
     "database": lazy_gettext("database"),
-    "orders": lazy_gettext("orders"),
-    "payouts": lazy_gettext("payouts"),
+    "orders": lazy_gettext("several orders"),
+    "payouts": lazy_gettext("several payouts"),
     "refund": lazy_gettext("refund"),
-    "refunds": lazy_gettext("refunds"),
+    "refunds": lazy_gettext("several refunds"),
     "batch": lazy_gettext("bank file"),
     "account": lazy_gettext("payout account"),
     "destination": lazy_gettext("notification destination"),
@@ -489,7 +498,7 @@ def list_name(name: str) -> str:
 def purpose_of(name: str) -> str:
     """Return the label of a posting's purpose, with the number of the exception that it resolved."""
     kind, _, number = name.partition(" ")
-    return f"{lazy_gettext('Exception')} {number}" if kind == "exception" and number else name_of(PURPOSES, kind)
+    return gettext("Exception") + f" {number}" if kind == "exception" and number else name_of(PURPOSES, kind)
 
 
 def detail(exception: Any) -> Markup:

@@ -15,7 +15,7 @@ from flask import Flask, Response, redirect, request
 from flask_babel import format_datetime, gettext
 from jinja2 import pass_context
 from jinja2.runtime import Context
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from blueprints.api import envelope
 from runtime import clock, settings
@@ -96,6 +96,11 @@ def ngettext(one: str, many: str, num: int, **values: Any) -> str:
     return str(flask_babel.ngettext(one, many, Grouped(num), **values))
 
 
+def _text(text: str, /, **values: Any) -> str:
+    """Translate a text of a template. A value that is HTML remains so; all others are escaped."""
+    return escape(gettext(text)) % values if values else gettext(text)
+
+
 def _of_templates(translate: Any) -> Callable[..., str]:
     """Return the `ngettext` of the templates with separators of thousands."""
 
@@ -143,7 +148,7 @@ def init(app: Flask) -> None:
             "languages": others,
             "zone": str(zone()),
             "here": request.full_path.rstrip("?"),
-            "_": gettext,
+            "_": _text,
             "format_datetime": format_datetime,
             "demo": current().settings.demo,
             "product": gettext(settings.NAME),

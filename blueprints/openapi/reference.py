@@ -202,7 +202,14 @@ class Reference:
             return []
         data = content["schema"]["properties"]["data"]
         shapes = data.get("oneOf", [data])
-        return [self._part(shape, value) for shape, value in zip(shapes, self._values(content), strict=True)]
+        values = self._values(content)
+        parts = [self._part(shape, value) for shape, value in zip(shapes, values, strict=True)]
+        if not isinstance(values[0]["data"], list):
+            return parts
+        # All lists of regions have one schema, and each has its own example.
+        own = {f"[].{name}": _shown(value) for name, value in values[0]["data"][0].items()}
+        rows = [replace(row, example=own.get(row.name, row.example)) for row in parts[0].rows]
+        return [replace(parts[0], rows=rows)]
 
     def refusals(self, operation: dict[str, Any]) -> list[int]:
         """The error codes that an operation can return."""

@@ -17,20 +17,20 @@ from models.db.writer import transaction
 from models.tables.maintenance import Restoration, paused_since
 from models.tables.operator import AuditEntry
 from runtime import clock
-from services.errors import OperatorError
+from services.errors import N_, OperatorError
 from services.security import audit, sessions
 
 log = logging.getLogger(__name__)
 
 AHEAD = 1_000_003  # how far ids continue above the highest known: more rows than can have been lost
-PAUSED = "payouts, refunds and the expiry of manual deposits are paused until `tillbook db resume`"
-NEXT_STEPS = """\
+PAUSED = N_("payouts, refunds and the expiry of manual deposits are paused until `tillbook db resume`")
+NEXT_STEPS = N_("""\
 next steps:
   1. start the service: it checks the status of open orders at the channels that it can query
   2. compare with the statement of each channel: `tillbook reconcile CHANNEL STATEMENT`
   3. compare orders and results since the backup with your merchants: `tillbook order list`
   4. find payments for orders that the backup lacks: `tillbook order unknown`
-  5. record manual payments, payouts and refunds since the backup, then run `tillbook db resume`"""
+  5. record manual payments, payouts and refunds since the backup, then run `tillbook db resume`""")
 
 Ids = Mapping[str, int]
 

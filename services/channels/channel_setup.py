@@ -66,7 +66,7 @@ def check(channel: Channel) -> list[Finding]:
         found: list[Finding] = call_driver(check_all, payments[0])
     except ChannelUnknown as silence:
         of_clock = driver.clock() if silence.was_reached else []
-        raise CheckFailed(f"channel {channel.id}: {silence}", silence.findings() + of_clock) from silence
+        raise CheckFailed(str(silence), silence.findings() + of_clock) from silence
     return found
 
 

@@ -32,7 +32,7 @@ from models.tables.payout_batch import FAILED, PayoutBatchLine
 from services.console.lists import Browse, add_owners, capped, mark_notes, mark_open_exceptions, merchants
 from services.ledger import accounts
 from services.orders.next_step import manual_channels
-from services.security import masking, vault
+from services.security import masking, second_operator, vault
 from services.withdrawals import bank_files
 
 # States of payouts: to approve, to send manually, both, in progress.
@@ -289,18 +289,20 @@ class Payouts(Orders):
         return [conditions[state], *others]
 
     def rows(self, ids: list[int]) -> list[Any]:
-        """The rows with their payout accounts, each with `waits` and `batch`.
+        """The rows with their payout accounts, each with `waits`, `is_requested` and `batch`.
 
-        `waits` is the operator's action, APPROVE or SEND, or empty; `batch` the number of its open bank file, or None;
+        `waits` is the operator's action, APPROVE or SEND, or empty; `is_requested` if it was requested and a second
+        operator must approve it; `batch` the number of its open bank file, or None;
         `refused` the line of the bank file whose payout the bank refused, or None.
         """
         rows = super().rows(ids)
         wanted = PayoutAccount.id.in_([row.account_id for row in rows if row.account_id])
         accounts = {account.id: account for account in PayoutAccount.select().where(wanted)}
-        lines = bank_files.newest_lines(ids)
+        lines, requested = bank_files.newest_lines(ids), second_operator.requested(rows)
         for row in rows:
             sends = row.status == CONFIRMED and DRIVERS[row.channel.driver].by_hand
             row.waits = APPROVE if row.status == PENDING else SEND if sends else ""
+            row.is_requested = row.id in requested
             row.account = accounts.get(row.account_id)
             line = lines.get(row.id)
             row.batch = line.batch_id if line and line.result is None else None

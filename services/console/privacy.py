@@ -49,15 +49,15 @@ def needed_for(orders: list[Order]) -> dict[int, str]:
 
     def why(order: Order) -> str:
         if order.status not in (COMPLETED, CANCELLED):
-            return f"its status is {order.status}"
+            return N_("its status is %(status)s") % {"status": order.status}
         if order.id in questioned:
-            return "it has an open exception"
+            return N_("it has an open exception")
         if order.id in untold:
-            return "a callback is not delivered yet"
+            return N_("a callback is not delivered yet")
         if order.id in refunding:
-            return "a refund is in progress"
+            return N_("a refund is in progress")
         is_checked = order.due_at is not None or order.id in refunded or kinds.of(order).is_in_progress(order)
-        return "its channel is still being checked" if is_checked else ""
+        return N_("its channel is still being checked") if is_checked else ""
 
     return {order.id: reason for order in orders if (reason := why(order))}
 

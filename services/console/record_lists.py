@@ -21,7 +21,6 @@ from services.console.lists import Browse, add_owners, capped, merchants
 from services.withdrawals.bank_files import IS_OPEN
 
 OPEN, SETTLED = "open", "settled"
-FEW = 3  # open exceptions of one cause that are listed one by one
 RECENT = 7 * 86_400  # seconds for which a failed callback is reported
 
 
@@ -110,7 +109,7 @@ class Cause:
 
 
 def frequent_causes(wanted: dict[str, Any]) -> list[Cause]:
-    """Return the causes of more than FEW of the wanted open exceptions, the most frequent first.
+    """Return the causes of more than one of the wanted open exceptions, the most frequent first.
 
     There are none if the filters select the closed ones, a kind, a channel or a single exception.
     """
@@ -122,7 +121,7 @@ def frequent_causes(wanted: dict[str, Any]) -> list[Cause]:
     found = PaymentException.select(
         PaymentException.kind, Order.channel, count, fn.SUM(fen), fn.MIN(PaymentException.createtime)
     ).join(Order)
-    grouped = found.where(*about).group_by(PaymentException.kind, Order.channel).having(count > FEW)
+    grouped = found.where(*about).group_by(PaymentException.kind, Order.channel).having(count > 1)
     rows = list(grouped.order_by(count.desc(), PaymentException.kind, Order.channel).tuples())
     channels = {each.id: each for each in Channel.select()}
     return [Cause(kind, channels[channel], number, int(amount), at) for kind, channel, number, amount, at in rows]

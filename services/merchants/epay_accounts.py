@@ -123,7 +123,7 @@ def types_of(account: EpayAccount) -> Types:
 def types_text(types: Types) -> str:
     """Return channels by type as one line, such as `alipay=3:alipay,wxpay=2:wxpay`."""
     pairs = [f"{name}={channel}:{method}" for name, each in types.items() for channel, method in each]
-    return ",".join(pairs) or "by payment method"
+    return ",".join(pairs) or N_("by payment method")
 
 
 def _types(merchant: Merchant, types: Mapping[str, Iterable[tuple[int, str]]]) -> str:

@@ -97,12 +97,12 @@ SENTENCES: dict[str, Callable[[Facts, Facts, Language], str]] = {
     ),
     "stuck": lambda facts, said, words: words.gettext(
         "Open orders without a next step: %(count)s (%(orders)s). Check them, and report this error.",
-        orders=", ".join(facts["orders"]),
+        orders=words.gettext(", ").join(facts["orders"]),
         **said,
     ),
     "stuck_refunds": lambda facts, said, words: words.gettext(
         "Open refunds without a next step: %(count)s (%(refunds)s). Check them, and report this error.",
-        refunds=", ".join(facts["refunds"]),
+        refunds=words.gettext(", ").join(facts["refunds"]),
         **said,
     ),
     "ledger_off": _ledger_off,

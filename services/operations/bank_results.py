@@ -6,10 +6,10 @@ import hashlib
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
-from itertools import islice
+from itertools import dropwhile, islice
 
 from gateways.base import Report, State
 from models.db.writer import transaction
@@ -43,12 +43,16 @@ LONGEST = 60  # characters of a reason, and of the name of a column
 
 Names = Mapping[Role, tuple[str, ...]]  # the names of columns by role, as layouts.bare returns them
 NEEDED = (Role.CODE, Role.STATUS, Role.AMOUNT)
-# Of these roles one column counts, that with the first known name. Columns of the others must agree.
-ONE_COUNTS = (Role.CODE, Role.REFERENCE, Role.REASON)
+# Of these roles one column counts, that with the first known name. Of the columns with a reason the first known one
+# that has a reason counts, in each row. Columns of the others must agree.
+ONE_COUNTS = (Role.CODE, Role.REFERENCE)
 ROLES = (*NEEDED, Role.ACCOUNT, Role.CURRENCY, Role.REFERENCE, Role.REASON, Role.IGNORED)
 COMMON = {
-    Role.STATUS: "状态 处理状态 交易状态 付款状态 转账状态 处理结果 交易结果 付款结果 结果 status result",
-    Role.AMOUNT: "付款金额 交易金额 转账金额 实付金额 金额 amount",
+    Role.STATUS: (
+        "状态 处理状态 交易状态 付款状态 转账状态 汇款状态 代发状态 处理结果 交易结果 付款结果 转账结果 汇款结果 "
+        "代发结果 处理情况 交易情况 付款情况 结果 status result"
+    ),
+    Role.AMOUNT: "付款金额 交易金额 转账金额 汇款金额 代发金额 实付金额 金额 交易额 付款额 转账额 amount",
     Role.ACCOUNT: (
         "收款账号 收款账户 收款人账号 收款方账号 收款卡号 收款人账户 收款人email 收款人支付宝账号 收款支付宝账号 "
         "对方账号 account"
@@ -56,10 +60,11 @@ COMMON = {
     Role.CURRENCY: "币种 货币 币别 currency",
     Role.REFERENCE: (
         "支付宝流水号 支付宝内部流水号 银行流水号 交易流水号 业务流水号 核心流水号 交易号 交易单号 回单编号 流水号 "
-        "reference transactionid"
+        "银行回单号 回单号 电子回单号 reference transactionid"
     ),
     Role.REASON: (
-        "失败原因 原因 失败信息 处理信息 返回信息 结果描述 处理结果描述 状态描述 结果说明 状态说明 reason 备注"
+        "失败原因 原因 失败说明 失败描述 失败信息 错误信息 处理信息 返回信息 银行返回信息 结果描述 处理结果描述 "
+        "状态描述 结果说明 状态说明 reason 备注 摘要"
     ),
 }
 BOUNCED = {"退票", "已退票", "退汇", "已退汇", "退汇成功"}  # a transfer that did not reach the payee's account
@@ -67,6 +72,15 @@ BOUNCED = {"退票", "已退票", "退汇", "已退汇", "退汇成功"}  # a tr
 _TELLING = re.compile(
     "结果|退票|退汇|退回|冲正|流水号|return|金额|amount|^(?!付款|付方|本方|我方|转出).*(账号|帐号|账户|卡号|号码)$"
 )
+# Likely names of columns, for an operator to confirm.
+_LIKELY = {
+    Role.AMOUNT: re.compile("^(?!.*(余额|费|税|退|限额)).*额$|amount"),
+    Role.ACCOUNT: re.compile("^收款.*(账号|帐号|卡号)$"),
+    Role.REFERENCE: re.compile("(流水|回单|凭证|交易).{0,2}号$|transaction"),
+    Role.REASON: re.compile("(原因|说明|描述|信息|附言)$|reason"),
+    Role.STATUS: re.compile("(状态|结果|情况)$|status|result"),
+}
+_TOTAL = re.compile(r"(本页|本批)?(合计|总计|小计|共计|total|subtotal)(金额|笔数)?([:(\d].*)?")
 _CODE = re.compile(r"(?<![0-9A-Z])P([0-9]{1,10})-([0-9]{1,5})(?![0-9])")
 
 
@@ -86,12 +100,44 @@ def suggested(names: Names, header: list[str]) -> list[Role]:
     return roles
 
 
+def _is_result(text: str) -> bool:
+    return values.status(text) is not Meaning.UNCLEAR
+
+
+def guessed(names: Names, rows: Sequence[tables.Row], header: list[str]) -> list[Role]:
+    """Return the roles that the names and values of the columns suggest. An operator must confirm them.
+
+    Args:
+        rows: the first rows of the file, with the header.
+    """
+    below = list(dropwhile(lambda row: layouts.header_of(row[1]) != header, rows))[1:]
+    told = [[row[at] for _, row in below if row[at:] and row[at] and not _is_total(row)] for at in range(len(header))]
+    roles = suggested(names, header)
+
+    def suggest(role: Role, is_likely: list[bool]) -> None:
+        likely = [at for at, each in enumerate(is_likely) if each and roles[at] is Role.IGNORED]
+        for at in likely if role is Role.STATUS else likely[:1]:
+            roles[at] = role
+
+    def have_only(is_one: Callable[[str], object]) -> list[bool]:
+        columns = zip(header, told, strict=True)
+        return [bool(cells) and not is_one(name) and all(map(is_one, cells)) for name, cells in columns]
+
+    suggest(Role.STATUS, have_only(_is_result))
+    if Role.CODE not in roles:
+        suggest(Role.CODE, have_only(_codes))
+    for role, likely in _LIKELY.items():
+        if role not in roles:
+            suggest(role, [bool(likely.search(name)) for name in header])
+    return roles
+
+
 def check(layout: Layout) -> None:
     """Raise OperatorError unless the columns say which payout a row is about, its result and its amount."""
     layouts.refuse_other_units(layout)
     roles = [role for _, role in layout.columns]
     if not set(roles) <= set(ROLES) or any(roles.count(role) > 1 for role in ONE_COUNTS):
-        raise OperatorError(N_("Choose one column at most for the number, the transaction ID and the reason."))
+        raise OperatorError(N_("Choose one column at most for the number and the transaction ID."))
     if not set(NEEDED) <= set(roles):
         raise OperatorError(N_("Choose the columns of the payout's number, of the result and of the amount."))
 
@@ -123,9 +169,10 @@ class Reported:
 
 
 class Effect(StrEnum):
-    """What confirming a row would do; the first four change something."""
+    """What confirming a row would do; the first five change something."""
 
     PAID = "paid"  # the payout is recorded as paid out
+    REQUESTED = "requested"  # a second operator must confirm that it is paid out
     FAILED = "failed"  # the payout stays to be sent, and can be in another file
     CONTRADICTS = "contradicts"  # an exception is opened, changed or closed
     NOTED = "noted"  # it agrees with the ledger: only the line of the batch gets its result
@@ -134,7 +181,7 @@ class Effect(StrEnum):
     FOREIGN = "foreign"
 
 
-CHANGES = (Effect.PAID, Effect.FAILED, Effect.CONTRADICTS, Effect.NOTED)
+CHANGES = (Effect.PAID, Effect.REQUESTED, Effect.FAILED, Effect.CONTRADICTS, Effect.NOTED)
 
 
 @dataclass(frozen=True)
@@ -216,16 +263,16 @@ def read(content: bytes, names: Names, kept: Sequence[Layout] = ()) -> list[Repo
         for layout in kept:
             if (confirmed := layout.roles_of(header)) is not None:
                 layouts.refuse_other_table(header, body)
-                return _reported(body, confirmed)
+                return _reported(body, header, confirmed)
         roles = suggested(names, header)
         lacking = [role for role in NEEDED if role not in roles]
         if not lacking:
             _refuse_unread(header, roles, head, body)
             layouts.refuse_other_table(header, body)
-            return _reported(body, _with_codes(names, header, roles, body))
+            return _reported(body, header, _with_codes(names, header, roles, body))
         missing = min(missing, lacking, key=len)
     text = N_("The file has no known column for: %(missing)s. Choose the content of each column.")
-    raise UnknownLayout(head, text, missing="; ".join(" / ".join(names[role]) for role in missing))
+    raise UnknownLayout(head, text, missing="; ".join(" / ".join(names[role][:3]) for role in missing))
 
 
 def _refuse_unread(header: list[str], roles: list[Role], head: list[tables.Row], body: list[tables.Row]) -> None:
@@ -246,13 +293,23 @@ def _with_codes(names: Names, header: list[str], roles: list[Role], body: list[t
     return [Role.CODE if place == code else others[place] for place in range(len(roles))]
 
 
-def _reported(rows: list[tables.Row], roles: list[Role]) -> list[Reported]:
+def _reported(rows: list[tables.Row], header: list[str], roles: list[Role]) -> list[Reported]:
+    known = COMMON[Role.REASON].split()
+    places = sorted(range(len(roles)), key=lambda place: [*known, header[place]].index(header[place]))
     found = []
     for line, cells in rows:
+        if _is_total(cells):
+            continue
         padded = [*cells, *[""] * (len(roles) - len(cells))]
-        said = {role: tuple(padded[place] for place, each in enumerate(roles) if each is role) for role in ROLES}
+        said = {role: tuple(padded[place] for place in places if roles[place] is role) for role in ROLES}
         found.append(Reported(line, said, (*said[Role.IGNORED], *padded[len(roles) :])))
     return found
+
+
+def _is_total(cells: list[str]) -> bool:
+    """Return whether a row has a total, such as 合计, and none of our numbers."""
+    first = values.plain(next(filter(None, cells), ""))
+    return bool(_TOTAL.fullmatch(first)) and not any(_codes(cell) or order_numbers_in(cell) for cell in cells)
 
 
 # --- what each row is about
@@ -311,11 +368,11 @@ def _foreign(
 
 
 def _masked(reported: Reported, line: PayoutBatchLine) -> Reported:
-    """Return the row without details of the line's account in its reason, or of the one that the order has now."""
-    reason = masking.without(reported.text(Role.REASON), payee_of(line.account))
+    """Return the row with the columns that have a reason, without details of the accounts of the line and order."""
+    told = [masking.without(text, payee_of(line.account)) for text in reported.said[Role.REASON]]
     if line.account_id != line.order.account_id:
-        reason = masking.without(reason, payee_of(line.order.account))
-    return replace(reported, said={**reported.said, Role.REASON: (reason,)})
+        told = [masking.without(text, payee_of(line.order.account)) for text in told]
+    return replace(reported, said={**reported.said, Role.REASON: tuple(filter(_reason, told))})
 
 
 def _row(reported: Reported, line: PayoutBatchLine) -> Row:
@@ -410,6 +467,8 @@ def judge(row: Row, line: PayoutBatchLine, order: Order, actor: Actor) -> Judgem
         elif asked.fen() not in (None, order.amount) or asked.reference not in ("", judged.reference):
             why = OperatorError(N_("Another operator requested it with another amount or transaction ID."))
             judged = replace(judged, effect=Effect.UNCLEAR, why=why)
+    elif judged.effect is Effect.PAID and second_operator.is_needed(order):
+        judged = replace(judged, effect=Effect.REQUESTED)
     if row.is_paid and line.account_id != order.account_id:
         judged = replace(judged, earlier=change_account.ending(line.account))
     exceptions = [(each.id, each.amount, each.resolution) for each in exceptions_of(order)]
@@ -512,7 +571,7 @@ def _apply(row: Row, seal: str, line_id: int, order_id: int, actor: Actor) -> Ou
         return settle.apply_report(order, report, actor.who, why)
 
     request = second_operator.waiting(order)
-    if judged.effect is Effect.PAID and request is None and second_operator.is_needed(order):
+    if judged.effect is Effect.REQUESTED:
         given = Given(reference=judged.reference, in_file="1")
         audit.record(actor, "request payout", "order", order.order_no, judged.reference)
         second_operator.request(order, Act.MARK_PAID, asdict(given), actor.name)

@@ -10,15 +10,19 @@ from typing import Any
 from models.queries import keyset
 from models.tables.merchant import Merchant
 from models.tables.outbox import DEAD, WAITING, Callback
-from services.callbacks import delivery
+from services.callbacks import delivery, epay_notices
+from services.callbacks.outbox import REFUND_RESULTS
 from services.console import lists, record_lists
 from services.errors import N_, OperatorError
+from services.merchants import merchant_setup
 from services.security import audit
 from services.security.audit import Actor
 
 MOST = 5_000  # callbacks of one redelivery
 AT_ONCE = 500  # callbacks of one statement
 NONE = N_("No callbacks to resend.")
+# The types of callbacks.
+EVENTS = (*map(merchant_setup.event_name, merchant_setup.EVENTS), *REFUND_RESULTS, epay_notices.TYPE)
 
 
 class Resendable(record_lists.Callbacks):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TypeVar
 
 from models.db.writer import transaction
@@ -38,6 +38,13 @@ def has_approved(order: Order) -> bool:
 def waiting(order: Order) -> PayoutRequest | None:
     """Return the valid request that another operator must approve, or None."""
     return PayoutRequest.get_or_none(PayoutRequest.order == order.id, PayoutRequest.status == order.status)
+
+
+def requested(orders: Collection[Order]) -> set[int]:
+    """Return the ids of those of these orders with a valid request that another operator must approve."""
+    mine = PayoutRequest.order.in_([order.id for order in orders])
+    rows = set(PayoutRequest.select(PayoutRequest.order, PayoutRequest.status).where(mine).tuples())
+    return {order.id for order in orders if (order.id, order.status) in rows}
 
 
 @transaction

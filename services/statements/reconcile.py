@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import chain
 from typing import NamedTuple
 
 from models.tables.channel import Channel
 from models.tables.order import CANCELLED, MONEY_IN, PAYOUT_CONFLICT, REVERSED
-from runtime.clock import in_china
+from runtime.clock import CHINA, in_china
 from runtime.money import hundredths
 from runtime.texts import N_, Coded
 from services.deposits.money import DepositMoney
@@ -34,6 +34,7 @@ BOOKED = (
 )
 IN_EXCEPTION = (DepositMoney.QUESTIONED, DepositMoney.OPEN)
 IN_RESERVE = (WithdrawalMoney.IN_FLIGHT, WithdrawalMoney.HELD_AGAIN)
+TIME = "%Y-%m-%d %H:%M:%S"
 
 
 class Remark(Coded):
@@ -68,13 +69,21 @@ class Remark(Coded):
 
 
 class Note(NamedTuple):
-    """A remark with its arguments, which are texts."""
+    """A remark with its arguments, which are texts: `time` is in China, as results store it."""
 
     code: Remark
     values: dict[str, str]
 
+    @property
+    def at(self) -> int | None:
+        """The argument `time` as a Unix time; None without it."""
+        text = self.values.get("time")
+        return int(datetime.strptime(text, TIME).replace(tzinfo=CHINA).timestamp()) if text else None
+
     def __str__(self) -> str:
-        return self.code.template % self.values if self.values else self.code.template
+        """The text in English, with the time in the machine's zone."""
+        time = {"time": f"{datetime.fromtimestamp(self.at):{TIME}}"} if self.at else {}
+        return self.code.template % (self.values | time) if self.values else self.code.template
 
 
 def note(code: Remark, **values: str) -> Note:
@@ -220,7 +229,7 @@ def _moved(payment: Payment) -> tuple[Note | None, int]:
 
 
 def _time(at: int) -> str:
-    return f"{in_china(at):%Y-%m-%d %H:%M:%S}"
+    return f"{in_china(at):{TIME}}"
 
 
 def _judged(payment: Payment, fee_rate: int | None) -> Iterator[Difference]:

@@ -205,7 +205,7 @@ def report_returned(order: Order, *, transfer: Returned = UNKNOWN, reason: str =
     for each in exceptions_of(order):
         if (each.kind, each.resolution) == (REVERSED, COMPLETE):  # this is a new return
             lifecycle.note_once(order, who, because(Why.REPORT_CHANGED, kind=each.kind, exception=str(each.id)))
-    told = because(Why.PAYOUT_CAME_BACK, text=", ".join(filter(None, (transfer.reference, reason.strip()))) or "-")
+    told = because(Why.PAYOUT_CAME_BACK, text=" · ".join(filter(None, (transfer.reference, reason.strip()))) or "-")
     lifecycle.note(order, who, told)
     settle.apply_report(order, Report(State.FAILED, reference=order.channel_reference), who, told)
     for each in exceptions_of(order):

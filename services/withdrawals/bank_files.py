@@ -10,7 +10,6 @@ from models.db.base import database
 from models.db.writer import transaction
 from models.tables.channel import Channel
 from models.tables.maintenance import paused_since
-from models.tables.operator import PayoutRequest
 from models.tables.order import CONFIRMED, SELL, Order, PaymentException
 from models.tables.payout_account import PayoutAccount
 from models.tables.payout_batch import DISCARDED, FAILED, PayoutBatch, PayoutBatchLine
@@ -19,7 +18,7 @@ from runtime.clock import in_china
 from runtime.money import grouped, hundredths
 from services.channels.calls import driver_of
 from services.errors import N_, OperatorError
-from services.security import audit
+from services.security import audit, second_operator
 from services.security.audit import Actor
 from services.withdrawals.bank_templates import GBK, TEMPLATES, FileLine, Sums
 from services.withdrawals.place import payee_of
@@ -64,14 +63,13 @@ def why_not(orders: list[Order]) -> dict[int, OperatorError]:
 def _why_not_send(orders: list[Order]) -> dict[int, OperatorError]:
     """Return the reason not to let the bank pay an order, by its id; without those that it may pay."""
     ids, found = [order.id for order in orders], {}
-    requests = PayoutRequest.select(PayoutRequest.order)
-    requested = set(requests.where(PayoutRequest.order.in_(ids), PayoutRequest.status == CONFIRMED).tuples())
+    requested = second_operator.requested(orders)
     exceptions = PaymentException.select(PaymentException.order)
     in_question = set(exceptions.where(PaymentException.order.in_(ids), PaymentException.resolution.is_null()).tuples())
     for order in orders:
         if order.status != CONFIRMED or not driver_of(order.channel).by_hand:
             found[order.id] = OperatorError(N_("Only approved payouts of manual channels can be in a bank file."))
-        elif (order.id,) in requested:
+        elif order.id in requested:
             found[order.id] = OperatorError(N_("It was reported as paid out and awaits a second operator."))
         elif (order.id,) in in_question:
             found[order.id] = OperatorError(IN_QUESTION)

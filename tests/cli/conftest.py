@@ -2,7 +2,17 @@
 
 import pytest
 
+from cli import help
+
 MANUAL = 3
+
+
+@pytest.fixture
+def chinese():
+    """The help and the usage errors are in Chinese."""
+    help.choose("zh")
+    yield
+    help.choose("en")
 
 
 @pytest.fixture

@@ -123,6 +123,21 @@ def test_delivered_ones_of_a_merchant_in_a_time_range_are_redelivered_if_the_com
     assert [each.event["data"]["order_no"] for each in shop.got] == [inside]
 
 
+def test_those_of_one_event_or_of_one_order_are_redelivered(flask, refuses, api, due, shop):
+    shop.answers(410)
+    first, second = completed(api), completed(api)
+    due.callbacks()
+    shop.got.clear()
+    shop.answers(200)
+    assert "No callbacks to resend." in refuses("callback", "redeliver", "--event", "order.cancelled")
+    assert "No callbacks to resend." in refuses("callback", "redeliver", "--order", first, "--event", "order.paid")
+    for selected, order_no in ((("--order", first), first), (("--event", "order.completed"), second)):
+        assert "1 callbacks queued" in flask("callback", "redeliver", *selected).output
+        due.callbacks()
+        assert shop.got[-1].event["data"]["order_no"] == order_no
+    assert len(shop.got) == 2
+
+
 def test_failed_and_waiting_ones_of_all_merchants_are_redelivered(flask, api, other, due, shop, other_shop):
     shop.answers(410)
     other_shop.answers(500)
@@ -181,6 +196,8 @@ def test_a_redelivery_that_names_nothing_is_refused(refuses, api, rows):
         (("--merchant", "demo", "--since", "yesterday"), "--since"),
         (("--merchant", "demo", "--until", "2000-01-01"), "No callbacks to resend."),
         (("--merchant", "demo", "--state", "lost"), "--state"),
+        (("--event", "order.lost"), "--event"),
+        (("msg_x", "--order", "1"), "either WEBHOOK_ID or at least one"),
     ):
         assert words in refuses("callback", "redeliver", *arguments), arguments
     assert "no callback msg_x" in refuses("callback", "show", "msg_x")

@@ -66,7 +66,10 @@ def test_a_password_in_an_address_that_is_refused_is_not_repeated(refuses):
         assert "c4n4ry" not in said
 
 
-def test_a_value_that_is_refused_is_not_repeated(refuses):
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_a_value_that_is_refused_is_not_repeated(refuses, language, request):
+    if language == "zh":
+        request.getfixturevalue("chinese")
     for command in (
         ("order", "list", "--limit", "c4n4ry"),
         ("order", "list", "--limit=c4n4ry"),

@@ -158,7 +158,7 @@ def test_69_payouts_are_approved_and_sent_by_a_bank_file_and_their_result_is_rec
     assert len(clicks) == 10, clicks
     assert {running.api.status(order_no) for order_no in paid} == {"completed"}
     clicks_on("Show the refused payouts")
-    operator.reads("Refused by the bank: 户名不符")
+    operator.reads("Reject or change account")
     assert len(operator.chrome.find_elements(By.CSS_SELECTOR, "#rows tr")) == 2
 
 

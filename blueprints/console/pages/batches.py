@@ -28,7 +28,7 @@ from services.errors import OperatorError
 from services.operations import bank_results, bulk
 from services.operations.bank_results import Effect
 from services.platform.safe_text import cells
-from services.security import masking
+from services.security import masking, second_operator
 from services.statements import kept_layouts, tables
 from services.statements.layouts import Role, UnknownLayout
 from services.withdrawals import bank_files, change_account
@@ -72,6 +72,7 @@ pages = pages_of_one("batch", "batches")
 # The labels of what a row of the bank's file does.
 EFFECTS = {
     Effect.PAID: lazy_gettext("Will be recorded: paid out"),
+    Effect.REQUESTED: lazy_gettext("Will wait for a second operator"),
     Effect.FAILED: lazy_gettext("Will be recorded: failed, stays to be sent"),
     Effect.CONTRADICTS: lazy_gettext("Will be recorded: contradicts the order"),
     Effect.NOTED: lazy_gettext("Will be recorded: agrees with the order"),
@@ -194,7 +195,7 @@ def _ended(by_result: dict[str | None, list[Order]]) -> str:
 
 
 def _page(batch: PayoutBatch, **facts: Any) -> str:
-    lines = bank_files.lines_of(batch)
+    lines = sorted(bank_files.lines_of(batch), key=lambda line: line.result != FAILED)
     by_result = {result: [line.order for line in lines if line.result == result] for result in (*RESULTS, None)}
     open_lines = [line for line in lines if bank_files.is_open(line)]
     return render_template(
@@ -203,6 +204,7 @@ def _page(batch: PayoutBatch, **facts: Any) -> str:
         lines=lines,
         open=open_lines,
         open_total=bulk.total(line.order for line in open_lines),
+        requested=second_operator.requested([line.order for line in open_lines]),
         next_count=len(bank_files.to_send(batch)) if open_lines else 0,
         ended="" if open_lines else _ended(by_result),
         has_refused=bool(by_result[FAILED]),
@@ -315,7 +317,7 @@ def _columns_page(batch: PayoutBatch, unknown: UnknownLayout) -> tuple[str, int]
         unknown,
         batch.channel,
         ROLES,
-        partial(bank_results.suggested, bank_results.names_of(batch)),
+        partial(bank_results.guessed, bank_results.names_of(batch), unknown.rows),
         title=gettext("Columns of the bank's result"),
         back=(url_for(".show", number=batch.id), gettext("Batch %(batch)s", batch=batch.id)),
         send_to=url_for(".result", number=batch.id),
@@ -348,11 +350,16 @@ def is_large(number: int) -> bool:
 def apply(number: int) -> Any:
     """Record the confirmed results of a bank's file."""
     batch = _find(number)
-    outcomes = bank_results.record(batch, _confirmed(batch), access.actor())
-    refused = [each for each in outcomes if each.state == bulk.REFUSED]
-    requested = [each for each in outcomes if each.state == bulk.REQUESTED]
-    done = len(outcomes) - len(refused) - len(requested)
-    if requested:
-        flash(gettext("Large payouts wait for a second operator: %(count)s.", count=len(requested)), "warn")
-    recorded = ngettext("%(num)s result recorded.", "%(num)s results recorded.", done)
-    return _page(batch, refused=refused, recorded=recorded)
+    rows = _confirmed(batch)
+    outcomes = bank_results.record(batch, rows, access.actor())
+    done = [row for (row, _), each in zip(rows, outcomes, strict=True) if each.state == bulk.DONE]
+    recorded = ngettext("%(num)s result recorded.", "%(num)s results recorded.", len(done))
+    if failed := sum(not row.is_paid for row in done):
+        recorded = ngettext(
+            "%(num)s result recorded: %(paid)s paid out, %(failed)s refused by the bank.",
+            "%(num)s results recorded: %(paid)s paid out, %(failed)s refused by the bank.",
+            len(done),
+            paid=f"{len(done) - failed:,}",
+            failed=f"{failed:,}",
+        )
+    return _page(batch, refused=[each for each in outcomes if each.state == bulk.REFUSED], recorded=recorded)

@@ -19,16 +19,10 @@ from blueprints.console.locale import ngettext, sentences
 from blueprints.console.pages.order import act_on, find_order
 from models.tables.outbox import CALLBACK_STATES
 from services.callbacks import delivery, epay_notices
-from services.callbacks.outbox import REFUND_RESULTS
 from services.console import record_lists, timeline
 from services.errors import OperatorError
-from services.merchants import merchant_setup
 from services.operations import actions, redelivery
 from services.security import masking
-
-EVENTS = {
-    name: name for name in (*map(merchant_setup.event_name, merchant_setup.EVENTS), *REFUND_RESULTS, epay_notices.TYPE)
-}
 
 
 def _last_answer(row: Any) -> str:
@@ -54,7 +48,7 @@ CALLBACKS = ListPage(
     hint=lazy_gettext("Merchants with a callback URL are notified of the result of each order."),
     filters=(
         Filter("state", lazy_gettext("Status"), "tab", choices=choices(labels.CALLBACKS)),
-        Filter("event", lazy_gettext("Event"), choices=choices(EVENTS)),
+        Filter("event", lazy_gettext("Event"), choices=choices({name: name for name in redelivery.EVENTS})),
         MERCHANT,
         Filter("order", lazy_gettext("Order number"), "text"),
         SINCE,

@@ -14,7 +14,7 @@ from wtforms import BooleanField, HiddenField, SelectChoice, SelectField, String
 from wtforms.validators import DataRequired, Length
 
 from blueprints.console import access, driver_form, labels, uploads
-from blueprints.console.columns import ENABLED_COLUMN, Column, channel_link
+from blueprints.console.columns import ENABLED_COLUMN, Column, channel_link, unusable_marks
 from blueprints.console.filters import ENABLED, Filter, choices
 from blueprints.console.forms import (
     Checkboxes,
@@ -58,12 +58,12 @@ pages = pages_of_one("channel", "channels")
 
 def _methods(row: Channel) -> Markup:
     """Return the payment methods, with a mark of those that payers cannot use."""
-    unusable, found = pictures.unusable_methods(row), []
+    marks, comma = unusable_marks(row), gettext(", ")
+    hidden = Markup('<span class="skip">{}</span> ').format(comma)  # a mark is apart from the next one
+    parts: list[str] = []
     for method in row.pay_methods:
-        name = labels.name_of(labels.METHODS, method)
-        mark = Markup('<span class="tag warn">{}</span>')
-        found.append(mark.format(gettext("%(method)s (cannot be used)", method=name)) if method in unusable else name)
-    return Markup(gettext(", ")).join(found)
+        parts += (marks[method], hidden) if method in marks else (labels.name_of(labels.METHODS, method), comma)
+    return Markup("").join(parts[:-1])
 
 
 CHANNELS = ListPage(

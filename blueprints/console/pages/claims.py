@@ -29,7 +29,7 @@ from services.operations import claims as decisions
 from services.operations.actions import Act, Given
 from services.operations.claims import NOT_RECEIVED, RECEIVED, FromStatement
 from services.orders import next_step
-from services.security import audit
+from services.security import audit, vault
 from services.statements import claims as matching
 from services.statements import kept_layouts, layouts, received, tables
 from services.statements.claims import Outcome
@@ -301,12 +301,13 @@ class Candidate:
     """A deposit that a payment of the file may be for.
 
     `choice` is its value in the form, "" if the operator can't choose it here. `line` is the one that it is matched
-    with, or None.
+    with, or None. `same_payer`: the file has its payer's name, which is a hint only.
     """
 
     order: Order
     choice: str
     line: int | None
+    same_payer: bool
 
 
 def _candidates(
@@ -328,6 +329,7 @@ def _candidates(
                 if row.action and row.order.order_no not in matched and each.may_be_for(row.order, channel)
                 else "",
                 matched[row.order.order_no].line.at if row.order.order_no in matched else None,
+                bool(row.order.customer_name) and vault.decrypt(row.order.customer_name) == each.line.payer,
             )
             for row in known
         ]

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from flask import flash, redirect, render_template, url_for
 from flask_babel import gettext, lazy_gettext
 from flask_wtf import FlaskForm
+from markupsafe import Markup
 from wtforms import BooleanField, Field, HiddenField, SelectChoice, SelectField, StringField
-from wtforms.validators import DataRequired, Length
+from wtforms.validators import DataRequired, Length, StopValidation
 
 from blueprints.console import access, labels
 from blueprints.console.access import current_user
-from blueprints.console.columns import ENABLED_COLUMN, Column, merchant_link
+from blueprints.console.columns import ENABLED_COLUMN, Column, merchant_link, unusable_marks
 from blueprints.console.filters import ENABLED, Filter
 from blueprints.console.forms import (
     Checkboxes,
@@ -21,12 +23,12 @@ from blueprints.console.forms import (
     accepted,
     find_or_404,
     form_page,
-    invalid_if_refused,
     message_of,
     texts,
     translate,
 )
 from blueprints.console.list_page import ListPage, pages_of_one
+from models.tables.channel import Channel
 from models.tables.merchant import KEEP, OFF, Merchant
 from runtime.money import hundredths
 from schemas.fields import Percent, Sum, Whole
@@ -76,15 +78,22 @@ def _choices(words: dict[str, Any]) -> list[SelectChoice]:
     return [SelectChoice(name, label) for name, label in words.items()]
 
 
-def checked(form: FlaskForm, field: Field) -> None:
+def checked(form: MerchantForm, field: Field) -> None:
     """Check a field as `merchant_setup` does, so that a form shows all its errors at once."""
-    with invalid_if_refused():
-        merchant_setup.MERCHANT_FIELDS[field.name]((field.data or "").strip())
+    form.check(field, lambda: merchant_setup.MERCHANT_FIELDS[field.name]((field.data or "").strip()))
+
+
+def _marked(channel: Channel) -> Markup:
+    """Return a channel's name with the marks of its list: that it is disabled, and methods that cannot be used."""
+    state = [] if channel.enabled else [ENABLED_COLUMN.html(channel)]
+    parts = [f"{channel.id} · {channel.name}", *state, *unusable_marks(channel).values()]
+    return Markup("<span>{}</span>").format(Markup(" ").join(parts))
 
 
 class MerchantForm(FlaskForm):
     """A merchant's settings; `mark` is the version that the page showed."""
 
+    refusal: OperatorError | None = None  # of a service, the first one
     mark = HiddenField()
     name = StringField(lazy_gettext("Name"), [DataRequired(), Length(max=100)])
     callback_url = StringField(lazy_gettext("Callback URL"), [Length(max=2000), checked])
@@ -107,7 +116,21 @@ class MerchantForm(FlaskForm):
 
     def __init__(self, **options: Any):
         super().__init__(**options)
-        self.channels.choices = [SelectChoice(row.id, f"{row.id} · {row.name}") for row in channel_setup.every()]
+        self.channels.choices = [SelectChoice(row.id, _marked(row)) for row in channel_setup.every()]
+
+    def check(self, field: Field, check: Callable[[], object]) -> None:
+        """Show a service's refusal as the error of the field that is validated, unless it has one."""
+        if not field.errors:
+            try:
+                check()
+            except OperatorError as refusal:
+                self.refusal = self.refusal or refusal
+                raise StopValidation(message_of(refusal)) from None
+
+    def record_refusal(self, action: str, key: str) -> None:
+        """Record in the audit log that the service refused a value."""
+        if self.refusal:
+            audit.record_failure(access.actor(), action, "merchant", key, self.refusal)
 
     def facts(self) -> dict[str, Any]:
         """Return the arguments for `merchant_setup`."""
@@ -153,7 +176,9 @@ def show(key: str) -> Any:
     present, masks = _present(row), {} if current_user.may_act else MASKS
     visible = present | {name: mask(present[name]) for name, mask in masks.items()}
     form = MerchantForm(data=visible | {"mark": edit_conflicts.version_of(row)})
-    return accepted(form, lambda: _changed(row, form)) or form_page(
+    done = accepted(form, lambda: _changed(row, form))
+    form.record_refusal("set merchant", row.key)
+    return done or form_page(
         "console/merchants/merchant.html",
         form,
         merchant=row,

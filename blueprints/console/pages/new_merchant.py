@@ -13,7 +13,7 @@ from wtforms import BooleanField, Field, StringField
 from wtforms.validators import Length
 
 from blueprints.console import access, uploads
-from blueprints.console.forms import SchemaField, accepted, form_page, invalid_if_refused, texts
+from blueprints.console.forms import SchemaField, accepted, form_page, texts
 from blueprints.console.pages.merchants import FIELDS, RECORDED, MerchantForm
 from blueprints.console.pages.merchants import pages as merchant_pages
 from blueprints.console.pages.payment_page import SPECS
@@ -43,14 +43,12 @@ class NewMerchantForm(MerchantForm):
 
     def validate_key(self, field: Field) -> None:
         """Refuse a key that is invalid or taken."""
-        with invalid_if_refused():
-            merchant_setup.check_new_key(self.merchant_key())
+        self.check(field, lambda: merchant_setup.check_new_key(self.merchant_key()))
 
     def validate_hosts(self, field: Field) -> None:
         """Refuse hosts that are invalid, or missing; those of a wrong callback URL follow once it is right."""
         if self.epay.data and (field.data or not self.callback_url.errors):
-            with invalid_if_refused():
-                epay_accounts.checked(Merchant(), {"hosts": self.shop_hosts()})
+            self.check(field, lambda: epay_accounts.checked(Merchant(), {"hosts": self.shop_hosts()}))
 
     def merchant_key(self) -> str:
         """Return the key as entered, otherwise the one that follows from the name."""
@@ -77,6 +75,7 @@ def new() -> Any:
         if last:
             form.buy_rate.data, form.sell_rate.data = hundredths(last.buy_rate), hundredths(last.sell_rate)
     page = accepted(form, lambda: _added(form))
+    form.record_refusal("add merchant", form.merchant_key())
     if page is None and form.logo.data and not form.logo.errors:
         form.logo.errors = [gettext("Select the file again.")]  # browsers do not keep it
     if page:

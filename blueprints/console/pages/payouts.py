@@ -49,7 +49,16 @@ BATCH = Filter("batch", lazy_gettext("Bank file"), "text")
 STATE = _StateFilter("state", lazy_gettext("Payouts"), "tab", choices=choices(STATES), default=APPROVE)
 
 
+def _account_changed(order: Any) -> bool:
+    """Return whether the bank refused another account than the one that the payout goes to now."""
+    return bool(order.refused) and order.refused.account_id != order.account_id
+
+
 def _to_do(order: Any) -> tuple[str, str]:
+    if order.is_requested:
+        return "pending", gettext("Needs a second operator")
+    if order.refused and not _account_changed(order):
+        return "bad", gettext("Refused by the bank")
     texts = {APPROVE: ("pending", gettext("Review")), SEND: ("pending", gettext("Send manually"))}
     under_way = gettext("Sent, not confirmed yet") if order.status == "paid" else gettext("At the channel")
     return texts.get(order.waits, ("under-way", under_way))
@@ -57,8 +66,19 @@ def _to_do(order: Any) -> tuple[str, str]:
 
 def _bank(order: Any) -> str:
     if order.refused:
-        return batches.refused_because(order.refused)
+        return gettext("Account changed") if _account_changed(order) else order.refused.reason
     return gettext("Batch %(batch)s", batch=order.batch) if order.batch and order.waits else ""
+
+
+class _ToDoColumn(Column):
+    """What to do with a payout, with a link to the actions on one that the bank refused."""
+
+    def html(self, row: Any) -> Any:
+        """Return the cell of a row on the page."""
+        if not row.refused or _account_changed(row) or not current_user.may_act:
+            return super().html(row)
+        url, text = url_for("order.show", order_no=row.order_no, _anchor="refused"), gettext("Reject or change account")
+        return Markup('{} <small><a href="{}">{}</a></small>').format(super().html(row), url, text)
 
 
 class _PayeeColumn(Column):
@@ -134,7 +154,7 @@ PAYOUTS = ListPage(
         ),
         _PayeeColumn("payee", lazy_gettext("Payee"), lambda order: "", on="page"),
         Column("status", lazy_gettext("Status"), status_of, "state", on="export"),
-        Column("to_do", lazy_gettext("To do"), lambda order: marked(order, _to_do(order)), "states", note=_bank),
+        _ToDoColumn("to_do", lazy_gettext("To do"), lambda order: marked(order, _to_do(order)), "states", note=_bank),
     ),
     template="console/payouts/list.html",
     facts=_facts,

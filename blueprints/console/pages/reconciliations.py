@@ -11,6 +11,7 @@ from typing import Any
 from flask import flash, redirect, render_template, request, url_for
 from flask_babel import gettext, lazy_gettext
 from flask_wtf import FlaskForm
+from markupsafe import Markup
 from marshmallow import ValidationError
 from marshmallow.fields import Field
 from wtforms import BooleanField, SelectChoice, SelectField, TextAreaField
@@ -22,6 +23,7 @@ from blueprints.console.columns import Column, channel_link
 from blueprints.console.filters import CHANNEL
 from blueprints.console.forms import SchemaField, find_or_404, form_page, message_of
 from blueprints.console.list_page import ListPage, pages_of_one
+from blueprints.console.locale import time_tag
 from models.db.base import LARGEST_ID
 from models.tables.order import BUY, SELL, Order
 from models.tables.reconciliation import Reconciliation
@@ -171,11 +173,12 @@ def upload() -> Any:
             asks = True
             problem = gettext(
                 "The file has no status column, so each line would count as a completed payment. If that is right, "
-                "confirm it below and choose the file again."
+                "confirm it below."
             )
         except OperatorError as refusal:
             problem = message_of(refusal)
-    page, status = form_page("console/reconciliations/upload.html", form, problem=problem, asks=asks)
+    file = uploads.hidden_fields("file")
+    page, status = form_page("console/reconciliations/upload.html", form, problem=problem, asks=asks, file=file)
     return page, 422 if problem else status
 
 
@@ -232,12 +235,12 @@ def show(row_id: int) -> str:
 
 
 def _row(each: Difference, kept: Kept, order: Order | None, is_open: bool) -> Row:
-    notes = []
+    notes: list[str] = []
     for note in each.notes:
-        values = dict(note.values)
+        values: dict[str, Any] = note.values | ({"time": time_tag(note.at)} if note.at else {})
         if "kind" in values:
             values["kind"] = labels.name_of(labels.EXCEPTIONS, values["kind"])
-        notes.append(gettext(note.code.template, **values))
+        notes.append(Markup(gettext(note.code.template)) % values)
     for kind, resolution in each.exceptions:
         ended = gettext("Open") if resolution == reconcile.OPEN else labels.name_of(labels.RESOLUTIONS, resolution)
         name = labels.name_of(labels.EXCEPTIONS, kind)

@@ -67,7 +67,12 @@ def _pages(text: str) -> list[tuple[str, Any, str, str]]:
 
 
 # How people write amounts and times, and what it means here.
+_HOURS = {"十二": 12, "十一": 11, "两": 2} | {word: hour for hour, word in enumerate("一二三四五六七八九十", 1)}
 _WORDS = {
+    **{f"{word}点": f" {hour}点" for word, hour in _HOURS.items()},
+    "点半": ":30 ",
+    "点一刻": ":15 ",
+    "点三刻": ":45 ",
     "：": ":",
     "点": ":",
     "分": " ",
@@ -80,11 +85,15 @@ _WORDS = {
     "号": " ",
     "今天": " today ",
     "昨天": " yesterday ",
+    **{word: f" {word}" for word in ("上午", "早上", "凌晨", "中午", "下午", "晚上")},
 }
 _CENTS = re.compile(r"(?<=\d)[元块](\d(?!\S)|\d{2}(?=分))", re.ASCII)  # 199块5 and 199元50分
 _CLOCK = re.compile(
-    r"(?<!\S)(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::\d{2})?(?:\s*(?P<half>[ap])m)?(?!\S)", re.ASCII | re.IGNORECASE
+    r"(?<!\S)(?:(?P<part>[上下中]午|早上|凌晨|晚上)\s*)?"
+    r"(?P<hour>\d{1,2}):(?P<minute>\d{2})?(?::\d{2})?(?:\s*(?P<half>[ap])m)?(?!\S)",
+    re.ASCII | re.IGNORECASE,
 )
+_AFTERNOON = ("p", "P", "中午", "下午", "晚上")
 _DAY = re.compile(r"(?:(?P<year>20\d{2})[-/.])?(?P<month>\d{1,2})[-/.](?P<day>\d{1,2})", re.ASCII)
 _DAYS_AGO = {"today": 0, "yesterday": 1}
 
@@ -115,11 +124,12 @@ def _amount_and_time(text: str) -> tuple[int, datetime | None] | None:
     if not found or len(rest) not in (1, 2) or (fen := _amount(rest[0])) is None:
         return None
     latest = datetime.fromtimestamp(clock.now() + search.AROUND, zone())
-    hour, half, said = int(found["hour"]), found["half"], "".join(rest[1:])
+    hour, half, said = int(found["hour"]), found["part"] or found["half"], "".join(rest[1:])
     if half:
-        hour = hour % 12 + (12 if half in "pP" else 0)
+        # Midnight is not a time of the evening: it belongs to the next day.
+        hour = 24 if (half, hour) == ("晚上", 12) else hour % 12 + (12 if half in _AFTERNOON else 0)
     try:
-        at = datetime.combine(latest, time(hour, int(found["minute"])), zone())
+        at = datetime.combine(latest, time(hour, int(found["minute"] or 0)), zone())
         if day := _DAY.fullmatch(said):
             at = at.replace(int(day["year"] or at.year), int(day["month"]), int(day["day"]))
             if not day["year"] and at > latest:

@@ -21,6 +21,7 @@ class Shown(Seen):
     VOID = Seen.VOID | {"br", "hr", "img"}
 
     def __init__(self, html):
+        assert "&lt;bdi" not in html, "HTML is shown as text"
         self.html, self.fields, self.rows, self.links, self.sends = html, {}, [], {}, {}
         self._cell, self._link, self._sends, self._in_button = None, None, None, False
         self.forms, self._form = [], None

@@ -17,6 +17,7 @@ from tests.blueprints.console.reading import Shown
 HEADER = ["编号", "收款账号", "金额", "状态", "流水号", "失败原因"]
 EFFECTS = {
     "Will be recorded: paid out": "paid",
+    "Will wait for a second operator": "requested",
     "Will be recorded: failed, stays to be sent": "failed",
     "Will be recorded: contradicts the order": "contradicts",
     "Will be recorded: agrees with the order": "noted",
@@ -104,12 +105,12 @@ def test_the_banks_result_is_shown_and_then_recorded(out, create, result, record
     assert "no column with account numbers" not in text
     without = result(path, [[*row[:1], *row[2:]] for row in rows])
     assert "no column with account numbers" in without.text
-    assert effects(shown) == {"paid": 1, "failed": 1, "unclear": 2, "foreign": 2}
-    assert "6 rows in the file · ¥300.02" in text
+    assert effects(shown) == {"paid": 1, "failed": 1, "unclear": 2, "foreign": 1}
+    assert "5 rows in the file · ¥150.01" in text, "a total is not a row"
     for why in ("It has a different amount.", "The bank has it in progress.", "It is about batch 9."):
         assert why in text
     assert set(statuses(numbers)) == {"confirmed"}
-    assert "2 results recorded." in record(path, shown).text
+    assert "2 results recorded: 1 paid out, 1 refused by the bank." in record(path, shown).text
     assert statuses(numbers) == ["completed", *["confirmed"] * 4]
     told = order_details(numbers[0])
     assert told["channel_reference"] == "ICBC-1"
@@ -117,6 +118,50 @@ def test_the_banks_result_is_shown_and_then_recorded(out, create, result, record
     assert results() == ["sent", "failed", None, None, None]
     assert PayoutBatchLine.get(line=2).reason == "户名不符 ***"
     assert create([numbers[1]]) == "batch/2", "a failed payout can be exported again"
+
+
+def test_totals_are_not_rows_unless_they_have_one_of_our_numbers(out, result):
+    numbers, path = out("10.00", "20.00")
+    totals = ["合计", "总计：", "小 计", "合计金额", "合计（2笔）", "Total"]
+    rows = [
+        paid("P1-1"),
+        *[[total, "", "30.00"] for total in totals],
+        ["", "合计", "30.00"],
+        ["合计", "", "20.00", "成功", numbers[1]],
+        ["合计", "", "20.00", "成功", "", "P1-2"],
+        ["合计科技", "", "20.00"],
+    ]
+    shown = result(path, [HEADER, *rows])
+    assert effects(shown) == {"paid": 1, "foreign": 3}
+    assert "4 rows in the file · ¥70.00" in Shown(shown.text).text
+
+
+def test_the_headings_of_another_bank_are_known(out, result, record, order_details):
+    numbers, path = out("10.00", "20.00")
+    header = ["编号", "收款账号", "交易额", "处理情况", "银行回单号", "失败说明"]
+    shown = result(path, [header, paid("P1-1"), failed("P1-2", "20.00")])
+    assert effects(shown) == {"paid": 1, "failed": 1}
+    record(path, shown)
+    assert order_details(numbers[0])["channel_reference"] == "BANK-P1-1"
+    assert PayoutBatchLine.get(line=2).reason == "户名不符"
+
+
+def test_likely_columns_are_suggested_and_an_operator_confirms_them(out, result, statuses):
+    numbers, path = out("10.00", "20.00")
+    header = ["客户编码", "手续费额", "出账额", "回执", "二次回执", "网银回单流水号", "拒付说明", "收款方银行卡号"]
+    rows = [
+        ["P1-1", "0.50", "10.00", "交易成功", "成功", "B-1", "", ACCOUNT],
+        ["P1-2", "0.50", "20.00", "交易失败", "失败", "", "户名不符", ACCOUNT],
+        ["合计", "1.00", "30.00"],
+    ]
+    asked = result(path, [["代发回单"], header, *rows])
+    assert asked.status_code == 422
+    chosen = re.findall(r'<option value="(\w+)" selected>', asked.text)
+    assert chosen == ["2", "code", "ignored", "amount", "status", "status", "reference", "reason", "account"]
+    names = re.findall(r'name="name" value="([^"]*)"', asked.text)
+    assert statuses(numbers) == ["confirmed", "confirmed"]
+    confirmed = result(path, [["代发回单"], header, *rows], header="2", name=names, role=chosen[1:])
+    assert effects(confirmed) == {"paid": 1, "failed": 1}
 
 
 @pytest.mark.parametrize("template", TEMPLATES)
@@ -140,6 +185,24 @@ def test_a_reason_in_the_column_for_notes_is_shown_unless_it_repeats_our_file(ou
     assert kept == ["账户已销户", "", "", f"P1-4 {numbers[3]} 户名不符", "", "", ""]
     why = [[line["why"] for line in order_details(number)["history"]][-1] for number in numbers[:2]]
     assert why == ["Refused by the bank, payout P1-1: 账户已销户", "Refused by the bank, payout P1-2"]
+
+
+def test_the_first_column_with_a_reason_counts_in_each_row(out, result, record):
+    numbers, path = out(*["10.00"] * 6)
+    header = ["编号", "收款账号", "金额", "状态", "摘要", "备注", "失败原因", "银行返回信息"]
+    rows = [
+        ("转账", "", "户名不符", "E101"),
+        ("", "账户已销户", "", ""),
+        ("", "P1-3", "-", "余额不足"),
+        (f"{ACCOUNT} 已冻结", numbers[3], "", ""),
+        ("转账", "请核对", "无", ""),
+        ("", "P1-6", "", "0"),
+    ]
+    shown = result(path, [header, *[[f"P1-{at}", ACCOUNT, "10.00", "失败", *row] for at, row in enumerate(rows, 1)]])
+    assert effects(shown) == {"failed": 6}
+    record(path, shown)
+    kept = [line.reason for line in PayoutBatchLine.select().order_by(PayoutBatchLine.id)]
+    assert kept == ["户名不符", "账户已销户", "余额不足", "*** 已冻结", "请核对", ""]
 
 
 def test_a_workbook_is_read_too(out, upload):
@@ -224,6 +287,14 @@ class TestConfirmedColumns:
         other = upload("claims", self.FILE.format(1, 1).encode(), channel=MANUAL)
         assert other.status_code == 422, "not used for account statements"
 
+    def test_the_file_is_chosen_once(self, out, upload, console):
+        _, path = out("10.00")
+        asked = Shown(upload(path, self.FILE.format(1, 1).encode()).text)
+        (form,) = [form for form in asked.forms if form.url.endswith(f"{path}/upload")]
+        form |= {"header": "2", "name": list(self.NAMES), "role": list(self.ROLES)}
+        shown = console.post(form.url, data=form, content_type="multipart/form-data")
+        assert effects(shown) == {"paid": 1}
+
     def test_roles_that_are_not_enough_or_of_other_columns_are_asked_for_again(self, out, choose):
         _, path = out("10.00")
         several = "Choose one column at most for the number"
@@ -237,6 +308,7 @@ class TestConfirmedColumns:
             asked = choose(path, roles)
             assert (asked.status_code, message in html.unescape(asked.text)) == (422, True), roles
         assert choose(path, self.ROLES, [*self.NAMES[:4], "别的"]).status_code == 422
+        assert effects(choose(path, ("code", "reason", "amount", "status", "reason"))) == {"paid": 1}
 
 
 def test_only_what_the_page_showed_can_be_recorded(out, result, send, record, flask, statuses):
@@ -490,13 +562,42 @@ class TestOfTwo:
     def requested(self, out, result, record):
         """The number of a large payout, and its batch, after the operator `demo` confirmed the bank's result."""
         (order_no,), path = out("50.01")
-        assert "Large payouts wait for a second operator: 1." in record(path, result(path, self.ROWS)).text
+        assert "1 payout waits for a second operator, ¥50.01." in record(path, result(path, self.ROWS)).text
         return order_no, path
 
     @pytest.fixture
     def ended(self, statuses, order_details):
         """`ended(order_no)`: its status, the result of its line, and its transaction ID."""
         return lambda order_no: (*statuses([order_no]), results(), order_details(order_no)["channel_reference"])
+
+    def test_what_will_wait_is_said_before_and_after(self, out, result, record, page, second):
+        numbers, path = out("50.01", "10.00", "20.00", "40.00")
+        page(path)
+        shown = result(path, [HEADER, paid("P1-1", "50.01"), paid("P1-2"), failed("P1-3", "20.00")])
+        assert effects(shown) == {"paid": 1, "requested": 1, "failed": 1}
+        text = Shown(shown.text).text
+        for told in ("Will wait for a second operator 1 50.01", "Will be recorded: paid out 1 10.00", "Record 2 rows"):
+            assert told in text
+        told = Shown(record(path, shown).text).text
+        assert "2 results recorded: 1 paid out, 1 refused by the bank." in told
+        some = "2 payouts without a result, ¥90.01. 1 of them waits for a second operator. The next download contains 1"
+        assert all(some in after for after in (told, page(path).text))
+        told = Shown(record(path, result(path, [HEADER, paid("P1-4", "40.00")])).text).text
+        for after in (told, page(path).text):
+            assert "1 payout waits for a second operator, ¥50.01. Review requests" in after
+            assert "Download file" not in after
+        batch = page(path)
+        assert [row["Line"] for row in batch.rows] == ["P1-3", "P1-1", "P1-2", "P1-4"], "the refused ones first"
+        assert batch.rows[1]["Result"] == "Needs a second operator"
+        listed = second.see(batch.links["Review requests"].removeprefix("/console/"))
+        to_do = {row["Order number"]: row["To do"] for row in listed.rows}
+        assert "Needs a second operator" in to_do[numbers[0]]
+        assert "Refused by the bank 户名不符" in to_do[numbers[2]]
+
+    def test_the_button_says_that_nothing_but_a_request_is_made(self, out, result):
+        _, path = out("50.01")
+        text = Shown(result(path, self.ROWS).text).text
+        assert ("Request approval" in text, "Record" in text) == (True, False)
 
     def test_another_operator_imports_the_result_too(self, requested, result, record, second, ended):
         order_no, path = requested

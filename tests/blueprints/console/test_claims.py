@@ -3,9 +3,11 @@
 import io
 import re
 from datetime import datetime, timedelta
+from random import Random
 
 import pytest
 
+from blueprints.console import uploads
 from models.tables.channel import Channel
 from models.tables.ledger import Posting
 from models.tables.operator import AuditEntry
@@ -237,7 +239,11 @@ def test_a_payment_that_several_claims_may_be_for_is_confirmed_for_the_chosen_on
     assert re.search(r'name="row-2" value="" checked', answer.text), "nothing is chosen beforehand"
     shown = Shown(answer.text)
     (row,) = (row for row in shown.rows if row.get("Order number", "").startswith(first))
-    assert [row[name] for name in ("Payer", "Merchant", "Amount (¥)")] == ["张*", "Demo Shop 演示商户", "199.00"]
+    assert [row[name] for name in ("Payer", "Merchant", "Amount (¥)")] == [
+        "张* same payer",
+        "Demo Shop 演示商户",
+        "199.00",
+    ]
     assert row["Method"].startswith("WeChat")
     assert row["Claimed at"]
     assert re.search(r"¥199.00 .*B1 张三丰 转账", shown.text), "what the bank says"
@@ -253,6 +259,17 @@ def test_a_payment_that_several_claims_may_be_for_is_confirmed_for_the_chosen_on
     ]
     assert status(first, second, third) == ["completed", "paid", "completed"]
     assert Order.get(Order.order_no == first).channel_reference == "B1"
+
+
+def test_a_candidate_whose_payer_the_statement_names_is_marked_and_not_chosen(upload, claimed):
+    names = {claimed("66.00", customer_name=name): name for name in ("赵子龙", "赵云", "Maria Gómez")}
+    names[claimed("66.00")] = ""
+    now = f"{datetime.now(CHINA):%Y-%m-%d %H:%M:%S}"
+    answer = upload(f"流水号,收入金额,附言,对方户名,交易时间\nB1,66.00,,赵子龙,{now}\nB2,66.00,,,{now}\n")
+    rows = [row for row in Shown(answer.text).rows if row.get("Order number")]
+    marked = [names[row["Order number"].split()[0]] for row in rows if "same payer" in row["Payer"]]
+    assert marked == ["赵子龙"]
+    assert answer.text.count("checked>") == answer.text.count('value="" checked>'), "nothing is chosen beforehand"
 
 
 def test_a_claim_that_is_chosen_for_two_payments_is_not_confirmed_and_the_others_are(upload, claimed, sent):
@@ -396,6 +413,34 @@ def test_the_columns_of_another_bank_are_asked_for_once_and_kept(upload, claimed
     assert "Choose the content of each column." in upload(text, role=[], again="1", **form).text
     entry = AuditEntry.get(AuditEntry.action == "confirm columns")
     assert (entry.key, entry.detail) == ("3", "日期=time, 凭证=reference, 金额=amount, 收/支=direction, 说明=note")
+
+
+def test_a_file_with_unknown_columns_is_chosen_once(upload, console, claimed):
+    order_no = claimed("88.00")
+    now, random = f"{datetime.now(CHINA):%Y-%m-%d %H:%M:%S}", Random(1)
+    notes = [order_no, *(random.randbytes(45_000).hex() for _ in range(10))]  # a large file, even if compressed
+    asked = upload(OTHER + "".join(f"{now},N{at},88.00,收入,{note}\n" for at, note in enumerate(notes)))
+    assert ("bills.csv" in asked.text, 'type="file"' in asked.text) == (True, False)
+    (form,) = [form for form in Shown(asked.text).forms if form.url.endswith("/claims/upload")]
+    form |= {"header": "2", "name": of_columns(asked.text)["name"]}
+
+    def send(*roles, **fields):
+        data = form | {"role": list(roles)} | fields
+        return console.post("/console/claims/upload", data=data, content_type="multipart/form-data")
+
+    refused = send("ignored", "reference", "amount", "direction", "note")
+    assert "No column has the time of the payment." in refused.text
+    assert Shown(refused.text).fields["file-content"] == form["file-content"]
+    matched = send("time", "reference", "amount", "direction", "note")
+    assert (matched.status_code, order_no in matched.text) == (200, True)
+    changed = send("time", **{"file-content": form["file-content"].swapcase()})
+    assert (changed.status_code, "Choose a file." in changed.text) == (422, True)
+
+
+def test_a_file_that_is_too_large_to_be_sent_again_by_the_page_is_chosen_again(upload, monkeypatch):
+    monkeypatch.setattr(uploads, "MOST_HIDDEN", 100)
+    asked = upload(f"{OTHER}2026-11-25,N1,88.00,收入,x\n".encode())
+    assert ("Choose the file again" in asked.text, "file-content" in asked.text) == (True, False)
 
 
 def test_columns_of_one_channel_are_asked_for_again_on_another(upload, flask):

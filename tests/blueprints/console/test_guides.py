@@ -5,9 +5,10 @@ from html import unescape
 
 import pytest
 
-from blueprints.console.guides import GUIDES
+from blueprints.console.guides import GUIDES, PAGES
 from blueprints.console.pages import BLUEPRINTS, MENU
 from tests.blueprints.openapi.test_reference import Page
+from tests.support import completed
 
 ITEMS = [item for _, items in MENU for item in items]
 HELP = re.compile(r'<a class="help" href="([^"]+)"[^>]* aria-label="([^"]+)"')
@@ -28,9 +29,25 @@ def test_every_blueprint_of_the_console_has_a_guide():
     assert {each.name for each in BLUEPRINTS} == GUIDES.keys()
 
 
+def test_a_page_with_a_guide_of_its_own_leads_to_it(console, api):
+    order_no = completed(api)
+    for path, guide in (
+        ("merchant/new", "guides/merchants"),
+        ("merchant/demo", "console"),
+        ("merchant/demo/epay", "epay-inbound"),
+        ("merchant/demo/page", "payment-page"),
+        ("merchant/demo/adjust", "guides/ledger"),
+        ("merchant/demo/account", "guides/merchants"),
+        (f"order/{order_no}", "console"),
+        (f"order/{order_no}/refund", "guides/refunds"),
+    ):
+        address = HELP.search(console.get(f"/console/{path}").text)[1]
+        assert address.partition("#")[0] == f"/docs/en/{guide}", path
+
+
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_each_guide_and_its_heading_exist_in_both_languages(language, http):
-    for guide in GUIDES.values():
+    for guide in (*GUIDES.values(), *PAGES.values()):
         name, _, anchor = guide.partition("#")
         response = http("GET", f"/docs/{language}/{name}")
         assert response.status == 200, guide

@@ -2,7 +2,7 @@
 
 import io
 import json
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
@@ -11,9 +11,9 @@ from models.tables.order import History, Order, PaymentException
 from models.tables.outbox import Callback
 from models.tables.reconciliation import Reconciliation
 from models.tables.refund import Refund
-from runtime.clock import in_china
 from services.statements import kept_results, tables
 from tests.blueprints.console.acting import token_of
+from tests.blueprints.console.reading import Shown
 from tests.refunds import allow, refunded
 from tests.support import completed
 
@@ -87,6 +87,15 @@ def test_each_difference_has_its_amounts_and_its_next_step(differences, api, fla
     assert [row["Next step"] for row in again if row.get("Order number") == late] == ["Check the payment"]
     one_kind = page("reconciliation/1?kind=missing_here").rows
     assert [row["Order number"] for row in one_kind if "Next step" in row] == ["20260501000"]
+
+
+def test_times_of_details_are_in_the_zone_of_the_page(result, api, console):
+    missing = completed(api)
+    console.set_cookie("console_zone", "Asia/Tokyo", path="/console")
+    shown = result(csv_of(line("20260501000")))
+    (details,) = [row["Details"] for row in shown.rows if row.get("Order number") == missing]
+    assert details == "moved here at 2026-05-01 13:00:00"
+    assert '<time datetime="2026-05-01T13:00:00+09:00"' in shown.html.partition("moved here at ")[2][:50]
 
 
 def test_the_result_is_that_of_the_command_and_changes_nothing_else(result, api, flask, page, tmp_path):
@@ -168,6 +177,15 @@ def test_a_file_that_can_not_be_compared_is_refused_in_one_sentence(upload, cont
     assert Reconciliation.select().count() == 0
 
 
+def test_after_a_wrong_option_the_file_need_not_be_chosen_again_and_another_one_replaces_it(upload, api):
+    asked = upload(csv_of(line(completed(api))), since="yesterday").text
+    assert "statement.csv</bdi> · Already uploaded. Choose a file only to compare another one." in asked
+    (form,) = [form for form in Shown(asked).forms if "file-content" in form]
+    sent = {name: value for name, value in form.items() if name.startswith("file-")}
+    assert upload(csv_of(line("20260501000")), "other.csv", **sent).status_code == 303
+    assert Reconciliation.get().file == "other.csv"
+
+
 def test_a_large_file_is_compared_and_its_first_differences_are_shown_and_a_larger_one_is_refused(upload, result, page):
     content = csv_of(*[line(f"2026050{number:04d}", reference="x" * 60) for number in range(5_000)])
     shown = result(content)
@@ -195,13 +213,17 @@ def test_texts_of_the_file_are_escaped_and_shortened(result):
     assert (len(difference.order_no), len(difference.reference)) == (100, 0)
 
 
-def test_a_file_without_a_status_column_asks_whether_each_line_is_paid(upload, result, api):
+def test_a_file_without_a_status_column_asks_whether_each_line_is_paid(upload, console, page, api):
     content = f"order_no,amount,time\n{completed(api)},100.00,{NOW}\n".encode()
     assert "Each line of this file is a completed payment" not in upload(b"").text
     answer = upload(content)
     assert (answer.status_code, 'name="all_paid"' in answer.text) == (422, True)
     assert "The file has no status column, so each line would count as a completed payment." in answer.text
-    shown = result(content, all_paid="y")
+    (form,) = [form for form in Shown(answer.text).forms if "file-content" in form]
+    data = form | {"channel": 2, "kind": 0, "all_paid": "y"}
+    compared = console.post("/console/reconciliation/upload", data=data, content_type="multipart/form-data")
+    shown = page(compared.headers["Location"].removeprefix("/console/"))
+    assert Reconciliation.get().file == "statement.csv"
     assert "The statement agrees with the orders." in shown.html
     assert "1 of 1 match an order" in shown.html
     (received,) = [row for row in shown.rows if row.get("Sum (¥)") == "Received"]
@@ -227,7 +249,7 @@ def test_refunds_have_a_sum_of_their_own_and_a_missing_one_is_checked_and_not_ad
         "Completed ¥30.00",
         "Check the order",
     )
-    completed_at = in_china(Refund.get(Refund.refund_no == number).updatetime)
+    completed_at = datetime.fromtimestamp(Refund.get(Refund.refund_no == number).updatetime, UTC)
     assert missing["Details"] == f"refund {number} completed here at {completed_at:%Y-%m-%d %H:%M:%S}"
     # Results of earlier versions have no such sum.
     row = Reconciliation.get()

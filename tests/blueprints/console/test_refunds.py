@@ -14,6 +14,8 @@ from services.security import operators
 from tests.blueprints.console.acting import Desk, messages, token_of
 from tests.blueprints.console.bulk import Bulk
 from tests.blueprints.console.reading import Shown
+from tests.refunds import allow, refunded
+from tests.support import completed
 
 MANUAL = 3
 LIMIT = 5_000  # fen
@@ -458,3 +460,13 @@ class TestAtAChannel:
         _, second = till.refund(order_no, "10.00")
         due.orders()
         assert Refund.get_by_id(second.id).status == "completed"
+
+
+def test_a_contradiction_without_details_is_told_in_the_readers_language(console, api, ahead, due):
+    allow()
+    order_no = completed(api)
+    refunded(api, order_no, outcome="late_fail")
+    ahead(601)
+    due.orders()
+    shown = console.get(f"/console/order/{order_no}", headers={"Accept-Language": "zh"}).text
+    assert "退款状态：已退款。渠道：失败" in shown

@@ -75,11 +75,11 @@ def test_the_batch_ends_with_the_sums_of_each_result_and_leads_to_the_refused_on
     shown = page(path)
     told = "All 3 payouts have a result: 2 paid out ¥2,000.00, 1 refused by the bank ¥10.00."
     assert told in shown.text
-    assert f"2 results recorded. {told}" in recorded.text
+    assert f"2 results recorded: 1 paid out, 1 refused by the bank. {told}" in recorded.text
     assert ("notice warn" in recorded.text, "notice good" in recorded.text) == (True, False), "one box, in amber"
     assert page("batches/").column("Refused") == ["1"]
     (row,) = page(shown.links["Show the refused payouts"].removeprefix("/console/")).rows
-    assert (row["Order number"], "Refused by the bank: 户名不符" in row["To do"]) == (numbers[2], True)
+    assert (row["Order number"], "Refused by the bank 户名不符" in row["To do"]) == (numbers[2], True)
     assert page("payouts/?flt_state=send&flt_batch=2").rows == page("payouts/?flt_state=send&flt_batch=x").rows == []
 
 
@@ -92,7 +92,7 @@ def test_payouts_that_are_not_in_the_next_download_are_counted(accepted, create,
     assert "3 payouts without a result, ¥30.00. The next download contains 2 of them." in page(path).text
     for order_no in numbers[1:]:
         flask("order", "reject", order_no, "--reason", "no", "--in-bank-file")
-    assert "The next download contains 0 of them." in page(path).text
+    assert "No payout is left for the file." in page(path).text
 
 
 def test_payouts_that_ended_before_the_download_are_decided_without_the_file(accepted, create, flask, page):
@@ -113,6 +113,16 @@ def test_the_order_says_why_the_bank_refused_it_with_what_to_do(refused, desk, p
     assert "change-account" not in shown.actions
     seen = page(f"order/{refused}", client=viewer)
     assert ("Refused by the bank: 户名不符" in seen.text, seen.actions) == (True, {})
+
+
+def test_the_list_says_why_the_bank_refused_it_and_suggests_what_to_do(refused, new_account, desk, page, viewer):
+    listed = page("payouts/?flt_state=send")
+    assert listed.rows[0]["To do"] == "Refused by the bank 户名不符 Reject or change account"
+    assert listed.links["Reject or change account"] == f"/console/order/{refused}#refused"
+    assert "change account" not in page("payouts/?flt_state=send", client=viewer).rows[0]["To do"]
+    new_account()
+    desk.act(refused, "change-account")
+    assert page("payouts/?flt_state=send").rows[0]["To do"] == "Send manually Account changed"
 
 
 def test_the_next_file_names_the_refusals_of_its_payouts(refused, accepted, console):

@@ -24,7 +24,19 @@ CHINESE = (
     "今天 199 19:15",
     "199 今天19:15",
     "￥ 199 19:15",
+    "199 晚上7点一刻",
+    "199下午七点15分",
 )
+CHINESE_TIMES = {
+    "199 2点半": "02:30",
+    "199 下午2点": "14:00",
+    "199 下午 2点半": "14:30",
+    "今天 199 下午两点": "14:00",
+    "199 十一点三刻": "11:45",
+    "199 中午十二点": "12:00",
+    "199 凌晨12点半": "00:30",
+    "199 19点": "19:00",
+}
 
 
 @pytest.fixture
@@ -144,6 +156,8 @@ def test_an_amount_with_a_time_finds_orders_created_or_claimed_about_then(world,
     )
     assert "Orders of ¥199.00 at other times" in shown.text
     assert "flt_since" not in shown.links["Search all orders of ¥199.00"]
+    for text, time in CHINESE_TIMES.items():
+        assert f"2026-11-26 {time}" in searched(text)[1].text, text
     for text in (
         "199.50 11-26 19:00",
         "199块5 19:00",
@@ -154,7 +168,14 @@ def test_an_amount_with_a_time_finds_orders_created_or_claimed_about_then(world,
         assert searched(text)[0] == [other], text
 
     searched = at(27, 9, 0)
-    for text in ("199 19:15", "199 昨天 19:15", "199 yesterday 19:15", "199 11-26 19:15", "199 2026-11-26 19:15"):
+    for text in (
+        "199 19:15",
+        "199 昨天 19:15",
+        "199 yesterday 19:15",
+        "199 11-26 19:15",
+        "199 2026-11-26 19:15",
+        "昨天 199 晚上七点一刻",
+    ):
         assert searched(text)[0] == [slow, created], text
     for text in ("199 today 19:15", "199 09:00", "199 11-25 19:15"):
         assert "Orders of ¥199.00 at other times" in searched(text)[1].text, text
@@ -163,6 +184,8 @@ def test_an_amount_with_a_time_finds_orders_created_or_claimed_about_then(world,
         "199 25:99",
         "25:99 199",
         "199 02-30 19:15",
+        "199 02-29 19:15",
+        "199 晚上12点",
         "199 9999-12-31 23:59",
         "199 0001-01-01 00:00",
     ):

@@ -140,6 +140,19 @@ def test_the_examples_of_regions_are_what_the_service_returns(document, http):
         assert shown["value"]["data"][0] in returned
 
 
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_the_fields_of_regions_have_the_example_of_their_endpoint(language, http):
+    text = http("GET", "/docs", headers={"Accept-Language": language}).text
+    for name, *examples in (
+        ("provinceList", "广东省", "440000"),
+        ("cityList", "广州市", "440100"),
+        ("districtList", "天河区", "440106"),
+    ):
+        section = text.partition(f'<section id="{name}"')[2].partition("</section>")[0]
+        fields = section.partition("<code>[].name</code>")[2]
+        assert re.findall(r"</b> <code>(\D+|\d{6})</code></span>", fields) == examples, name
+
+
 def test_the_response_on_the_page_about_regions_is_the_one_that_its_command_gets(http):
     page = (ROOT / "docs/regions.md").read_text("utf-8")
     province = re.search(r"cityList --data-urlencode 'province=(\w+)'", page)[1]

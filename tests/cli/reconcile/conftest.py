@@ -1,6 +1,7 @@
 """Statements in the sandbox's layout, compared by `tillbook reconcile`."""
 
 import json
+import time
 from datetime import datetime
 
 import pytest
@@ -18,6 +19,20 @@ def line(order_no, amount="100.00", *, fee="0.00", status="paid", time=NOW, refe
 
 def csv_of(*lines, header=HEADER):
     return "\n".join((header, *lines, ""))
+
+
+@pytest.fixture(autouse=True)
+def zone(monkeypatch):
+    """`zone("Asia/Tokyo")` sets the machine's time zone; it is that of China at first."""
+
+    def change(name):
+        monkeypatch.setenv("TZ", name)
+        time.tzset()
+
+    change("Asia/Shanghai")
+    yield change
+    monkeypatch.undo()
+    time.tzset()
 
 
 @pytest.fixture(autouse=True)

@@ -72,7 +72,8 @@ def test_a_line_without_an_order_of_this_channel_is_missing_here(api, compared):
     ]
 
 
-def test_an_order_without_a_line_is_missing_there(api, compared, paid_out):
+def test_an_order_without_a_line_is_missing_there(api, compared, paid_out, zone):
+    zone("Asia/Shanghai")  # the fixtures that set the clock ahead made it UTC
     here, other, withdrawal = completed(api), completed(api), paid_out()
     api.buy()  # unpaid
     api.play(api.buy(channel=1).data["order_no"], "success")
@@ -88,6 +89,12 @@ def test_an_order_without_a_line_is_missing_there(api, compared, paid_out):
     }
     assert found[0] == missing
     assert [(each["kind"], each["order_no"]) for each in found[1:]] == [("missing_there", withdrawal)]
+
+
+def test_times_of_details_are_in_the_zone_of_the_machine(api, run, zone):
+    completed(api)
+    zone("Asia/Tokyo")
+    assert "moved here at 2026-05-01 13:00:00" in run(csv_of(line("20260501000"))).stdout
 
 
 def test_a_statement_of_one_type_reports_no_order_of_the_other(api, compared, kinds, paid_out, monkeypatch):

@@ -134,7 +134,7 @@ def test_a_manual_payout_that_came_back_is_an_exception_and_returned_once(
     assert (balances(), api.status(paid_by_hand)) == (SPENT_BY_HAND, "completed")
     assert "already recorded" in refuses("order", "returned", paid_by_hand, "--yes")
     told = [line["why"] for line in order_details(paid_by_hand)["history"]]
-    assert "The payout came back to the operator's account: RET-7, 账号户名不符" in told
+    assert "The payout came back to the operator's account: RET-7 · 账号户名不符" in told
     (exception,) = order_details(paid_by_hand)["exceptions"]
     assert (exception["kind"], exception["amount"], exception["reference"]) == ("reversed", "50.00", "T-1")
     flask("order", "resolve", paid_by_hand, "--credit")

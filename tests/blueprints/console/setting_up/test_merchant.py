@@ -48,6 +48,13 @@ WRONG = [
 ]
 
 
+LONG = [
+    ("key", "x" * 65, "Field cannot be longer than 64 characters."),
+    ("callback_url", f"ftp://{'x' * 2000}", "Field cannot be longer than 2000 characters."),
+    ("allowed_addresses", "10.0.0," * 300, "Field cannot be longer than 2000 characters."),
+]
+
+
 @pytest.fixture
 def stored(typed):
     """`stored("merchant/demo")`: the values in the fields of a page's own form, without its token."""
@@ -60,6 +67,23 @@ def test_an_invalid_value_is_reported_at_its_field_and_all_values_stay(wrong, st
     for field, value, words in WRONG:
         assert wrong(path, **{"name": "New name", field: value} | more) == {field: words}, value
         assert stored("merchant/demo") == before
+
+
+@pytest.mark.parametrize(("field", "value", "words"), LONG)
+def test_a_value_that_is_too_long_and_invalid_has_one_error(wrong, field, value, words):
+    assert wrong("merchant/new", **{"name": "Shop", "key": "shop", field: value}) == {field: words}
+
+
+def test_an_attempt_that_the_service_refuses_is_recorded_as_not_done(wrong, audited, page):
+    for path, action, key, field, value in (
+        ("merchant/demo", "set merchant", "demo", "callback_url", "ftp://user:secret@shop.example"),
+        ("merchant/demo", "set merchant", "demo", "allowed_addresses", "10.0.0"),
+        ("merchant/new", "add merchant", "demo", "key", "demo"),
+    ):
+        entries = len(audited())
+        (words,) = wrong(path, **{"name": "Shop", field: value}).values()
+        assert audited()[entries:] == [f"demo {action} merchant {key} not done: {words}"]
+        assert page("audit/").rows[0]["Event"].startswith("Not done demo ")
 
 
 def test_a_change_takes_effect_immediately_and_is_recorded(fill, flask_json, audited, api, page):

@@ -155,6 +155,15 @@ def test_limits_of_balances_are_set_and_removed(fill, page):
     assert AuditEntry.select().where(AuditEntry.action == "set balance limits").count() == 2
 
 
+def test_balances_are_receivable_or_payable_as_in_the_ledger(page, api, flask):
+    flask("order", "paid", api.buy("1234.50", channel=3).data["order_no"])
+    assert "1,234.50" in [row.get("Balance (¥)") for row in page("notifications/").rows]
+    withdrawal = api.sell("2000.00", channel=3).data["order_no"]
+    for action in ("approve", "paid"):
+        flask("order", action, withdrawal)
+    assert "payable 766.50" in [row.get("Balance (¥)") for row in page("notifications/").rows]
+
+
 def test_a_viewer_sees_no_destination_in_detail(new, viewer):
     row = new("email", **CONFIGS["email"])
     assert "smtp.example.com" not in viewer.get(f"/console/notifications/{row}").text

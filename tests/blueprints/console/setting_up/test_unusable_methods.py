@@ -45,6 +45,17 @@ def test_wechat_without_a_qr_code_is_warned_about_until_an_image_is_uploaded(add
     assert buys(api, path).code == 1
 
 
+def test_the_channels_of_a_merchant_are_marked_as_in_their_list(add, page, fill):
+    path = add(pay_method=["wxpay", "bank"], config_account="6222 0000")
+    marked = "Codes WeChat Pay (cannot be used)"
+    for form in ("merchant/new", "merchant/demo"):
+        assert marked in page(form).text
+    fill(path, enabled=False)
+    for form in ("merchant/new", "merchant/demo"):
+        assert marked.replace("Codes", "Codes Disabled") in page(form).text
+        assert "Sandbox Disabled" not in page(form).text
+
+
 def test_a_deposit_that_no_payer_can_pay_is_refused_and_a_withdrawal_is_not(add, api):
     path = add(pay_method=["wxpay", "bank"], config_account="6222 0000")
     refused = buys(api, path)

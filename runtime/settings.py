@@ -31,11 +31,18 @@ class WrongSetting(Exception):
     """An invalid setting; the text is one line that names it."""
 
 
+def _user(number: int) -> str:
+    try:
+        return pwd.getpwuid(number).pw_name
+    except KeyError:  # a container may run as a number without a name
+        return str(number)
+
+
 def denied(path: Path) -> str:
     """Return whose a file is that this process may not use, and what to do: after `sudo`, it is often root's."""
     # The file itself, or the folder above it that hides it.
     found = next(each for each in (path, *path.parents) if os.path.exists(each))
-    owner, user = (pwd.getpwuid(number).pw_name for number in (found.stat().st_uid, os.geteuid()))
+    owner, user = map(_user, (found.stat().st_uid, os.geteuid()))
     folder = found if found.is_dir() else found.parent
     is_ours = found == path or (found == path.parent and not os.access(found, os.X_OK))  # not a folder above it
     if owner == user and is_ours:
@@ -269,20 +276,17 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
     """
     names = [f.name for f in fields(Settings)]
     given = {name: environ[PREFIX + name.upper()] for name in names if environ.get(PREFIX + name.upper(), "") != ""}
+    values = {name: _read(name, PREFIX + name.upper(), text) for name, text in given.items()}
+    folder = values.get("instance", Settings.instance)
+    for name, text in _config_file(folder / "config.toml").items():
+        values.setdefault(name, _read(name, f"{folder / 'config.toml'}: {name}", text))
+    chosen = Settings(**values)
+    if chosen.database_url and chosen.backup_every:
+        raise WrongSetting("backup_every works with SQLite only: for Postgres, use pg_dump (docs/scaling.md)")
     for variable in environ:
         # Only a warning, because an orchestrator may set its own variables with this prefix.
         if variable.startswith(PREFIX) and variable[len(PREFIX) :].lower() not in names:
             near = difflib.get_close_matches(variable[len(PREFIX) :].lower(), names, 1)
             hint = f", did you mean {PREFIX}{near[0].upper()}?" if near else ""
             print(f"warning: unknown setting {variable}{hint}", file=sys.stderr)
-    values = {name: _read(name, PREFIX + name.upper(), text) for name, text in given.items()}
-    folder = values.get("instance", Settings.instance)
-    for name, text in _config_file(folder / "config.toml").items():
-        values.setdefault(name, _read(name, f"{folder / 'config.toml'}: {name}", text))
-    return _agreeing(Settings(**values))
-
-
-def _agreeing(chosen: Settings) -> Settings:
-    if chosen.database_url and chosen.backup_every:
-        raise WrongSetting("backup_every works with SQLite only: for Postgres, use pg_dump (docs/scaling.md)")
     return chosen

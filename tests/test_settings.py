@@ -33,6 +33,11 @@ def test_a_start_with_a_wrong_setting_ends_with_one_line_and_status_2(tmp_path, 
     assert "my-secret-key" not in line
 
 
+def test_a_user_without_a_name_is_named_by_its_number(tmp_path, monkeypatch):
+    monkeypatch.setattr("os.geteuid", lambda: 4_000_111)
+    assert "this is the user 4000111." in settings.denied(tmp_path)
+
+
 @pytest.mark.parametrize("arguments", [("app.py",), ("-m", "flask", "serve"), ("-m", "flask", "merchant", "list")])
 @pytest.mark.usefixtures("slow", "any_database")
 def test_a_command_with_a_wrong_setting_ends_like_a_start(tmp_path, arguments):

@@ -143,6 +143,10 @@ PURPOSES = {
 }
 
 
+# The reasons whose text may be a key of REPORTED.
+REPORTS = {Why.REFUND_STUCK, Why.REFUND_CONTRADICTED}
+
+
 def reason(why: Reason) -> str:
     """Return the reason of an exception or event as text."""
     kind = BUY if why.code is Why.NOT_PAID_THERE else SELL  # the other reasons with a status are about withdrawals
@@ -151,7 +155,7 @@ def reason(why: Reason) -> str:
         if name == "status" and why.code is Why.REFUND_CONTRADICTED:
             return name_of(REFUND_STATUSES, value)
         if name == "text":
-            return known(name_of(REPORTED, value))
+            return known(name_of(REPORTED, value) if why.code in REPORTS else value)
         return status(kind, value) if name == "status" else name_inside(name, value)
 
     return why.text(gettext(why.code.template), called)

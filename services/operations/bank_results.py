@@ -64,7 +64,7 @@ COMMON = {
     ),
     Role.REASON: (
         "失败原因 原因 失败说明 失败描述 失败信息 错误信息 处理信息 返回信息 银行返回信息 结果描述 处理结果描述 "
-        "状态描述 结果说明 状态说明 reason 备注 摘要"
+        "状态描述 结果说明 状态说明 reason 备注"
     ),
 }
 BOUNCED = {"退票", "已退票", "退汇", "已退汇", "退汇成功"}  # a transfer that did not reach the payee's account
@@ -74,9 +74,9 @@ _TELLING = re.compile(
 )
 # Likely names of columns, for an operator to confirm.
 _LIKELY = {
-    Role.AMOUNT: re.compile("^(?!.*(余额|费|税|退|限额)).*额$|amount"),
+    Role.AMOUNT: re.compile("^(?!.*(余额|费|税|退|限额|fee|tax|balance)).*(额$|amount)"),
     Role.ACCOUNT: re.compile("^收款.*(账号|帐号|卡号)$"),
-    Role.REFERENCE: re.compile("(流水|回单|凭证|交易).{0,2}号$|transaction"),
+    Role.REFERENCE: re.compile("^(?!企业|客户|商户|批次|指令).*(流水|回单|凭证|交易).{0,2}号$|transaction"),
     Role.REASON: re.compile("(原因|说明|描述|信息|附言)$|reason"),
     Role.STATUS: re.compile("(状态|结果|情况)$|status|result"),
 }
@@ -479,6 +479,8 @@ def judge(row: Row, line: PayoutBatchLine, order: Order, actor: Actor) -> Judgem
 
 def _paid(row: Row, line: PayoutBatchLine, order: Order) -> Judgement:
     reference = row.reference or line.reference
+    if line.result == SENT and line.reference == "":  # the file that it was recorded from had no transaction IDs
+        reference = ""
     if reference is None:
         reference = "" if order.status == CONFIRMED else line.code
     if line.result == FAILED and line.reference is not None and payment_numbers.is_on_record(order, reference):

@@ -353,8 +353,11 @@ def apply(number: int) -> Any:
     rows = _confirmed(batch)
     outcomes = bank_results.record(batch, rows, access.actor())
     done = [row for (row, _), each in zip(rows, outcomes, strict=True) if each.state == bulk.DONE]
+    requested = sum(each.state == bulk.REQUESTED for each in outcomes)
     recorded = ngettext("%(num)s result recorded.", "%(num)s results recorded.", len(done))
-    if failed := sum(not row.is_paid for row in done):
+    if requested and not done:
+        recorded = ngettext("%(num)s payout requested.", "%(num)s payouts requested.", requested)
+    elif failed := sum(not row.is_paid for row in done):
         recorded = ngettext(
             "%(num)s result recorded: %(paid)s paid out, %(failed)s refused by the bank.",
             "%(num)s results recorded: %(paid)s paid out, %(failed)s refused by the bank.",

@@ -126,8 +126,10 @@ def _amount_and_time(text: str) -> tuple[int, datetime | None] | None:
     latest = datetime.fromtimestamp(clock.now() + search.AROUND, zone())
     hour, half, said = int(found["hour"]), found["part"] or found["half"], "".join(rest[1:])
     if half:
-        # Midnight is not a time of the evening: it belongs to the next day.
-        hour = 24 if (half, hour) == ("晚上", 12) else hour % 12 + (12 if half in _AFTERNOON else 0)
+        # Midnight and the hours after it are not a time of the evening: they belong to the next day.
+        is_night = half == "晚上" and hour % 12 < 5
+        is_noon = half == "中午" and hour in (10, 11)
+        hour = 24 if is_night else hour if is_noon else hour % 12 + (12 if half in _AFTERNOON else 0)
     try:
         at = datetime.combine(latest, time(hour, int(found["minute"] or 0)), zone())
         if day := _DAY.fullmatch(said):

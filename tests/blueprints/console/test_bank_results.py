@@ -189,7 +189,7 @@ def test_a_reason_in_the_column_for_notes_is_shown_unless_it_repeats_our_file(ou
 
 def test_the_first_column_with_a_reason_counts_in_each_row(out, result, record):
     numbers, path = out(*["10.00"] * 6)
-    header = ["编号", "收款账号", "金额", "状态", "摘要", "备注", "失败原因", "银行返回信息"]
+    header = ["编号", "收款账号", "金额", "状态", "备注", "处理信息", "失败原因", "银行返回信息"]
     rows = [
         ("转账", "", "户名不符", "E101"),
         ("", "账户已销户", "", ""),
@@ -212,6 +212,14 @@ def test_a_workbook_is_read_too(out, upload):
         book.active.append(row)
     book.save(file)
     assert effects(upload(path, file.getvalue())) == {"paid": 1}
+
+
+def test_a_file_with_transaction_ids_agrees_with_what_one_without_them_recorded(out, result, record, imports):
+    _, path = out("10.00")
+    header = ["编号", "收款账号", "金额", "状态"]
+    shown = result(path, [header, ["P1-1", ACCOUNT, "10.00", "成功"]])
+    record(path, shown)
+    assert imports(path, paid("P1-1")) == {"recorded": 1}
 
 
 def test_importing_the_result_again_changes_nothing(out, result, record, imports, balances, exceptions):
@@ -562,7 +570,8 @@ class TestOfTwo:
     def requested(self, out, result, record):
         """The number of a large payout, and its batch, after the operator `demo` confirmed the bank's result."""
         (order_no,), path = out("50.01")
-        assert "1 payout waits for a second operator, ¥50.01." in record(path, result(path, self.ROWS)).text
+        told = record(path, result(path, self.ROWS)).text
+        assert "1 payout requested. 1 payout waits for a second operator, ¥50.01." in told
         return order_no, path
 
     @pytest.fixture

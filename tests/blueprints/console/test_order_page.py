@@ -112,6 +112,13 @@ def test_a_rejection_needs_a_reason_and_names_its_operator(desk, api, order_deta
     assert balances() == (1_000_000, 0)
 
 
+@pytest.mark.parametrize("word", ["paid", "open", "failed"])
+def test_a_reason_that_is_a_word_of_channels_remains_as_it_was_typed(desk, api, word):
+    order_no = api.sell("50.00", MANUAL).data["order_no"]
+    desk.act(order_no, "reject", reason=word)
+    assert f"Cancelled {word} " in desk.order(order_no).text
+
+
 def test_an_impossible_amount_changes_nothing_and_is_not_repeated(desk, api, audited):
     order_no = api.buy(channel=MANUAL).data["order_no"]
     for amount in ("0", "-5", "1.005", "abc", "1e99", "１２"):

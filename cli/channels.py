@@ -140,17 +140,10 @@ def check(channel_id: int, as_json: bool) -> None:
     rows = [{"check": each.about, "result": results[each.good], "detail": each.text % each.args} for each in found]
 
     def tell(rows: list[dict[str, Any]]) -> None:
-        words = output.words()
-        table(
-            [
-                {
-                    "check": output.heading(row["check"]),
-                    "result": words.gettext(row["result"]),
-                    "detail": words.known(row["detail"]),
-                }
-                for row in rows
-            ]
-        )
+        for row in rows:
+            row["check"], row["result"] = output.heading(row["check"]), output.said(row["result"])
+            row["detail"] = output.words().known(row["detail"])
+        table(rows)
 
     show(rows, as_json, tell)
     sys.exit(1 if any(each.good is False for each in found) else 0)

@@ -323,13 +323,6 @@ STATES_OF_CHANNEL = {
     "failed": lazy_gettext("failed"),
     "absent": lazy_gettext("not found"),
 }
-REFUNDS_AT_CHANNEL = {
-    "open": lazy_gettext("in progress"),
-    "paid": lazy_gettext("refunded"),
-    "failed": lazy_gettext("failed"),
-    "absent": lazy_gettext("not found"),
-    "stuck": lazy_gettext("not received by the payer"),
-}
 
 
 def refund_outcome(action: Action, result: Any) -> str:
@@ -337,7 +330,7 @@ def refund_outcome(action: Action, result: Any) -> str:
     refund = Refund.get_by_id(result.id if action.refund is None else action.refund.id)
     values = {"amount": money(refund.amount), "status": str(labels.refund_status(refund)[1])}
     if action.act is Act.CHECK_REFUND:
-        heard = labels.name_of(REFUNDS_AT_CHANNEL, result.state.value)
+        heard = labels.name_of(labels.REFUNDS_AT_CHANNEL, result.state.value)
         return gettext("Channel result: %(heard)s. Refund status: %(status)s.", heard=heard, **values)
     if action.act is Act.REFUND and not refund.approved_by:
         return gettext("Refund of %(amount)s requested. Another operator must approve it.", **values)

@@ -89,13 +89,15 @@ REFUND_RESOLUTIONS = {
     "complete": lazy_gettext("Payer received it"),
     "cancel": lazy_gettext("Money came back"),
 }
-# What a channel reported about a refund without further words.
-REPORTED = {
-    "failed": lazy_gettext("failed"),
+REFUNDS_AT_CHANNEL = {
     "open": lazy_gettext("in progress"),
     "paid": lazy_gettext("refunded"),
-    "stuck": lazy_gettext("an operator must act at the channel"),
+    "failed": lazy_gettext("failed"),
+    "absent": lazy_gettext("not found"),
+    "stuck": lazy_gettext("not received by the payer"),
 }
+# The same as the text of a reason, which says already that the payer did not receive it.
+REPORTED = REFUNDS_AT_CHANNEL | {"stuck": lazy_gettext("an operator must act at the channel")}
 REFUND_STATUSES = {
     PENDING: lazy_gettext("Queued"),
     CONFIRMED: lazy_gettext("In progress"),
@@ -143,7 +145,7 @@ PURPOSES = {
 }
 
 
-# The reasons whose text may be a key of REPORTED.
+# The reasons whose text is a key of REPORTED if the channel gave no further words.
 REPORTS = {Why.REFUND_STUCK, Why.REFUND_CONTRADICTED}
 
 

@@ -96,8 +96,8 @@ def ngettext(one: str, many: str, num: int, **values: Any) -> str:
     return str(flask_babel.ngettext(one, many, Grouped(num), **values))
 
 
-def _text(text: str, /, **values: Any) -> str:
-    """Translate a text of a template. A value that is HTML remains so; all others are escaped."""
+def html_text(text: str, /, **values: Any) -> str:
+    """Translate a text of a page. A value that is HTML remains so; all others are escaped."""
     return escape(gettext(text)) % values if values else gettext(text)
 
 
@@ -148,7 +148,7 @@ def init(app: Flask) -> None:
             "languages": others,
             "zone": str(zone()),
             "here": request.full_path.rstrip("?"),
-            "_": _text,
+            "_": html_text,
             "format_datetime": format_datetime,
             "demo": current().settings.demo,
             "product": gettext(settings.NAME),

@@ -11,7 +11,6 @@ from typing import Any
 from flask import flash, redirect, render_template, request, url_for
 from flask_babel import gettext, lazy_gettext
 from flask_wtf import FlaskForm
-from markupsafe import Markup
 from marshmallow import ValidationError
 from marshmallow.fields import Field
 from wtforms import BooleanField, SelectChoice, SelectField, TextAreaField
@@ -23,7 +22,7 @@ from blueprints.console.columns import Column, channel_link
 from blueprints.console.filters import CHANNEL
 from blueprints.console.forms import SchemaField, find_or_404, form_page, message_of
 from blueprints.console.list_page import ListPage, pages_of_one
-from blueprints.console.locale import time_tag
+from blueprints.console.locale import html_text, time_tag
 from models.db.base import LARGEST_ID
 from models.tables.order import BUY, SELL, Order
 from models.tables.reconciliation import Reconciliation
@@ -240,7 +239,7 @@ def _row(each: Difference, kept: Kept, order: Order | None, is_open: bool) -> Ro
         values: dict[str, Any] = note.values | ({"time": time_tag(note.at)} if note.at else {})
         if "kind" in values:
             values["kind"] = labels.name_of(labels.EXCEPTIONS, values["kind"])
-        notes.append(Markup(gettext(note.code.template)) % values)
+        notes.append(html_text(note.code.template, **values))
     for kind, resolution in each.exceptions:
         ended = gettext("Open") if resolution == reconcile.OPEN else labels.name_of(labels.RESOLUTIONS, resolution)
         name = labels.name_of(labels.EXCEPTIONS, kind)

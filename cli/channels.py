@@ -23,6 +23,24 @@ from services.merchants import links, merchant_setup
 channel = Commands("channel", help="Payment channels: add, change, test, link to merchants.")
 
 
+class _Cost(click.ParamType[Any]):
+    """A rate in percent, for one payment method (`wxpay=0.6`) or, with the method "", for all."""
+
+    name = "cost"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, int]:
+        """Return the payment method and basis points."""
+        method, _, rate = value.rpartition("=")
+        return method, percent().convert(rate, param, ctx)
+
+
+def _cost_rates(costs: tuple[tuple[str, int], ...], driver: str) -> dict[str, int]:
+    rates: dict[str, int] = {}
+    for method, points in costs:
+        rates |= {method: points} if method else dict.fromkeys(registry.DRIVERS[driver].methods, points)
+    return rates
+
+
 # The options that `add` and `set` share.
 _settable = output.options(
     click.option("--pay-method", help="Payment methods, separated by commas: wxpay, alipay, bank."),
@@ -32,6 +50,14 @@ _settable = output.options(
         "--passage-rate",
         type=percent(low=-100),
         help="Channel fee that the merchant pays on withdrawals, in percent. A negative rate is a rebate.",
+    ),
+    click.option(
+        "--cost",
+        "costs",
+        multiple=True,
+        type=_Cost(),
+        metavar="[METHOD=]PERCENT",
+        help="Channel cost that you pay on deposits, in percent: of all payment methods, or of one, as wxpay=0.6.",
     ),
     click.option("--commission-rate", type=percent(), help="Channel cost that you pay on withdrawals, in percent."),
     click.option("--deposit-rate", type=percent(), help="Deposit reserved while a withdrawal is open, in percent."),
@@ -97,12 +123,13 @@ def add(
     name: str,
     pairs: tuple[str, ...],
     config_file: BinaryIO | None,
+    costs: tuple[tuple[str, int], ...],
     as_json: bool,
     **settings: Any,
 ) -> None:
     """Add a channel. Then link merchants to it with `tillbook channel link`."""
-    config = _config(pairs, config_file)
-    made = channel_setup.add_channel(category, driver, name, config=config, **given_of(settings))
+    config, rates = _config(pairs, config_file), _cost_rates(costs, driver)
+    made = channel_setup.add_channel(category, driver, name, config=config, cost_rates=rates, **given_of(settings))
     show(_view(made), as_json, facts)
 
 
@@ -116,13 +143,21 @@ def add(
 )
 @_settable
 def change(
-    channel_id: int, pairs: tuple[str, ...], config_file: BinaryIO | None, same_account: bool, **settings: Any
+    channel_id: int,
+    pairs: tuple[str, ...],
+    config_file: BinaryIO | None,
+    costs: tuple[tuple[str, int], ...],
+    same_account: bool,
+    **settings: Any,
 ) -> None:
     """Change channel CHANNEL_ID. Existing orders keep their rates."""
     config, given = _config(pairs, config_file), given_of(settings)
-    if not config and not given:
+    if not config and not given and not costs:
         raise click.UsageError(output.said(N_("Specify at least one option.")))
-    channel_setup.set_channel(channel_setup.find_channel(channel_id), config, same_account=same_account, **given)
+    row = channel_setup.find_channel(channel_id)
+    if costs:
+        given["cost_rates"] = _cost_rates(costs, row.driver)
+    channel_setup.set_channel(row, config, same_account=same_account, **given)
     click.echo(output.said(N_("channel %(channel_id)s changed"), channel_id=channel_id))
 
 
@@ -178,6 +213,7 @@ def _view(row: Channel) -> dict[str, Any]:
         "max": hundredths(row.max_amount),
         "passage_rate": hundredths(row.passage_rate),
         "commission_rate": hundredths(row.commission_rate),
+        "cost_rates": ",".join(f"{method}={hundredths(points)}" for method, points in row.costs.items()),
         "deposit_rate": hundredths(row.deposit_rate),
         "settlement_days": row.settlement_days,
         "auto_accept_max": hundredths(row.auto_accept_max),

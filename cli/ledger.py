@@ -10,6 +10,7 @@ import click
 from peewee import DatabaseError
 
 from cli.output import ROW_ID, Commands, json_option, said, show, table, yuan
+from models.tables.account_balance import BY_OPERATOR
 from models.tables.ledger import AVAILABLE, HELD
 from models.tables.merchant import Merchant
 from runtime.money import grouped, hundredths
@@ -20,6 +21,9 @@ from services.ledger import accounts as books
 from services.ledger import integrity, scheduled_checks
 from services.merchants import merchant_setup
 from services.sandbox import removal
+from services.security import audit
+from services.statements import account_balances
+from services.statements.account_balances import Account
 
 ledger = Commands("ledger", help="See balances, check the ledger, correct a balance.", aliases={"heads": "checkpoints"})
 
@@ -42,6 +46,73 @@ def balances(as_json: bool) -> None:
         table([{"operator": name, "yuan": hundredths(fen)} for name, fen in own.items()])
 
     show(books.balances(), as_json, tell)
+
+
+def _account(row: Account) -> dict[str, Any]:
+    by_books, last = row.expected, row.last
+    return {
+        "channel": row.channel.id,
+        "name": row.channel.name,
+        "booked": by_books.booked,
+        "uncredited": by_books.uncredited,
+        "questioned": by_books.questioned,
+        "under_way": by_books.under_way,
+        "expected": by_books.total,
+        "uncounted": by_books.unknown,
+        "day": last and last.day,
+        "source": last and last.source,
+        "balance": last and last.amount,
+        "difference": last and last.difference,
+        "unexplained": last and row.unexplained(last),
+        "since": row.since,
+    }
+
+
+@ledger.command("account-balances")
+@json_option
+def show_accounts(as_json: bool) -> None:
+    """Show what each channel's account should hold, and what the channel says. --json shows amounts in fen.
+
+    `expected` is the sum of `booked`, `uncredited` (received, not credited yet), `questioned` (in open exceptions) and
+    `under_way` (payouts and refunds without a result). `uncounted` open exceptions have no known amount. `balance` is
+    the channel's latest figure. `unexplained` is the part of its `difference` to the books of that day that is not
+    explained, and `since` the day of the first such figure.
+    """
+    amounts = ("booked", "uncredited", "questioned", "under_way", "expected", "balance", "difference", "unexplained")
+
+    def tell(rows: list[dict[str, Any]]) -> None:
+        for row in rows:
+            row |= {name: hundredths(row[name]) for name in amounts if row[name] is not None}
+        table(rows)
+
+    show([_account(row) for row in account_balances.accounts()], as_json, tell)
+
+
+@ledger.command("record-balance", context_settings={"ignore_unknown_options": True})
+@click.argument("channel_id", metavar="CHANNEL", type=ROW_ID)
+@click.argument("amount", type=yuan(zero=True, negative=True))
+@click.option("--day", default="", help="Day in China at whose end the account held it. Default: today, until now.")
+@click.option("--note", default="", help="Explanation of the difference to the books.")
+def record_balance(channel_id: int, amount: int, day: str, note: str) -> None:
+    """Record that the account of channel CHANNEL holds AMOUNT yuan by the channel's own figures.
+
+    With --note, the difference to the books is explained, and later comparisons start from it. To explain a figure of
+    the channel's flow of funds, repeat its day and amount with --note.
+    """
+    channel, on = channel_setup.find_channel(channel_id), account_balances.day_of(day)
+    audit.act(
+        audit.HERE,
+        "record account balance",
+        "channel",
+        str(channel_id),
+        lambda: account_balances.record(channel, on, amount, BY_OPERATOR, "operator", note),
+        f"day: {on}; amount: {grouped(amount)}; note: {note.strip() or '-'}",
+    )
+    account = account_balances.account(channel)
+    figure = next(each for each in account.figures if each.day == str(on))
+    text = N_("difference: %(difference)s, unexplained: %(unexplained)s")
+    open_part = grouped(account.unexplained(figure))
+    click.echo(said(text, difference=grouped(figure.difference), unexplained=open_part))
 
 
 @ledger.command("checkpoints")

@@ -30,7 +30,11 @@ from services.security import masking, vault
 merchant = Commands(
     "merchant",
     help="Merchants: keys, secrets, rates, callbacks.",
-    lazy={"test-callback": "cli.send_test_callback:test_callback", "statement": "cli.statement:statement"},
+    lazy={
+        "test-callback": "cli.send_test_callback:test_callback",
+        "statement": "cli.statement:statement",
+        "statements": "cli.statement:statements",
+    },
 )
 account = Commands("account", help="Payout accounts: where merchants receive their withdrawals.")
 

@@ -38,7 +38,7 @@ from services.merchants import merchant_setup
 from services.operations import actions, notes
 from services.operations import resolve as resolution
 from services.orders import lifecycle
-from services.orders.reasons import Reason, reason_of
+from services.orders.reasons import Reason, Why, because, reason_of
 from services.orders.resolution import Case
 from services.orders.returned import UNKNOWN, returned
 from services.sandbox import removal
@@ -211,7 +211,7 @@ def _say(order_no: str) -> None:
 def check(order_no: str) -> None:
     """Check the status of order ORDER_NO at its channel. The result is applied."""
     found = timeline.find(order_no)
-    for report in kinds.ask_now(found):
+    for report in kinds.ask_now(found, because(Why.CHANNEL_ASKED_BY, who="an operator")):
         amount = f" {grouped(report.amount)}" if report.state is State.PAID else ""
         click.echo(said(N_("status at the channel: %(status)s"), status=report.state.value + amount))
     _tell_exceptions(found)

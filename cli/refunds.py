@@ -30,10 +30,10 @@ from services.console import lists, refund_list, timeline
 from services.errors import refuse
 from services.merchants import merchant_setup
 from services.operations import refunds
-from services.orders.reasons import Reason, reason_of
+from services.orders.reasons import Reason, Why, because, reason_of
 from services.orders.returned import returned
 from services.refunds import approve as approval
-from services.refunds import settle
+from services.refunds import send, settle
 from services.sandbox import removal
 from services.security import audit, second_operator
 
@@ -226,7 +226,7 @@ def paid(refund_no: str, reference: str, date: str, shared: bool) -> None:
 @click.argument("refund_no")
 def check(refund_no: str) -> None:
     """Check the status of refund REFUND_NO at its channel. The result is applied."""
-    report = refunds.check(refunds.find(refund_no))
+    report = send.ask_now(refunds.find(refund_no), because(Why.CHANNEL_ASKED_BY, who="an operator"))
     amount = f" {grouped(report.amount)}" if report.amount else ""
     click.echo(said(N_("status at the channel: %(status)s"), status=report.state.value + amount))
     _say(refund_no)

@@ -41,6 +41,7 @@ def to_do(as_json: bool) -> None:
         (N_("refunds to send manually"), found.refund_send, "tillbook refund list --state send"),
         (N_("refunds without a result for an hour"), found.refund_late, "tillbook refund list --state under_way"),
         (N_("claimed deposits to confirm"), found.claims, "tillbook order list --type buy --status paid"),
+        (N_("differences to statements"), found.differences, "tillbook difference list"),
         (N_("callbacks that failed"), found.failed, "tillbook callback list --state dead"),
         (N_("notices for unknown orders"), Queue(unknown_notices.recent()), "tillbook order unknown"),
     ]

@@ -11,6 +11,7 @@ import re
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from datetime import date
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -36,12 +37,13 @@ from gateways.base import (
     Report,
     State,
 )
+from gateways.bills import Flow, details
 from gateways.config import (
     Address,
     Certificates,
     PrivateKey,
     PublicKey,
-    UpstreamConfig,
+    WithBills,
     certificates,
     number,
     private_key,
@@ -135,6 +137,9 @@ UNREFUNDABLE = frozenset(
     )
 )
 REASON_LENGTH = 256
+NO_BILL = ("BILL_NOT_EXIST", "NO_BILL_DATA")  # some with the prefix isp.
+BILL_HOSTS = ("alipay.com", "alipaydev.com")  # with their subdomains; the second is that of the sandbox
+FLOW = Flow(time="发生时间", balance="账户余额(元)", received="收入金额(+元)", spent="支出金额(-元)")
 CERTIFICATES = ("app_certificate", "alipay_certificate", "alipay_root_certificates")
 RSA_SIGNED = "1.2.840.113549.1.1."
 _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
@@ -165,7 +170,7 @@ class RootCertificates(Certificates):
         return "".join(each.public_bytes(Encoding.PEM).decode() for each in signed)
 
 
-class AlipayConfig(UpstreamConfig):
+class AlipayConfig(WithBills):
     """An application of Alipay's open platform, with Alipay's public key or with three certificates.
 
     `seller_id`: the merchant's PID; notices for other sellers are rejected.
@@ -358,10 +363,13 @@ class AlipayDriver(Driver):
         number=("商户订单号",),
         reference=("支付宝交易号",),
         amount=("订单金额（元）", "商家实收（元）"),
+        settled=("商家实收（元）",),
         refund_number=("退款批次号/请求号", "退款请求号", "退款批次号"),
         fee=("服务费（元）",),
+        fee_sign="-",
         status=("业务类型",),
         time=("完成时间",),
+        text=("商品名称", "备注"),
         paid=frozenset({"交易"}),
         failed=frozenset(),
         refunded=frozenset({"退款"}),
@@ -575,6 +583,30 @@ class AlipayDriver(Driver):
         if amount != request.amount:
             raise ChannelUnknown(N_("the channel has another amount under the refund's number"), has_it=True)
         return Report(State.PAID, amount)
+
+    def fetch_statement(self, day: date) -> bytes | None:
+        return self._bill("trade", day)
+
+    def fetch_balance(self, day: date) -> int | None:
+        flow = self._bill("signcustomer", day)
+        return FLOW.closing_balance(flow) if flow is not None else None
+
+    def _bill(self, kind: str, day: date) -> bytes | None:
+        """Return the unpacked file of a bill, as `fetch_statement` does.
+
+        The response that names the file is signed, the file itself is not: TLS and Alipay's host prove it.
+        """
+        answer = self._call(
+            "alipay.data.dataservice.bill.downloadurl.query", {"bill_type": kind, "bill_date": str(day)}
+        )
+        if str(answer.get("sub_code")).rpartition(".")[2].upper() in NO_BILL:
+            return None
+        if answer["code"] != DONE:
+            raise ChannelUnknown(_why(answer), problem=Problem.REJECTED, why=_why(answer))
+        address = str(answer.get("bill_download_url")).strip()
+        # Alipay's documents show http, and its hosts support https.
+        secure = re.sub(rf"^http://([a-z0-9.-]+\.({'|'.join(map(re.escape, BILL_HOSTS))})/)", r"https://\1", address)
+        return details(self._upstream.download(self._upstream.file_address(secure, BILL_HOSTS)))
 
     def pay_out(self, payout: Payout) -> Report:
         payee = str(payout.account.get("card_number", ""))

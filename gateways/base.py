@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from enum import Enum
 from typing import Any, ClassVar
 
@@ -89,6 +90,10 @@ class ChannelUnknown(ChannelError):
 
 class NumberTaken(ChannelUnknown):
     """A payment can't be opened under its number, because the channel has one with other details under it."""
+
+
+class StatementNotReady(ChannelUnknown):
+    """The upstream is still making the statement of the day."""
 
 
 class BadNotice(ChannelError):
@@ -331,6 +336,16 @@ class Driver:
         return bool(self.config.get("ask_again", False))
 
     @property
+    def fetches_statements(self) -> bool:
+        """True if the upstream offers the statement of a day through `fetch_statement`, and it is wanted."""
+        return bool(self.config.get("fetch_bills", False))
+
+    @property
+    def fetches_balances(self) -> bool:
+        """True if the upstream offers its account's flow of funds through `fetch_balance`, and it is wanted."""
+        return bool(self.config.get("fetch_bills", False))
+
+    @property
     def opens_on_view(self) -> bool:
         """True if a deposit is opened upstream when the payer views the page, not when the order is created."""
         fields = ("open_on_view", *self.products.values())
@@ -461,3 +476,21 @@ class Driver:
         It is called before the first request of a refund that can't be repeated. Raises ChannelUnknown.
         """
         return None
+
+    def fetch_statement(self, day: date) -> bytes | None:
+        """Return the statement of a day in China, unpacked, in the format of `statement`; None if there is none.
+
+        None proves nothing: some upstreams report the same while they are still making the statement.
+
+        Raises:
+            StatementNotReady: the upstream is still making it.
+            ChannelUnknown: no usable response, no permission, or a file that is damaged or too large.
+        """
+        raise ChannelUnknown(N_("%(driver)s offers no statements") % {"driver": self.name})
+
+    def fetch_balance(self, day: date) -> int | None:
+        """Return the account's balance in fen at the end of a day in China, by the upstream's flow of funds.
+
+        It is None if no money moved on that day. Raises as `fetch_statement` does.
+        """
+        raise ChannelUnknown(N_("%(driver)s offers no balances") % {"driver": self.name})

@@ -229,3 +229,19 @@ class UpstreamConfig(Schema):
             more=True,
         ),
     )
+
+
+class WithBills(UpstreamConfig):
+    """The config of an upstream that offers bills. `fetch_bills`: they are fetched every morning."""
+
+    fetch_bills = fields.Boolean(
+        load_default=True,
+        metadata=texts(
+            N_("Fetch bills"),
+            N_(
+                "The service fetches the bill and the balance of each day in the morning, and compares them with the "
+                "orders."
+            ),
+            more=True,
+        ),
+    )

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from datetime import date
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
@@ -64,7 +65,8 @@ from gateways.epay_responses import (
 )
 from gateways.signatures import is_signature, sign
 from gateways.statement import DEPOSIT, Layout
-from gateways.upstream import Reply, Upstream, app_link, is_for_a_code, printable, read_form, web_address
+from gateways.upstream import FILE_SECONDS, Reply, Upstream, app_link, is_for_a_code, printable, read_form, web_address
+from net.http import MOST
 from runtime import money
 from runtime.texts import N_
 
@@ -77,6 +79,10 @@ WAITS_FOR_STAFF = "3"
 PAYOUTS = {"0": State.OPEN, "1": State.PAID, "2": State.FAILED, WAITS_FOR_STAFF: State.OPEN}
 REFUND_FAILED, REFUND_DONE, REFUND_OPEN = "0", "1", "2"  # the last only at some platforms, such as this service
 CLOCKS_DIFFER = 300  # seconds
+# The pages of a platform's list of orders, newest first: orders that each may have, orders of the page before that each
+# must repeat, the bytes of a page, and the pages of one list.
+PAGE, OVERLAP, PAGE_BYTES, MOST_PAGES = 50, 10, 2**20, 250
+LISTED = ("out_trade_no", "trade_no", "money", "refundmoney", "status", "addtime", "endtime")
 RELATIVE = ("/", "./", "../")  # the beginnings of addresses on the platform's own site
 
 
@@ -192,6 +198,15 @@ class EpayConfig(UpstreamConfig):
             more=True,
         ),
     )
+    list_orders = fields.Boolean(
+        load_default=False,
+        metadata=texts(
+            N_("List orders"),
+            N_("For platforms that list orders by API: the service compares each day with its orders automatically."),
+            when=("version", "2"),
+            more=True,
+        ),
+    )
     query_url = Address(
         load_default="",
         plain=True,
@@ -247,7 +262,7 @@ class EpayDriver(Driver):
         number=("商户订单号", "out_trade_no"),
         reference=("系统订单号", "平台订单号", "trade_no"),
         amount=("商品金额", "订单金额", "money"),
-        refunded_of=("已退款金额",),
+        refunded_of=("已退款金额", "refundmoney"),
         payer_paid=("实际支付",),
         fee=("手续费",),
         status=("支付状态", "订单状态", "状态", "status"),
@@ -576,10 +591,14 @@ class EpayV2(EpayDriver):
         return is_signature(self._platform_key, signed_text(fields).encode(), fields.get("sign", ""))
 
     def _call(
-        self, path: str, fields: Mapping[str, str], read: Callable[[Reply], dict[str, Any]] = answer_of
+        self,
+        path: str,
+        fields: Mapping[str, str],
+        read: Callable[[Reply], dict[str, Any]] = answer_of,
+        most: int = MOST,
     ) -> dict[str, Any]:
         """Return a successful response with a valid signature, or an error, which proves little without one."""
-        answer = read(self._upstream.post(f"api/{path}", self._signed(fields)))
+        answer = read(self._upstream.call("POST", f"api/{path}", form=self._signed(fields), most=most))
         if str(answer["code"]) == "0" and not (self._genuine(answer) and _is_fresh(answer)):
             raise ChannelUnknown(N_("the signature of the response is invalid"), problem=Problem.NOT_AUTHENTIC)
         return answer
@@ -636,6 +655,52 @@ class EpayV2(EpayDriver):
             raise ChannelUnknown(N_("the platform reports that the refund failed, but its refunded sum has grown"))
         detail = N_("the platform reports that the refund failed")
         return Report(State.FAILED, reference=report.reference, detail=detail)
+
+    @property
+    def fetches_statements(self) -> bool:
+        """True if the merchant may list orders. False over plain http: the platform does not sign the list."""
+        return bool(self.config["list_orders"]) and is_private(self.config["base_url"])
+
+    def fetch_statement(self, day: date) -> bytes | None:
+        """Return the orders that were placed on a day in China as CSV; never None. Raises ChannelUnknown."""
+        table, seen, offset = [",".join(LISTED)], set[str](), 0
+        ends = time.monotonic() + FILE_SECONDS
+        for _ in range(MOST_PAGES):
+            rows = self._listed(offset)
+            new = [row for row in rows if row["trade_no"] not in seen]
+            # New orders move the others to later pages, and platforms delete unpaid ones. A full page of known orders
+            # is one again that was there before.
+            if seen and (len(new) == len(rows) > 0 or (not new and len(rows) >= PAGE)):
+                raise ChannelUnknown(N_("the list of orders changed while it was read"))
+            if not new or max(row["addtime"] for row in new) < str(day):
+                return "\n".join(table).encode()
+            for row in new:
+                seen.add(row["trade_no"])
+                if row["addtime"][:10] == str(day):
+                    table.append(",".join(row.values()))
+            offset += max(len(rows) - OVERLAP, 1)
+            if time.monotonic() > ends:
+                break
+        raise ChannelUnknown(N_("the list of orders is too long"))
+
+    def _listed(self, offset: int) -> list[dict[str, str]]:
+        """Return a page of the platform's list of orders, newest first. Raises ChannelUnknown."""
+        answer = self._call("merchant/orders", {"offset": str(offset), "limit": str(PAGE)}, most=PAGE_BYTES)
+        if str(answer["code"]) != "0":
+            raise ChannelUnknown(refusal(answer), problem=Problem.REJECTED, why=refusal(answer))
+        rows = answer.get("data")
+        found = []
+        for row in rows if isinstance(rows, list) else [None]:
+            if not isinstance(row, dict) or str(row.get("pid")) != self.config["pid"] or not row.get("trade_no"):
+                raise ChannelUnknown(N_("the response is invalid: %(error)s") % {"error": "data"})
+            order = {name: str(row.get(name) or "") for name in LISTED}
+            usable = re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}", order["addtime"])
+            if not usable or not all(re.fullmatch("[0-9A-Za-z_.:| -]{0,64}", text) for text in order.values()):
+                raise ChannelUnknown(N_("the response is invalid: %(error)s") % {"error": printable(order)})
+            if order["refundmoney"].strip("0.") and order["status"] == PAID:  # refunded in part, at some platforms
+                order["status"] = REFUNDED
+            found.append(order)
+        return found
 
     def close(self, payment: Payment) -> bool:
         # Only newer platforms support it, and not for all payment methods. The order was unpaid just now; its status is

@@ -16,9 +16,12 @@ class Layout:
     is in yuan; lines in another `currency` are refused. `refund` is for upstreams whose refunds have lines of their
     own, with the amount in a column of its own, and `refund_number` is this service's number on such a line.
     `refunded_of` is for those that write the refund on the line of the
-    payment: the line is then both, and the refund is complete if it is as much as `payer_paid`. With `created`, the
-    statement lists the orders placed in its days. `text` is a column whose commas are not quoted. `types` are the order
-    types that it lists.
+    payment: the line is then both, and the refund is complete if it is as much as `payer_paid`. Only a value of
+    `refund_done` in the column `refund_status` proves a refund. With `created`, the statement lists the orders placed
+    in its days. `text` are the columns whose commas are not quoted. `types` are the order types that it lists.
+    `settled` is the amount without a discount at the merchant's own expense, which counts as a part of the fee, and
+    `refund_settled` the same of a refund with an amount in a column of its own. `fee_sign` is the sign of a payment's
+    fee in the file, + or -, if a refund's has the other one; "" if fees have no sign.
     """
 
     number: tuple[str, ...] = ("order_no", "out_trade_no")
@@ -28,6 +31,9 @@ class Layout:
     refund_number: tuple[str, ...] = ("refund_no",)
     refunded_of: tuple[str, ...] = ()
     payer_paid: tuple[str, ...] = ()
+    refund_status: tuple[str, ...] = ()
+    settled: tuple[str, ...] = ()
+    refund_settled: tuple[str, ...] = ()
     fee: tuple[str, ...] = ("fee",)
     status: tuple[str, ...] = ("status",)
     time: tuple[str, ...] = ("time", "endtime")
@@ -38,4 +44,6 @@ class Layout:
     failed: frozenset[str] = field(default=frozenset({"failed", "cancelled", "closed", "0"}))
     refunded: frozenset[str] = field(default=frozenset({"refunded", "refund", "2"}))
     frozen: frozenset[str] = frozenset()
+    refund_done: frozenset[str] = frozenset({"SUCCESS"})
+    fee_sign: str = ""
     types: tuple[int, ...] = (DEPOSIT, PAYOUT)

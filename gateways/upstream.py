@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from http.client import HTTPException
@@ -17,12 +17,15 @@ import requests
 from urllib3.exceptions import HTTPError
 
 from gateways.base import BadNotice, ChannelUnknown, Finding, Problem
-from net.http import USER_AGENT, Adapter, AddressRefused, Limits
+from net.http import MOST, USER_AGENT, Adapter, AddressRefused, Limits
+from net.urls import http_parts
 from runtime.state import current
 from runtime.texts import N_
 
 # Seconds: for a connection, for each read, and for one call as a whole.
 CONNECT, READ, WHOLE = 5.0, 10.0, 12.0
+# Of a file that an upstream offers: the seconds of its download, and its bytes as they are sent.
+FILE_SECONDS, FILE_BYTES = 120.0, 64 * 2**20
 CLOCKS_DIFFER = 60  # seconds by which this machine's clock may differ from an upstream's
 
 FORM = "application/x-www-form-urlencoded"
@@ -117,42 +120,82 @@ class Upstream:
         form: Mapping[str, str] | None = None,
         body: bytes = b"",
         headers: Mapping[str, str] | None = None,
+        most: int = MOST,
     ) -> Reply:
-        """Send one request; return the whole response, whatever its status.
+        """Send one request; return the whole response, whatever its status, of at most `most` bytes.
 
         Raises:
             ChannelUnknown: no response, or none in time, or the address is private and must not be called. The text
             names the host only, because addresses may contain a key.
         """
-        all_headers = {"User-Agent": USER_AGENT, "Accept-Encoding": "identity", **(headers or {})}
+        all_headers = dict(headers or {})
         if form is not None:
             body = urlencode(form).encode()
             all_headers["Content-Type"] = FORM
+        reply = self._exchange(method, self.address(path, query), body, all_headers, WHOLE, most)
+        self._date, self._heard = reply.headers.get("Date", ""), time.time()
+        encoding = reply.headers.get("Content-Encoding", "")
+        if encoding.lower() not in ("", "identity"):  # a few bytes could expand to any size
+            raise ChannelUnknown(
+                N_("%(host)s uses an unexpected encoding: %(encoding)s")
+                % {"host": self._host, "encoding": printable(encoding)}
+            )
+        return reply
+
+    def file_address(self, address: str, hosts: Collection[str]) -> str:
+        """Return the address of a file that the upstream named, if the file may be fetched from there.
+
+        Args:
+            address: https at one of `hosts` or of their subdomains, or at this upstream's own scheme, host and port.
+
+        Raises:
+            ChannelUnknown: another address.
+        """
+        parts = http_parts(address) if address.isascii() and address.isprintable() else None
+        host = (parts and parts.hostname) or ""
+        is_own = parts is not None and parts[:2] == urlsplit(self._base)[:2]
+        is_upstreams = address.startswith("https://") and parts is not None and parts.netloc == host
+        is_upstreams &= any(re.fullmatch(rf"([a-z0-9-]+\.)*{re.escape(each)}", host) for each in hosts)
+        if not (is_own or is_upstreams) or " " in address:
+            shown = printable(address.partition("?")[0])  # the rest is a password for the file
+            raise ChannelUnknown(N_("the channel named another host for the file: %(address)s") % {"address": shown})
+        return address
+
+    def download(self, address: str, headers: Mapping[str, str] | None = None) -> bytes:
+        """Return the file at a `file_address`, as it was sent. Redirects are not followed.
+
+        Raises:
+            ChannelUnknown: no response in time, a status other than 200, or too many bytes.
+        """
+        reply = self._exchange("GET", address, b"", headers or {}, FILE_SECONDS, FILE_BYTES)
+        if reply.status != 200:
+            raise reply.not_the_api(N_("no file"))
+        return reply.body
+
+    def _exchange(
+        self, method: str, address: str, body: bytes, headers: Mapping[str, str], seconds: float, most: int
+    ) -> Reply:
+        """Send one request; return the response with the body as it was sent. Raises ChannelUnknown."""
+        host = str(urlsplit(address).hostname)
         try:
-            request = requests.Request(method, self.address(path, query), all_headers, data=body or None).prepare()
+            all_headers = {"User-Agent": USER_AGENT, "Accept-Encoding": "identity", **headers}
+            request = requests.Request(method, address, all_headers, data=body or None).prepare()
             with (
                 # Operators enter the addresses of channels and proxies, so private ones need a setting.
-                Limits(WHOLE, private_allowed=current().settings.private_channels_allowed),
+                Limits(seconds, private_allowed=current().settings.private_channels_allowed, most=most),
                 self._adapter.send(request, stream=True, timeout=(CONNECT, READ), proxies=self._proxies) as answer,
             ):
-                self._date, self._heard = answer.headers.get("Date", ""), time.time()
-                encoding = answer.headers.get("Content-Encoding", "")
-                if encoding.lower() not in ("", "identity"):  # a few bytes could expand to any size
-                    raise ChannelUnknown(
-                        N_("%(host)s uses an unexpected encoding: %(encoding)s")
-                        % {"host": self._host, "encoding": printable(encoding)}
-                    )
-                body = b"".join(answer.raw.stream(decode_content=False))
-                return Reply(str(self._host), answer.status_code, answer.headers, body)
+                received = b"".join(answer.raw.stream(decode_content=False))
+                return Reply(host, answer.status_code, answer.headers, received)
         except AddressRefused as refusal:
             text = N_("%(host)s was not called: %(why)s, and private_channels is not set") % {
-                "host": self._host,
+                "host": host,
                 "why": refusal,
             }
-            raise ChannelUnknown(text, problem=Problem.PRIVATE, host=str(self._host)) from None
+            raise ChannelUnknown(text, problem=Problem.PRIVATE, host=host) from None
         except (OSError, ValueError, HTTPError, HTTPException) as error:  # those of requests are OSErrors
-            text = N_("no response from %(host)s: %(error)s") % {"host": self._host, "error": type(error).__name__}
-            raise ChannelUnknown(text, problem=_problem(error), host=str(self._host)) from None
+            text = N_("no response from %(host)s: %(error)s") % {"host": host, "error": type(error).__name__}
+            raise ChannelUnknown(text, problem=_problem(error), host=host) from None
 
     def clock(self) -> Finding:
         """Return by how much this machine's clock differs from the upstream's, by its last response."""

@@ -5,6 +5,7 @@ A deposit is a QR code ("native"), a payment inside WeChat ("jsapi"), or a link 
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import secrets
@@ -12,6 +13,7 @@ import time
 from base64 import b64decode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -37,13 +39,15 @@ from gateways.base import (
     RefundRequest,
     Report,
     State,
+    StatementNotReady,
 )
+from gateways.bills import DAMAGED, Flow, gunzipped
 from gateways.config import (
     Address,
     Certificates,
     PrivateKey,
     PublicKey,
-    UpstreamConfig,
+    WithBills,
     certificates,
     number,
     private_key,
@@ -103,13 +107,18 @@ REFUND_REFUSALS = frozenset({"USER_ACCOUNT_ABNORMAL", "INVALID_REQUEST", "PARAM_
 # The same is true if their text asks to try again later, or names the balance or the configured key.
 NO_REFUND_REFUSAL = re.compile("稍后|再试|重试|重新发起|频率|频繁|处理中|余额不足|Wechatpay-Serial")
 
+BILLS = "v3/bill/"
+NO_BILL, BILL_IN_PROGRESS = "NO_STATEMENT_EXIST", "STATEMENT_CREATING"
+BILL_HOSTS = ("mch.weixin.qq.com",)  # with its subdomains: the API and its second address
+FLOW = Flow(time="记账时间", balance="账户结余(元)", amount="收支金额(元)", direction="收支类型")
+
 
 def _rsa_only(text: str) -> None:
     if not all(isinstance(each.public_key(), RSAPublicKey) for each in certificates(text)):
         raise ValidationError(N_("The certificate must contain an RSA key."))
 
 
-class WechatpayConfig(UpstreamConfig):
+class WechatpayConfig(WithBills):
     """A merchant's account, and the keys that verify responses and notices.
 
     These are WeChat Pay's public key with its id, or its platform certificates; both during a change.
@@ -355,7 +364,11 @@ class WechatpayDriver(Driver):
         amount=("订单金额", "总金额", "应结订单金额"),
         refund=("申请退款金额", "退款金额"),
         refund_number=("商户退款单号",),
+        settled=("应结订单金额",),
+        refund_status=("退款状态",),
+        refund_settled=("退款金额",),
         fee=("手续费",),
+        fee_sign="+",
         status=("交易状态",),
         time=("交易时间",),
         paid=frozenset({"SUCCESS"}),
@@ -387,16 +400,9 @@ class WechatpayDriver(Driver):
         if not re.fullmatch(r"[0-9]{1,12}", stamp) or abs(time.time() - int(stamp)) > CLOCKS_DIFFER:
             raise ValueError(N_("too old, or a clock is wrong"))
 
-    def _call(
-        self, method: str, path: str, query: Mapping[str, str] | None = None, fields: Mapping[str, Any] | None = None
-    ) -> _Answer:
-        """Make one signed call.
-
-        Raises:
-            ChannelUnknown: the response is neither genuine nor an explicit error, which is a 4xx with a code.
-        """
-        body = json.dumps(fields, ensure_ascii=False).encode() if fields else b""
-        target = urlsplit(self._upstream.address(path, query))._replace(scheme="", netloc="").geturl()
+    def _signed(self, method: str, address: str, body: bytes = b"") -> dict[str, str]:
+        """Return the headers of a request, with its signature."""
+        target = urlsplit(address)._replace(scheme="", netloc="").geturl()
         stamp, nonce = str(int(time.time())), secrets.token_hex(16)
         text = f"{method}\n{target}\n{stamp}\n{nonce}\n".encode() + body + b"\n"
         authorization = {
@@ -413,6 +419,18 @@ class WechatpayDriver(Driver):
         }
         if self.config["public_key_id"]:  # requests responses that are signed with this key
             headers["Wechatpay-Serial"] = self.config["public_key_id"]
+        return headers
+
+    def _call(
+        self, method: str, path: str, query: Mapping[str, str] | None = None, fields: Mapping[str, Any] | None = None
+    ) -> _Answer:
+        """Make one signed call.
+
+        Raises:
+            ChannelUnknown: the response is neither genuine nor an explicit error, which is a 4xx with a code.
+        """
+        body = json.dumps(fields, ensure_ascii=False).encode() if fields else b""
+        headers = self._signed(method, self._upstream.address(path, query), body)
         reply = self._upstream.call(method, path, query=query, body=body, headers=headers)
         is_error, is_signed = not 200 <= reply.status < 300, "Wechatpay-Signature" in reply.headers
         if not is_error and not is_signed:
@@ -430,7 +448,9 @@ class WechatpayDriver(Driver):
         if not re.fullmatch(r"[A-Z][A-Z0-9_]{2,63}", code):
             raise reply.not_the_api(N_("no code in the response"))
         why = printable(f"{answer.get('message', '')} ({code})")
-        if not 400 <= reply.status < 500 or reply.status == 429:
+        # The documents differ in the status of the codes about bills.
+        is_about_bill = path.startswith(BILLS) and code in (NO_BILL, BILL_IN_PROGRESS)
+        if (not 400 <= reply.status < 500 or reply.status == 429) and not is_about_bill:
             raise ChannelUnknown(why)
         return _Answer(reply, code, why)
 
@@ -651,6 +671,35 @@ class WechatpayDriver(Driver):
         # If it is unclear, the notice is accepted, as it would be sent again; a status check then finds the result.
         report = _refund_report(status, found) if event_type == f"REFUND.{status}" else None
         return Notice(found["out_trade_no"], None, found["out_refund_no"], report, found["transaction_id"])
+
+    def fetch_statement(self, day: date) -> bytes | None:
+        return self._bill("tradebill", {"bill_date": str(day), "bill_type": "ALL", "tar_type": "GZIP"})
+
+    def fetch_balance(self, day: date) -> int | None:
+        flow = self._bill("fundflowbill", {"bill_date": str(day), "account_type": "BASIC", "tar_type": "GZIP"})
+        return FLOW.closing_balance(flow) if flow is not None else None
+
+    def _bill(self, kind: str, query: Mapping[str, str]) -> bytes | None:
+        """Return the unpacked file of a bill, as `fetch_statement` does.
+
+        The response that names the file is signed, the file itself is not: its hash proves it.
+        """
+        answer = self._call("GET", f"{BILLS}{kind}", query=query)
+        if answer.code == NO_BILL:
+            return None
+        if answer.code == BILL_IN_PROGRESS:
+            raise StatementNotReady(answer.text)
+        if answer.code:
+            raise ChannelUnknown(answer.text, problem=Problem.REJECTED, why=answer.text)
+        told = answer.reply.json()
+        if told.get("hash_type") != "SHA1":
+            raise ChannelUnknown(N_("unknown type of hash: %(type)s") % {"type": printable(told.get("hash_type"))})
+        address = self._upstream.file_address(str(told.get("download_url")).strip(), BILL_HOSTS)
+        file = gunzipped(self._upstream.download(address, self._signed("GET", address)))
+        digest = hashlib.sha1(file, usedforsecurity=False).hexdigest()
+        if digest != str(told.get("hash_value")).lower():
+            raise ChannelUnknown(DAMAGED)
+        return file
 
     def acknowledge(self, accepted: bool) -> Acknowledgement:
         if accepted:

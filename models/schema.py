@@ -13,7 +13,10 @@ from models.db.base import database, first_ids
 from models.queries.search import SearchProgress
 from models.queries.search import create as search_statements
 from models.schema_postgres import statements as postgres_statements
+from models.tables.account_balance import AccountBalance
+from models.tables.bill import Bill, StatementDifference
 from models.tables.channel import Channel, ChannelLink, ChannelPicture
+from models.tables.earnings import EarningsDay, EarningsProgress
 from models.tables.epay import EpayAccount, EpayOrder
 from models.tables.ledger import Entry, LedgerAccount, LedgerDay, Posting
 from models.tables.maintenance import ErasureDelayed, ErasureProgress, Restoration, Verification
@@ -95,6 +98,11 @@ TABLES = [
     Refund,
     RefundHistory,
     InternalNote,
+    Bill,
+    StatementDifference,
+    AccountBalance,
+    EarningsDay,
+    EarningsProgress,
 ]
 # Conditions that find a row that must not change or be deleted, not even by REPLACE, which fires no DELETE trigger.
 APPEND_ONLY = {
@@ -105,7 +113,7 @@ APPEND_ONLY = {
     RefundHistory: "id = NEW.id",
 }
 # SQLite keeps their rows in the order of their keys; Postgres has no such tables.
-BY_KEY = (Nonce, IdempotencyKey, OrderCount)
+BY_KEY = (Nonce, IdempotencyKey, OrderCount, EarningsDay)
 NUMBERED = [table for table in TABLES if isinstance(table._meta.primary_key, AutoField)]
 # Databases record steps by file name, so no step can be renamed, not even the two 0018 and the two 0024.
 MIGRATIONS = Path(__file__).parent / "migrations"

@@ -30,19 +30,20 @@ MOST = 32 * 1024  # bytes of one response: interim responses, its head, and the 
 
 
 class _Meter(io.RawIOBase):
-    """The bytes from a socket, up to MOST."""
+    """The bytes from a socket, up to the limit of the thread's exchange."""
 
     def __init__(self, carrier: io.RawIOBase):
-        self._carrier, self._left = carrier, MOST
+        self._carrier, self._most = carrier, limits().most
+        self._left = self._most
 
     def readable(self) -> bool:
         """Return True."""
         return True
 
     def readinto(self, buffer: Any) -> int | None:
-        """Read into a buffer. Raises OSError after MOST bytes."""
+        """Read into a buffer. Raises OSError after as many bytes as the limit."""
         if self._left <= 0:
-            raise OSError(f"the response is longer than {MOST} bytes")
+            raise OSError(f"the response is longer than {self._most} bytes")
         got: int | None = self._carrier.readinto(buffer)
         self._left -= got or 0
         return got
@@ -122,10 +123,13 @@ _watchdog = _Watchdog()
 class Limits:
     """The limits of this thread's exchange. It ends after `seconds`, however slowly the other side sends."""
 
-    def __init__(self, seconds: float, *, private_allowed: bool):
-        """`private_allowed`: otherwise only public addresses are called (net/ip_addresses.py)."""
+    def __init__(self, seconds: float, *, private_allowed: bool, most: int = MOST):
+        """`private_allowed`: otherwise only public addresses are called (net/ip_addresses.py).
+
+        `most`: the bytes of a response, with its head.
+        """
         self.at = time.monotonic() + seconds
-        self.private_allowed = private_allowed
+        self.private_allowed, self.most = private_allowed, most
         self._connection: Any = None
         self._socket: socket.socket | None = None
 

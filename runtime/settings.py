@@ -194,6 +194,10 @@ class Settings:
     )
     backup_keep: int = _setting(14, _whole(1, 100_000), "number of scheduled backups to keep; older ones are deleted")
     verify_every: int = _setting(24, _whole(0, 8784), "hours between ledger integrity checks; 0: none")
+    issuer_name: str = _setting("", str, "your company's name on the letterhead of merchants' statements")
+    issuer_details: str = _setting(
+        "", str, "further lines of the letterhead, separated by |, such as the address, phone and tax number"
+    )
     log_level: str = _setting("INFO", _one_of("DEBUG", "INFO", "WARNING", "ERROR"), "minimum level of log lines")
     log_format: str = _setting("text", _one_of("text", "json"), "format of log lines")
     access_log: bool = _setting(False, _flag, "log each request")

@@ -64,6 +64,7 @@ _OWN_NO = N_(
     "orderQueryDetail returns the oldest. Use a new one after 50201."
 )
 _A_BALANCE = {"x-range": ["0.00", hundredths(LARGEST_ID)]}
+_SIGNED = {"minimum": -LARGEST_ID, "maximum": LARGEST_ID}
 _UNSETTLED = N_(
     "The amount of your `confirmed` deposits that will be credited after their settlement delay, after fees. Deposits "
     "whose payment is under review are not included."
@@ -201,6 +202,13 @@ MEANINGS: dict[str, Meaning] = {
     "RefundListQuery.end_time": _in("Only refunds created at this time or earlier.", 1798761599, unit=UNIX),
     "RefundListQuery.before": _in(
         "The next page: only refunds that follow this refund_no in the list. Leave `page` out.", _REFUND_NO, 40405
+    ),
+    # --- statements
+    "StatementQuery.month": _in("The month in China (UTC+8), YYYY-MM.", "2026-10"),
+    "StatementQuery.format": _in("`json` (default): `list` has the lines. `csv`: `csv` has them as text.", "json"),
+    "StatementQuery.limit": _in("The number of lines of a page. The default is 100.", 100, unit=PIECES),
+    "StatementQuery.after": _in(
+        "The next page: only lines that follow this line_no. Send `next` of the previous page.", "a17", 40406
     ),
     "ChannelListQuery.category": _in("Only channels of this category.", "gateway_b"),
     "CityQuery.province": _in("Province name, exactly as in provinceList.", "广东省", 40402),
@@ -358,6 +366,64 @@ MEANINGS: dict[str, Meaning] = {
     ),
     "View.unsettled_cny_amount": _out(_UNSETTLED, "99.40", YUAN, **_A_BALANCE),
     "View.unsettled_amount": _out(_UNSETTLED, 9940, FEN, maximum=LARGEST_ID),
+    # --- a statement
+    "StatementView.month": _out("The month in China (UTC+8).", "2026-10", pattern="^[0-9]{4}-[0-9]{2}$"),
+    "StatementView.is_over": _out("Whether the month is over. Otherwise the statement ends now.", True),
+    "View.opening_cny_amount": _out(
+        "The balance at the beginning, with its reserved part.", "10000.00", YUAN, **_A_BALANCE
+    ),
+    "View.opening_amount": _out(
+        "The balance at the beginning, with its reserved part.", 1000000, FEN, maximum=LARGEST_ID
+    ),
+    "View.closing_cny_amount": _out("The balance at the end, with its reserved part.", "10099.40", YUAN, **_A_BALANCE),
+    "View.closing_amount": _out("The balance at the end, with its reserved part.", 1009940, FEN, maximum=LARGEST_ID),
+    "StatementView.held_cny_amount": _out("The reserved part of the closing balance.", "0.00", YUAN, **_A_BALANCE),
+    "StatementView.held_amount": _out("The reserved part of the closing balance.", 0, FEN, maximum=LARGEST_ID),
+    "View.deposits_count": _out("The number of credited deposits.", 1, PIECES),
+    "View.deposits_amount": _out("Credited deposits, before fees.", 10000, FEN, **_SIGNED),
+    "View.withdrawals_count": _out("The number of withdrawals that were paid out.", 0, PIECES),
+    "View.withdrawals_amount": _out(
+        "Withdrawals that were paid out, before fees, as a negative number.", 0, FEN, **_SIGNED
+    ),
+    "View.refunds_count": _out("The number of refunds, completed and come back.", 0, PIECES),
+    "View.refunds_amount": _out("Refunds, before fees; negative if they were deducted.", 0, FEN, **_SIGNED),
+    "View.exceptions_count": _out("The number of exceptions that moved the balance.", 0, PIECES),
+    "View.exceptions_amount": _out("Exceptions that moved the balance, before fees.", 0, FEN, **_SIGNED),
+    "View.adjustments_count": _out("The number of manual adjustments.", 0, PIECES),
+    "View.adjustments_amount": _out("Manual adjustments.", 0, FEN, **_SIGNED),
+    "View.fees_amount": _out("The fees, negative if you paid them.", -60, FEN, **_SIGNED),
+    "View.change_amount": _out("The change of the balance.", 9940, FEN, **_SIGNED),
+    "View.balance_amount": _out("The balance after it, with its reserved part.", 1009940, FEN, maximum=LARGEST_ID),
+    "View.days": _out("The days with lines, oldest first."),
+    "View.day": _out("The day in China (UTC+8).", "2026-10-05", pattern="^[0-9]{4}-[0-9]{2}-[0-9]{2}$"),
+    "View.csv": _out(
+        "The lines of this page as CSV. The first page begins with the names of the columns.",
+        "time,kind,order_no,merchant_order_no,amount,fees,change,balance,memo,line_no\r\n",
+    ),
+    "StatementView.list": _out("The lines of this page, oldest first."),
+    "StatementView.total": _out("The number of all lines of the month.", 1, PIECES),
+    "StatementView.limit": _out("The page size.", 100, PIECES, minimum=1, maximum=1000),
+    "View.next": _out("The `after` of the next page; empty on the last page.", "a17", pattern="^([ah][0-9]+)?$"),
+    "View.line_no": _out("Your unique number of the line. It never changes.", "a17", pattern="^[ah][0-9]+$"),
+    "StatementLineView.createtime": _out("When the balance changed.", 1767225660, UNIX),
+    "View.kind": _out(
+        "`credit`: a deposit. `spend`, `spend_again`: a withdrawal. `refund`, `refund_return`: a refund, and one that "
+        "came back. `exception`, `return`: an exception. `adjustment`, `sandbox_removal`: an adjustment.",
+        "credit",
+    ),
+    "StatementLineView.order_no": _out(
+        "The order. Empty for adjustments without an order.", "202601018899480685472049", pattern="^([0-9]{24})?$"
+    ),
+    "StatementLineView.merchant_order_no": _out("Your own number of the order; may be empty.", "A-1001"),
+    "StatementLineView.cny_amount": _out(
+        "The amount before fees, negative if it was deducted.",
+        "100.00",
+        YUAN,
+        **{"x-range": [hundredths(-LARGEST_ID), hundredths(LARGEST_ID)]},
+    ),
+    "StatementLineView.memo": _out(
+        "The reason of an adjustment, or the kind of an exception. Otherwise empty.", "late"
+    ),
     # --- regions
     "Region.name": _out("The name. Use it in the next request.", "广东省", minLength=1),
     "Region.code": _out("Administrative division code.", "440000", **_CODE),
@@ -442,6 +508,11 @@ SCHEMAS = {
     "SignedRefundListQuery": N_("A page of the list of refunds, and its filters"),
     "RefundView": N_("A refund, in responses and callbacks"),
     "RefundPage": N_("One page of refunds"),
+    "SignedStatementQuery": N_("A month, and a page of its lines"),
+    "StatementPage": N_("A statement with a page of its lines"),
+    "StatementFile": N_("A statement with a page of its lines as CSV"),
+    "StatementDayView": N_("The movements of a day"),
+    "StatementLineView": N_("A line of a statement"),
     "Event": N_("A callback about an order"),
     "RefundEvent": N_("A callback about a refund"),
 }

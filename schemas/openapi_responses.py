@@ -5,7 +5,17 @@ from __future__ import annotations
 from marshmallow import fields, validate
 
 from models.tables.order import BUY, SELL, STATUSES
-from schemas.views import BuyOrderView, ChannelView, OrderView, RefundView, SellOrderView, View
+from schemas.views import (
+    BuyOrderView,
+    ChannelView,
+    OrderView,
+    RefundView,
+    SellOrderView,
+    StatementDayView,
+    StatementLineView,
+    StatementView,
+    View,
+)
 
 
 class CreatedBuyOrder(BuyOrderView):
@@ -55,6 +65,24 @@ class RefundPage(View):
     total = fields.Integer()
     page = fields.Integer()
     limit = fields.Integer()
+
+
+class StatementPage(StatementView):
+    """A statement with one page of its lines."""
+
+    days = fields.List(fields.Nested(StatementDayView))
+    list = fields.List(fields.Nested(StatementLineView))
+    limit = fields.Integer()
+    next = fields.String()
+
+
+class StatementFile(StatementView):
+    """A statement with one part of its lines as CSV."""
+
+    days = fields.List(fields.Nested(StatementDayView))
+    csv = fields.String()
+    limit = fields.Integer()
+    next = fields.String()
 
 
 class Channel(ChannelView):

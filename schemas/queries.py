@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from marshmallow import ValidationError, validates_schema
+from marshmallow import ValidationError, validate, validates_schema
 
 from models.db.base import LARGEST_ID
 from models.tables.channel import CATEGORIES
@@ -98,6 +98,17 @@ class ChannelListQuery(Request):
 
 class BalanceQuery(Request):
     """The balance has no parameters."""
+
+
+class StatementQuery(Request):
+    """A month, and a page of its lines, oldest first. `after` is the last line of the previous page."""
+
+    month = Text(
+        required=True, validate=validate.Regexp(r"[12][0-9]{3}-(0[1-9]|1[0-2])\Z", error=N_("Must be YYYY-MM."))
+    )
+    format = Text(load_default="json", validate=OneOf(("json", "csv")))
+    limit = Whole(1, 1000, load_default=100)
+    after = Text(validate=MaxLength(64))
 
 
 class CityQuery(Request):

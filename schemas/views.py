@@ -145,7 +145,55 @@ class BalanceView(View):
     unsettled_amount = fields.Integer()
 
 
+def _movements() -> dict[str, fields.Field[Any]]:
+    """The number and amount in fen of each group, of an object with `sums` and `counts`."""
+    found: dict[str, fields.Field[Any]] = {}
+    for group in ("deposits", "withdrawals", "refunds", "exceptions", "adjustments"):
+        found[f"{group}_count"] = fields.Integer(attribute=f"counts.{group}")
+        found[f"{group}_amount"] = fields.Integer(attribute=f"sums.{group}")
+    found["fees_amount"] = fields.Integer(attribute="sums.fees")
+    found["change_amount"] = fields.Integer(attribute="sums.change")
+    return found
+
+
+class StatementDayView(View.from_dict(_movements())):  # type: ignore[misc]
+    """The movements of a day, and the balance at its end."""
+
+    day = fields.Function(lambda row: row.day.isoformat())
+    balance_amount = fields.Integer(attribute="balance")
+
+
+class StatementView(View.from_dict(_movements())):  # type: ignore[misc]
+    """A merchant's statement of a month, without its days and lines."""
+
+    month = fields.Function(lambda row: f"{row.month:%Y-%m}")
+    is_over = fields.Boolean()
+    opening_cny_amount = fields.Function(lambda row: hundredths(row.opening))
+    opening_amount = fields.Integer(attribute="opening")
+    closing_cny_amount = fields.Function(lambda row: hundredths(row.closing))
+    closing_amount = fields.Integer(attribute="closing")
+    held_cny_amount = fields.Function(lambda row: hundredths(row.held))
+    held_amount = fields.Integer(attribute="held")
+    total = fields.Integer(attribute="counts.total")
+
+
+class StatementLineView(View):
+    """A line of a statement: one posting that moved the balance."""
+
+    line_no = fields.String(attribute="number")
+    createtime = fields.Integer(attribute="at")
+    kind = fields.String()
+    order_no = fields.String()
+    merchant_order_no = fields.String()
+    cny_amount = DecimalText(attribute="gross")
+    fees_amount = fields.Integer(attribute="fees")
+    change_amount = fields.Integer(attribute="amount")
+    balance_amount = fields.Integer(attribute="balance")
+    memo = fields.String()
+
+
 order_view, refund_view, balance_view = OrderView(), RefundView(), BalanceView()
+statement_view, statement_day_view, statement_line_view = StatementView(), StatementDayView(), StatementLineView()
 _buy_view, _sell_view, _channel_view = BuyOrderView(), SellOrderView(), ChannelView()
 
 

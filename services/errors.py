@@ -22,6 +22,7 @@ class Code(IntEnum):
     CHANNEL_NOT_FOUND = 40403
     PATH_NOT_FOUND = 40404
     REFUND_NOT_FOUND = 40405
+    LINE_NOT_FOUND = 40406
     METHOD_NOT_ALLOWED = 40500
     BODY_TIMEOUT = 40800
     INSUFFICIENT_BALANCE = 40901
@@ -51,6 +52,7 @@ ERRORS = {
     Code.CHANNEL_NOT_FOUND: N_("channel not found"),
     Code.PATH_NOT_FOUND: N_("path not found"),
     Code.REFUND_NOT_FOUND: N_("refund not found"),
+    Code.LINE_NOT_FOUND: N_("statement line not found"),
     Code.METHOD_NOT_ALLOWED: N_("method not allowed"),
     Code.BODY_TIMEOUT: N_("the request body was not received in time"),
     Code.INSUFFICIENT_BALANCE: N_("insufficient balance"),

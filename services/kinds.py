@@ -201,7 +201,7 @@ def why_not_ask(order: Order) -> str:
     return f"channel {order.channel_id} {'is manual and ' if driver.by_hand else ''}has no status check"
 
 
-def ask_now(order: Order, who: str = "an operator") -> list[Report]:
+def ask_now(order: Order, why: Reason) -> list[Report]:
     """Check an order's status at the channel, whatever its state, and apply the reports; return them.
 
     Raises:
@@ -214,7 +214,7 @@ def ask_now(order: Order, who: str = "an operator") -> list[Report]:
     except ChannelUnknown as silence:
         raise OperatorError(N_("No valid response: %(why)s"), why=str(silence)) from silence
     for report in reports:
-        of(order).apply(order, report, "channel", because(Why.CHANNEL_ASKED_BY, who=who))
+        of(order).apply(order, report, "channel", why)
     return reports
 
 

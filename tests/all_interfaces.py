@@ -4,12 +4,21 @@ import itertools
 import json
 import re
 import time
+from datetime import timedelta
+from unittest.mock import patch
 from urllib.parse import urlencode
 
 import pyotp
 
+from gateways.sandbox.driver import SandboxDriver
+from models.tables.bill import StatementDifference
 from models.tables.order import STATUSES
+from models.tables.reconciliation import Reconciliation
+from runtime import clock
+from runtime.clock import in_china
+from services.ledger import monthly_statement
 from services.security import operators, second_factor
+from services.statements.reconcile import AMOUNT, Difference
 from tests.epay_shop import Shop
 from tests.pages import BACK, CASHIER, CHOOSE, CLAIM, FORM, GO, LANGUAGE, LOGO, OPEN, QR_IMAGE, SIGNED_IN, STATUS
 from tests.support import CARD, PERSON, completed
@@ -54,6 +63,11 @@ def open_all_pages(api, http):
         assert api.detail(**by).code == 1
     api.call("getPayChannels", query="?category=gateway_b")
     assert api.call("balanceQuery").code == 1
+    completed(api)
+    month = {"month": f"{monthly_statement.this_month():%Y-%m}", "limit": 1}
+    line_no = api.call("statementQuery", month).data["list"][0]["line_no"]
+    for more in ({}, {"format": "csv"}):
+        assert api.call("statementQuery", month | more | {"after": line_no}).code == 1
     api.notice("1" * 24, 10_000)
     for order_no in (mine, by_hand, "1"):
         api.detail(order_no=order_no)
@@ -151,6 +165,18 @@ def _combined(*options):
     return [" ".join(each).split() for each in itertools.product(*(("", option) for option in options))]
 
 
+def add_difference(order_no, day):
+    """Add a difference of channel 2; a comparison reads all orders of its days."""
+    about = {"channel": 2, "since": day, "until": day, "createtime": 0, "updatetime": 0}
+    result = Reconciliation.add(
+        **about, file="a.csv", hash="0" * 64, lines=1, matched=1, differences=1, result="{}", who="operator"
+    )
+    facts = json.dumps(vars(Difference(AMOUNT, order_no, "", 2, {}, {})))
+    StatementDifference.add(
+        **about, name="1", state="open", kind=AMOUNT, fen=100, facts=facts, lines="{}", reconciliation=result
+    )
+
+
 def give_every_command(run, api, flask_json):
     """Run every command of the operator by `run(*arguments)`, with data to list."""
     deposits = [api.buy(channel=3).data["order_no"] for _ in range(2)]
@@ -187,11 +213,25 @@ def give_every_command(run, api, flask_json):
         f"order show {withdrawals[0]} --reveal",
         "ledger balances",
         "merchant statement demo 2026-10",
+        "merchant statements 2026-10 /dev/null",
+        "earnings --since 2026-10-01 --by day,merchant,channel,method",
         "sign getPayChannels --merchant demo",
         "ledger checkpoints",
         "ledger adjust demo 1.00 --reason gift --channel 1",
+        "ledger account-balances",
+        "ledger record-balance 1 12.34 --note counted",
     ):
         run(*command.split())
+    yesterday = in_china(clock.now()).date() - timedelta(1)
+    with patch.object(SandboxDriver, "fetches_statements", True):
+        run("bill", "fetch", "2", str(yesterday))
+    add_difference(done, str(yesterday))
+    for command in ("difference check 1", "difference explain 1 --note x"):
+        run(*command.split())
+    for options in _combined("--channel 2", "--state late"):
+        run("bill", "list", *options)
+    for options in _combined("--channel 2", "--state closed"):
+        run("difference", "list", *options)
     for command in ("add anna --role viewer", "password anna"):
         run("operator", *command.split(), typed="a long password\n")
     secret = second_factor.new_secret()
@@ -235,11 +275,14 @@ LISTS = {
         *("flt_account=held", "flt_merchant=demo", "flt_channel=2", "flt_purpose=credit"),
         f"flt_order={'1' * 24}",
     ),
+    "bills": ("flt_channel=2", "flt_state=late"),
+    "differences": ("flt_channel=2", "flt_state=all", "flt_state=closed"),
     "merchants": ("flt_enabled=yes", "search=de"),
     "channels": ("flt_driver=manual", "search=Sand"),
     "accounts": ("flt_merchant=demo",),
     "audit": ("flt_who=demo", "flt_about=order&flt_key=1"),
 }
+TIMELESS = ("bills", "differences", "merchants", "channels", "accounts")
 TIMES = ("flt_since=2026-03-01&flt_until=2026-03-02",)
 PLACES = ("before=100", "after=100", "after=0")
 
@@ -257,9 +300,12 @@ def look_through_all_lists(client):
     sign_in(client)
     token = re.search(r'name="csrf_token"[^>]*value="([^"]+)"', client.get("/console/password").text)[1]
     for name, filters in LISTS.items():
-        singles = ["", *filters, *TIMES] if name not in ("merchants", "channels", "accounts") else ["", *filters]
+        singles = ["", *filters, *(() if name in TIMELESS else TIMES)]
         pairs = ["&".join(pair) for pair in itertools.combinations(singles[1:], 2)]
         for query, place in itertools.product([*singles, *pairs], ("", *PLACES)):
             assert client.get(f"/console/{name}/?{query}&{place}").status_code == 200, (name, query)
         for query in singles:
             assert client.post(f"/console/{name}/export?{query}", data={"csrf_token": token}).status_code == 200
+    for path in ("export?merchant=demo&", "export/all?"):
+        month = f"month={monthly_statement.this_month():%Y-%m}"
+        assert client.post(f"/console/statements/{path}{month}", data={"csrf_token": token}).status_code == 200

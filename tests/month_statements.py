@@ -1,5 +1,7 @@
 """Compare every monthly statement of a merchant with the ledger's entries and balances."""
 
+from collections import Counter
+from collections.abc import Iterable
 from datetime import date, datetime, time
 
 from peewee import fn
@@ -8,9 +10,9 @@ from models.tables.ledger import AVAILABLE, HELD, Entry, LedgerAccount, Posting
 from models.tables.merchant import Merchant
 from models.tables.order import Order
 from runtime.clock import CHINA
-from services.ledger import accounts
+from services.ledger import accounts, day_sums
 from services.ledger import monthly_statement as statement
-from services.ledger.monthly_statement import Statement, Sums
+from services.ledger.monthly_statement import Line, Statement, Sums
 
 
 def statements_of(merchant: Merchant) -> list[Statement]:
@@ -36,6 +38,7 @@ def _check_lines(each: Statement) -> None:
     assert sum(line.amount for line in lines) == each.sums.change
     assert sum(line.fees for line in lines) == each.sums.fees
     assert [line.balance for line in lines[-1:]] == [each.closing] * bool(lines)
+    assert vars(each.counts) == _counts(lines)
     assert Sums(*(sum(column) for column in zip(*(vars(day.sums).values() for day in each.days), strict=True))) == (
         each.sums if each.days else Sums()
     )
@@ -43,11 +46,18 @@ def _check_lines(each: Statement) -> None:
     for day in each.days:
         of_day = list(statement.lines(each, day.day))
         assert (sum(line.amount for line in of_day), of_day[-1].balance) == (day.sums.change, day.balance)
+        assert vars(day.counts) == _counts(of_day)
     for line in lines:
         if line.purpose in ("credit", "spend"):  # its amount before fees is what the payer paid or the payee received
             order = Order.get(Order.order_no == line.order_no)
             fees = order.service_amount + order.passage_amount
             assert (line.gross, line.fees) == (order.received if order.is_buy else -order.amount, -fees)
+
+
+def _counts(lines: Iterable[Line]) -> dict[str, int]:
+    """The numbers of lines by group."""
+    groups = (statement.GROUP_OF.get(day_sums.kind_of(line.purpose), statement.ADJUSTMENTS) for line in lines)
+    return dict.fromkeys(statement.GROUPS, 0) | Counter(groups)
 
 
 def _held(merchant: Merchant, month: date) -> int:

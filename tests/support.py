@@ -44,7 +44,7 @@ from tests import contract, databases
 ROOT = Path(__file__).resolve().parents[1]
 NOON = int(datetime(2026, 5, 1, 12, tzinfo=UTC).timestamp())  # the time of a stopped test clock
 ENDPOINTS = (
-    *("createOrder", "orderQueryDetail", "orderQueryList", "getPayChannels", "balanceQuery"),
+    *("createOrder", "orderQueryDetail", "orderQueryList", "getPayChannels", "balanceQuery", "statementQuery"),
     *("createRefund", "refundQueryDetail", "refundQueryList"),
 )
 MERCHANTS = {"demo": "demo-secret", "other": "other-secret"}

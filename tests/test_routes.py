@@ -25,6 +25,7 @@ SERVICE = {
         /addons/paychannel/pay/choose /addons/paychannel/pay/open /addons/paychannel/pay/paid
         /merchant/balanceQuery /merchant/createOrder /merchant/createRefund /merchant/getPayChannels
         /merchant/orderQueryDetail /merchant/orderQueryList /merchant/refundQueryDetail /merchant/refundQueryList
+        /merchant/statementQuery
     """,
 }
 SANDBOX = {
@@ -41,11 +42,12 @@ SANDBOX = {
 }
 CONSOLE = {
     "GET": """
-        / /search/ /sessions/ /statements/
+        / /account_balances/ /earnings/ /search/ /sessions/ /statements/
         /batch/ /batch/<int:number>
         /callback/ /callback/<webhook_id>
         /callbacks/resend-all
         /channel/ /channel/<int:channel_id>/picture/<any(wxpay,alipay,bank):method>
+        /difference/ /difference/<int:row_id>
         /merchant/ /merchant/<key>/page/logo
         /language/<language_name>
         /ledger/ /ledger/heads.json
@@ -57,6 +59,7 @@ CONSOLE = {
     """,
     "GET OPTIONS": "/static/<path:filename>",
     "GET POST": """
+        /account_balances/<int:channel_id>
         /callbacks/resend
         /channel/new /channel/<int:channel_id>
         /claims/confirm /claims/not-received /claims/upload
@@ -73,24 +76,27 @@ CONSOLE = {
     "POST": """
         /batch/<int:number>/discard /batch/<int:number>/download /batch/<int:number>/file /batch/<int:number>/upload
         /batch/<int:number>/result/upload
+        /bills/fetch
         /callback/<webhook_id>/act /order/<order_no>/act /order/<order_no>/note
         /channel/<int:channel_id>/picture/<any(wxpay,alipay,bank):method>/remove
         /channel/<int:channel_id>/picture/<any(wxpay,alipay,bank):method>/upload
         /channel/<int:channel_id>/try
-        /confirm /factor/remove /factor/renew /logout /logout/everywhere
+        /confirm /difference/<int:row_id>/check /difference/<int:row_id>/explain
+        /earnings/export /factor/remove /factor/renew /logout /logout/everywhere
         /ledger/verify
         /merchant/<key>/epay/<any(enable,disable):what> /merchant/<key>/epay/rotate/<any(md5,rsa):kind>
         /merchant/<key>/page/logo/remove /merchant/<key>/page/logo/upload
         /merchant/<key>/reveal /merchant/<key>/rotate/<any(api,callback):kind> /merchant/<key>/test
         /notifications/balances /notifications/<int:destination_id>/delete /notifications/<int:destination_id>/test
         /operators/<int:operator_id>/change
+        /reconciliation/<int:row_id>/explain
         /sessions/others /sessions/<int:session_id>/end
-        /statements/export
+        /statements/export /statements/export/all
     """,
 }
 LISTS = """
-    accounts audit batches callbacks channels claims entries exceptions failed_sign_ins merchants orders payouts
-    reconciliations refunds
+    accounts audit batches bills callbacks channels claims differences entries exceptions failed_sign_ins merchants
+    orders payouts reconciliations refunds
 """
 
 

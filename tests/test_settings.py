@@ -95,7 +95,7 @@ def test_an_invalid_value_is_refused_and_named(tmp_path, name):
 @pytest.mark.parametrize("in_file", [True, False])
 def test_a_password_in_a_refused_value_is_not_printed(tmp_path, in_file):
     text = "mysql://orders:c4n4ry@db/orders"
-    accept_any_text = {"instance", "vault_key", "backup_folder"}
+    accept_any_text = {"instance", "vault_key", "backup_folder", "issuer_name", "issuer_details"}
     for name in Settings.__dataclass_fields__.keys() - accept_any_text:
         given = {"ORDERS_INSTANCE": str(tmp_path)} | ({} if in_file else {f"ORDERS_{name.upper()}": text})
         if in_file:
@@ -127,6 +127,8 @@ GOOD_VALUES = [
     ("channel_workers", "1", 1),
     ("backup_folder", "/var/backups/tillbook", Path("/var/backups/tillbook")),
     ("verify_every", "0", 0),
+    ("issuer_name", "示例支付有限公司", "示例支付有限公司"),
+    ("issuer_details", "1 Example Road | +86 21 5555 0100", "1 Example Road | +86 21 5555 0100"),
     ("log_level", "DEBUG", "DEBUG"),
     ("log_format", "json", "json"),
     ("access_log", "1", True),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 from flask import Blueprint, Response
@@ -24,19 +25,33 @@ from schemas.queries import (
     OrderListQuery,
     RefundDetailQuery,
     RefundListQuery,
+    StatementQuery,
 )
-from schemas.views import balance_view, buy_view, channel_view, order_view, refund_view, sell_view
+from schemas.views import (
+    balance_view,
+    buy_view,
+    channel_view,
+    order_view,
+    refund_view,
+    sell_view,
+    statement_day_view,
+    statement_line_view,
+    statement_view,
+)
 from services import kinds
 from services.channels import pictures
 from services.channels.calls import account_of, driver_of, pay_url
-from services.errors import N_, ApiError, Code
-from services.ledger import balance
+from services.errors import N_, ApiError, Code, OperatorError
+from services.ledger import balance, monthly_statement, statement_files
 from services.merchants import cache, order_search
 from services.orders import new
 from services.orders.new import Placed
+from services.platform.safe_text import cells
 from services.refunds import place, search, send
 from services.security import replay
 from services.security.replay import Call
+
+PREPARING = 60  # seconds after which a statement that is being prepared is probably ready
 
 merchant_api = Blueprint("merchant", __name__, url_prefix="/merchant")
 merchant_api.before_request(view_share.begin_order)
@@ -135,3 +150,24 @@ def get_pay_channels(merchant: Merchant, query: dict[str, Any]) -> Response:
 def balance_query(merchant: Merchant, query: dict[str, Any]) -> Response:
     """Return the merchant's balance: available, held, and not credited yet."""
     return ok(balance_view.of(balance.balance_of(merchant)))
+
+
+@merchant_api.post("/statementQuery")
+@signed(StatementQuery())
+def statement_query(merchant: Merchant, query: dict[str, Any]) -> Response:
+    """Return the merchant's statement of a month with a page of its lines, oldest first, as JSON or as CSV."""
+    try:
+        statement = monthly_statement.of(merchant, monthly_statement.month_of(query["month"]))
+    except OperatorError as refusal:  # the sums of many new entries are not complete yet
+        raise ApiError(Code.SERVICE_UNAVAILABLE, detail=refusal.text, retry_after=PREPARING) from None
+    after, limit = query.get("after"), query["limit"]
+    rest = monthly_statement.lines_after(statement, after) if after else monthly_statement.lines(statement)
+    page = list(islice(rest, limit + 1))
+    lines, more = page[:limit], len(page) > limit
+    shown = statement_view.of(statement) | {"days": [statement_day_view.of(day) for day in statement.days]}
+    if query["format"] == "csv":
+        heading = "" if after else cells([statement_files.COLUMNS])
+        shown["csv"] = heading + "".join(statement_files.lines_csv(lines))
+    else:
+        shown["list"] = [statement_line_view.of(line) for line in lines]
+    return ok(shown | {"limit": limit, "next": lines[-1].number if more else ""})

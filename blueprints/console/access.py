@@ -30,7 +30,7 @@ VIEWERS = WITHOUT_SECOND_FACTOR | {
     "second_factor.remove",
     "confirm.check",
 }
-VIEWERS_OF_LISTS = (".export", ".save_view", ".delete_view")
+VIEWERS_OF_LISTS = (".export", ".export_all", ".save_view", ".delete_view")
 # Blueprints and endpoints whose forms need an administrator. The others need an operator.
 ADMINISTRATION = {
     "accounts",

@@ -9,6 +9,7 @@ from typing import Any
 from flask import url_for
 
 from blueprints.console.locale import language, local_time
+from models.tables.bill import LATE
 from models.tables.order import BUY, SELL
 from services.console.refund_list import UNDER_WAY
 from services.operations import alert_texts
@@ -51,6 +52,7 @@ LINKS: dict[str, Callable[[Facts], str]] = {
     "ledger_overdue": lambda facts: url_for("ledger.index"),
     "ledger_failed": lambda facts: url_for("ledger.index"),
     "exceptions": lambda facts: url_for("exceptions.index", flt_state="open"),
+    "differences": lambda facts: url_for("differences.index"),
     "payouts": lambda facts: url_for("payouts.index", flt_state="waiting"),
     "requests": lambda facts: url_for("payouts.index", flt_state="waiting"),
     "claims": lambda facts: url_for("claims.index"),
@@ -67,6 +69,7 @@ LINKS: dict[str, Callable[[Facts], str]] = {
     ),
     "low_balance": lambda facts: url_for("channel.show", channel_id=facts["channel"]),
     "unusable": lambda facts: url_for("channel.show", channel_id=facts["channel"], _anchor="pictures"),
+    "bills": lambda facts: url_for("bills.index", flt_channel=facts["channel"], flt_state=LATE),
     "unreachable": lambda facts: url_for("notifications.show", destination_id=facts["destination"]),
 }
 

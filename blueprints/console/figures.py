@@ -58,16 +58,6 @@ class Volume:
         """The number of orders created."""
         return self.inward.orders + self.outward.orders
 
-    @property
-    def fees(self) -> int:
-        """The operator's fees in fen, before channel costs."""
-        return self.inward.fees + self.outward.fees
-
-    @property
-    def commission(self) -> int:
-        """The channel costs in fen."""
-        return self.inward.commission + self.outward.commission
-
 
 def orders_url(base: str = "", **filters: Any) -> str:
     """Return the address of the list of orders with these filters; `base` is that of the list, if it is known."""
@@ -185,7 +175,6 @@ MEASURES = {
     "withdrawals": Measure(
         lazy_gettext("Withdrawals (¥)"), lambda sums: sums.get(SELL, Sum()).amount, short_yuan, full=grouped
     ),
-    "fees": Measure(lazy_gettext("Fee income (¥)"), lambda sums: _sum(sums).fees, short_yuan, full=grouped),
     "rate": Measure(lazy_gettext("Success rate"), lambda sums: rate(_sum(sums)), _share, full=_share),
     "orders": Measure(
         lazy_gettext("New orders"), lambda sums: _sum(sums).orders, short_count, full=lambda number: f"{number:,}"
@@ -219,8 +208,6 @@ def _note(name: str, length: int, sums: Sums, today: Sums) -> str:
         if not whole.closed:
             return gettext("No finished orders")
         return gettext("%(part)s of %(whole)s", part=f"{whole.completed:,}", whole=f"{whole.closed:,}")
-    if name == "fees" and whole.commission:
-        return gettext("less channel cost of %(amount)s", amount=grouped(whole.commission))
     if length > 1:
         measure = MEASURES[name]
         return gettext("Today: %(value)s", value=measure.short(measure.of(today)))
@@ -265,7 +252,65 @@ def key_figures(shown: Statistics, length: int) -> list[Figure]:
             url=links.get(name, ""),
         )
         found.append(figure)
+    found.insert(2, _income(shown, length))
     return found
+
+
+def _income(shown: Statistics, length: int) -> Figure:
+    """Return the key figure of what was earned, by the day of booking in China. It compares whole days: not today."""
+    days, before = shown.earned_in(length), shown.earned_in(2 * length)
+    value = exact = "–"
+    change = was = points = open_points = ""
+    ends = ("", "")
+    if days is None or before is None:
+        note = gettext("being prepared")
+    else:
+        line = [day.net for day in days]
+        value, exact = short_yuan(sum(line)), grouped(sum(line))
+        costs = sum(day.costs for day in days)
+        if costs:
+            fees = short_yuan(sum(day.fees for day in days))
+            note = gettext("Fees %(fees)s, channel cost %(costs)s", fees=fees, costs=short_yuan(costs))
+        else:
+            note = gettext("Today: %(value)s", value=short_yuan(line[-1])) if length > 1 else ""
+        if length > 1:
+            now, then = sum(line[:-1]), sum(day.net for day in before[: length - 1])
+            if then > 0 and 2 * now >= sum(line):
+                change, was = _change("income", now, then), grouped(then)
+            points, open_points = plot.small_line([max(fen, 0) for fen in line])
+            ends = (short_yuan(min(line)), short_yuan(max(line)))
+    return Figure(
+        name="income",
+        label=lazy_gettext("Net income (¥)"),
+        value=value,
+        exact=exact,
+        change=change,
+        was=was,
+        note=note,
+        points=points,
+        open_points=open_points,
+        ends=ends,
+        url=url_for("earnings.index", since=shown.booked_on - timedelta(length - 1), until=shown.booked_on),
+    )
+
+
+def yesterday(shown: Statistics, bills: str = "") -> str:
+    """Return what yesterday brought in one sentence; empty while the earnings are being prepared.
+
+    Args:
+        bills: what the comparison with yesterday's bills found, in a few words; it is left out if it is empty.
+    """
+    days = shown.earned_in(2)
+    if days is None:
+        return ""
+    sums = days[0]
+    payments = ngettext("%(count)s payment", "%(count)s payments", sums.deposits, count=f"{sums.deposits:,}")
+    payouts = ngettext("%(count)s payout", "%(count)s payouts", sums.withdrawals, count=f"{sums.withdrawals:,}")
+    refunds = ngettext("%(count)s refund", "%(count)s refunds", sums.refunds, count=f"{sums.refunds:,}")
+    lost = gettext("¥%(amount)s lost", amount=grouped(-sums.net))
+    net = lost if sums.net < 0 else gettext("¥%(amount)s earned", amount=grouped(sums.net))
+    parts = [payments, *([payouts] if sums.withdrawals else []), refunds, *([bills] if bills else []), net]
+    return gettext("Yesterday: %(parts)s", parts=gettext(", ").join(parts))
 
 
 def compared_with(shown: Statistics, length: int) -> str:

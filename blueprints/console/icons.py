@@ -14,6 +14,9 @@ ICONS = {
     "exceptions": '<path d="M12 3.5 21.5 20h-19zM12 10v4.5M12 17v.3"/>',
     "callbacks": '<path d="M3.5 5h17v11h-9L7 20v-4H3.5zM8 10.5h8M13 7.5l3 3-3 3"/>',
     "balances": '<path d="M3.5 6.5h14v-3h-12a2 2 0 0 0-2 2v13a2 2 0 0 0 2 2h15v-14h-3M16 13.5h.5"/>',
+    "account_balances": (
+        '<path d="M3.5 4.5h17v13h-17zM6.5 17.5V20M17.5 17.5V20M12 7.8v1M15.2 11h-1"/><circle cx="12" cy="11" r="3.2"/>'
+    ),
     "entries": '<path d="M6.5 3.5h13v17h-13a2 2 0 0 1-2-2v-13a2 2 0 0 1 2-2zM8.5 3.5v17M12 8h4.5M12 12h4.5"/>',
     "merchants": (
         '<path d="M4.5 11v9.5h15V11M3 9.5l1.5-6h15l1.5 6a3 3 0 0 1-6 0 3 3 0 0 1-6 0 3 3 0 0 1-6 0zM10 20.5v-5h4v5"/>'
@@ -28,7 +31,10 @@ ICONS = {
     "audit": (
         '<path d="M5 3.5h14v8M5 3.5v17h6M8.5 8h7M8.5 12h4"/><circle cx="16" cy="17" r="3"/><path d="M18.2 19.2 21 22"/>'
     ),
+    "earnings": '<path d="M3.5 20.5h17M5.5 17l5-5.5 3.5 3 6-8M15.5 6.5H20V11"/>',
     "statements": '<path d="M5 3.5h9.5L19 8v12.5H5zM14 3.5V8.5h5M8.5 13v4M12 11v6M15.5 14.5V17"/>',
+    "bills": '<path d="M5.5 3.5h13v17l-2.2-1.5-2.1 1.5-2.2-1.5-2.2 1.5-2.1-1.5-2.2 1.5zM9 8.5h6M9 12.5h6"/>',
+    "differences": '<path d="M4.5 9h15M4.5 15h15M15.5 4.5l-7 15"/>',
     "reconcile": '<path d="M12 4v16.5M7 20.5h10M4 7.5l8-2 8 2M4 7.5 1.8 13.5h4.4zM20 7.5l-2.2 6h4.4z"/>',
     "notifications": '<path d="M5.5 17V11a6.5 6.5 0 0 1 13 0v6l1.5 1.5H4zM10 21h4M12 4.5V2.5"/>',
     "page": '<path d="M5 3.5h9.5L19 8v12.5H5zM14 3.5V8.5h5"/>',

@@ -14,6 +14,7 @@ from models.tables.order import BUY, CANCELLED, COMPLETED, CONFIRMED, OF_REFUNDS
 from schemas.views import CATEGORY_TEXTS, PAY_METHOD_TEXTS, STATUS_TEXTS
 from services.callbacks import epay_notices
 from services.console.timeline import NextStep
+from services.ledger.postings import BILL_COSTS
 from services.orders.reasons import Reason, Why, reason_of
 from services.orders.verdict import CREDIT
 from services.platform.language import language_of
@@ -142,6 +143,7 @@ PURPOSES = {
     "refund_return": lazy_gettext("Refund returned"),
     "adjustment": lazy_gettext("Adjustment"),
     "sandbox_removal": lazy_gettext("Sandbox money removed"),
+    BILL_COSTS: lazy_gettext("Channel costs by bill"),
 }
 
 
@@ -245,8 +247,15 @@ ACTIONS = {
     "reveal": lazy_gettext("viewed the personal data of %(subject)s"),
     "export": lazy_gettext("exported %(subject)s"),
     "reconcile": lazy_gettext("compared a statement of %(subject)s"),
+    "fetch bill": lazy_gettext("fetched a bill of channel %(subject)s"),
+    "check difference": lazy_gettext("checked difference %(subject)s again"),
+    "explain difference": lazy_gettext("explained difference %(subject)s"),
+    "explain differences": lazy_gettext("explained the differences of result %(subject)s"),
+    "export earnings": lazy_gettext("downloaded earnings"),
     "export statement": lazy_gettext("downloaded a statement of %(subject)s"),
+    "export statements": lazy_gettext("downloaded the statements of all merchants"),
     "verify ledger": lazy_gettext("started a ledger check"),
+    "record account balance": lazy_gettext("recorded the account balance of channel %(subject)s"),
     "adjust balance": lazy_gettext("adjusted the balance of %(subject)s"),
     "add merchant": lazy_gettext("added merchant %(subject)s"),
     "set merchant": lazy_gettext("changed merchant %(subject)s"),
@@ -304,6 +313,10 @@ ABOUT = {
     "batch": lazy_gettext("bank file"),
     "account": lazy_gettext("payout account"),
     "destination": lazy_gettext("notification destination"),
+    "difference": lazy_gettext("difference"),
+    "reconciliation": lazy_gettext("result of a comparison"),
+    "statements": lazy_gettext("statements"),
+    "earnings": lazy_gettext("earnings"),
 }
 MEANING = {
     (True, PENDING): lazy_gettext("Waiting for the payment."),
@@ -377,6 +390,8 @@ LISTS = {
     "callbacks": lazy_gettext("Callbacks"),
     "batches": lazy_gettext("Bank files"),
     "entries": lazy_gettext("Ledger entries"),
+    "bills": lazy_gettext("Bills"),
+    "differences": lazy_gettext("Differences"),
     "reconciliations": lazy_gettext("Reconciliation"),
     "merchants": lazy_gettext("Merchants"),
     "channels": lazy_gettext("Channels"),

@@ -21,7 +21,7 @@ LATE, BAD = "late", "bad"
 LEDGER = "ledger"
 LEDGER_KINDS = ("ledger_off", "ledger_overdue", "ledger_failed")
 # Findings that the cards show; the others are a list above them.
-KINDS = ("payouts", "requests", "refunds", "claims", "exceptions", "dead", *LEDGER_KINDS)
+KINDS = ("payouts", "requests", "refunds", "claims", "exceptions", "differences", "dead", *LEDGER_KINDS)
 
 HIDDEN = ("requests", "in_files", "refund_approve", "refund_send")  # queues that are shown only if they are used
 
@@ -46,6 +46,9 @@ TEXTS = {
     "refund_send": CardText(lazy_gettext("Refunds to send"), lazy_gettext("Send refunds"), "send"),
     "claims": CardText(lazy_gettext("Claims to confirm"), lazy_gettext("Confirm claims"), "balances"),
     "exceptions": CardText(lazy_gettext("Exceptions"), lazy_gettext("Resolve exceptions"), "exceptions"),
+    "differences": CardText(
+        lazy_gettext("Differences to statements"), lazy_gettext("Check differences"), "differences"
+    ),
     "failed": CardText(lazy_gettext("Failed callbacks"), lazy_gettext("View callbacks"), "callbacks"),
     LEDGER: CardText(lazy_gettext("Ledger integrity"), lazy_gettext("Check ledger"), "entries"),
 }
@@ -83,6 +86,7 @@ def cards(waits: Waiting, found: list[Alert]) -> list[Card]:
         "refund_send": url_for("refunds.index", flt_state=refund_list.SEND),
         "claims": url_for("claims.index"),
         "exceptions": url_for("exceptions.index", flt_state="open"),
+        "differences": url_for("differences.index"),
         "failed": alert_links.dead_link(list(waits.dead), waits.dead_since),
     }
     needed = {"requests"} if current().settings.second_operator_above else set()

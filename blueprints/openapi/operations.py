@@ -19,6 +19,7 @@ from schemas.queries import (
     OrderListQuery,
     RefundDetailQuery,
     RefundListQuery,
+    StatementQuery,
 )
 from schemas.signature_fields import AUTH, OptionalAuth, signed
 from schemas.views import BalanceView, OrderView, RefundView
@@ -167,6 +168,16 @@ OPERATIONS = (
         method="post",
         body={signed(BalanceQuery): ()},
         data=(fields.Nested(BalanceView),),
+    ),
+    Operation(
+        "statementQuery",
+        "merchant.statement_query",
+        ORDERS,
+        N_("Return your statement of a month, with a page of its lines as JSON or CSV."),
+        (*SIGNED, Code.LINE_NOT_FOUND),
+        method="post",
+        body={signed(StatementQuery): ("limit",)},
+        data=(fields.Nested(openapi_responses.StatementPage), fields.Nested(openapi_responses.StatementFile)),
     ),
     Operation(
         "createRefund",

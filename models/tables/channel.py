@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
-from peewee import BooleanField, Check, CompositeKey, ForeignKeyField, IntegerField, TextField
+from peewee import SQL, BooleanField, Check, CompositeKey, ForeignKeyField, IntegerField, TextField
 
 from models.db.base import BasisPoints, Fen, Table, Timestamp
 from models.tables.merchant import Merchant
@@ -14,7 +15,11 @@ LARGEST_AMOUNT = 100_000_000  # fen: the default maximum of a channel
 
 
 class Channel(Table):
-    """One payment channel. `config` is an encrypted JSON object that only its driver reads."""
+    """One payment channel.
+
+    - `config` is an encrypted JSON object that only its driver reads.
+    - `cost_rates` are the costs of deposits in basis points by payment method, a JSON object without zeros.
+    """
 
     category = TextField(constraints=[Check("category IN ('gateway_a', 'gateway_b', 'gateway_c')")])
     driver = TextField()
@@ -31,6 +36,7 @@ class Channel(Table):
     enabled = BooleanField(default=True)
     createtime = Timestamp()
     updatetime = Timestamp()
+    cost_rates = TextField(default="{}", constraints=[SQL("DEFAULT '{}'")])
 
     class Meta:
         constraints = [Check("max_amount >= min_amount")]
@@ -39,6 +45,15 @@ class Channel(Table):
     def pay_methods(self) -> list[str]:
         """The payment methods of this channel, in the contract's order."""
         return self.pay_method.split(",")
+
+    @property
+    def costs(self) -> dict[str, int]:
+        """What the channel keeps of deposits, in basis points by payment method; nothing is known of others."""
+        return dict(json.loads(self.cost_rates))
+
+    def cost_rate(self, method: str) -> int:
+        """Return what the channel keeps of deposits by this payment method, in basis points; 0 if nothing is known."""
+        return self.costs.get(method, 0)
 
     @classmethod
     def linked_to(cls, merchant: Merchant | int) -> Any:

@@ -45,6 +45,7 @@ class Order(Table):
     null if no act is due; `asks` counts those acts in the present status. For a confirmed deposit it is the time of
     its credit, null once that has passed while an exception holds it.
     - `received_amount` is the amount that the payer sent, null if it is the order's amount.
+    - `cost_amount` is the part of a deposit that its channel is expected to keep.
     - `completedtime` is when it was completed, null before.
     """
 
@@ -79,6 +80,7 @@ class Order(Table):
     completedtime = Timestamp(null=True)
     shown_from = Timestamp(null=True)
     opens_on_view = BooleanField(default=False, constraints=[SQL("DEFAULT FALSE")])
+    cost_amount = Fen(default=0, constraints=[SQL("DEFAULT 0"), Check("cost_amount >= 0")])
 
     @property
     def received(self) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable
+from datetime import date
 from functools import lru_cache
 from typing import Any
 
@@ -66,7 +67,7 @@ def pause(asks: int, first: int = 1) -> int:
     return min(first * 2 ** min(asks, 20), LONGEST_PAUSE)
 
 
-def call_driver(call: Callable[[Any], Any], about: Payment | Payout | RefundRequest) -> Any:
+def call_driver(call: Callable[[Any], Any], about: Payment | Payout | RefundRequest | date) -> Any:
     """Call a driver, outside any transaction. Any error that the driver did not foresee is an unknown outcome, too."""
     try:
         result = call(about)
@@ -75,7 +76,7 @@ def call_driver(call: Callable[[Any], Any], about: Payment | Payout | RefundRequ
         raise
     except Exception as error:
         _count(call, "failed")
-        log.exception("Driver failed on order %s", about.order_no)
+        log.exception("Driver failed on %s", about if isinstance(about, date) else f"order {about.order_no}")
         raise ChannelUnknown(f"the driver failed: {type(error).__name__}") from error
     _count(call, "answered")
     return result

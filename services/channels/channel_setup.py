@@ -123,6 +123,17 @@ def _pay_method(text: str | None, driver: str) -> str:
     return ",".join(method for method in METHODS if method in wanted)
 
 
+def _cost_rates(rates: dict[str, int], driver: str, present: str = "{}") -> str:
+    """Return the rates merged into the present ones, as they are stored. Raises OperatorError."""
+    possible = registry.DRIVERS[driver].methods
+    if not set(rates) <= set(possible):
+        raise OperatorError(N_("payment methods must be some of %(names)s"), "cost_rates", names=", ".join(possible))
+    if not all(0 <= points <= 10_000 for points in rates.values()):
+        raise OperatorError("a value is out of range: cost_rates")
+    merged = json.loads(present) | rates
+    return json.dumps({method: merged[method] for method in METHODS if merged.get(method)})
+
+
 @transaction
 def add_channel(
     category: str,
@@ -133,6 +144,7 @@ def add_channel(
     pay_method: str | None = None,
     merchants: Iterable[int] = (),
     new_name: bool = False,
+    cost_rates: dict[str, int] | None = None,
     **facts: Any,
 ) -> Channel:
     """Add a channel with its clearing account.
@@ -141,6 +153,7 @@ def add_channel(
         config: the driver's config; validated by its schema.
         merchants: the ids of the merchants that may use it.
         new_name: refuse a name that another channel has, so that a form that was sent twice adds one channel.
+        cost_rates: costs of deposits by payment method, in basis points.
         pay_method: some of wxpay, alipay, bank, joined by commas; None for all that the driver supports.
         facts: columns of Channel; amounts in fen, rates in basis points.
 
@@ -165,6 +178,7 @@ def add_channel(
             driver=driver,
             name=name,
             pay_method=_pay_method(pay_method, driver),
+            cost_rates=_cost_rates(cost_rates or {}, driver),
             config=_encrypted_config(driver, config),
             **{"createtime": now, "updatetime": now} | facts,
         )
@@ -184,7 +198,7 @@ def set_channel(
     mark: str | None = None,
     **facts: Any,
 ) -> None:
-    """Change columns of a channel; `config` is merged into the present one.
+    """Change columns of a channel; `config` and `cost_rates` are merged into the present ones.
 
     Args:
         same_account: the fields that identify the account may change, because the new values name the same account.
@@ -204,6 +218,8 @@ def set_channel(
         facts["config"] = _encrypted_config(channel.driver, present | config)
     if "pay_method" in facts:
         facts["pay_method"] = _pay_method(facts["pay_method"], channel.driver)
+    if "cost_rates" in facts:
+        facts["cost_rates"] = _cost_rates(facts["cost_rates"], channel.driver, channel.cost_rates)
     _check_range(facts.get("min_amount", channel.min_amount), facts.get("max_amount", channel.max_amount))
     facts["updatetime"] = clock.now()
     after_commit(cache.forget)

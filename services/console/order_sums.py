@@ -52,9 +52,8 @@ def _of_block(pieces: Pieces) -> Compiled:
     ahead = f"(CASE{moved} ELSE {first} END)" if later else str(first)
     hour = SQL(f"(createtime + {ahead}) / {HOUR}")  # local, counted from 1970
     keys = (hour, Order.channel, Order.payment_method, Order.order_type, Order.status)
-    sums = [fn.SUM(each) for each in (Order.amount, Order.service_amount, Order.channel_amount)]
     places = [SQL(str(place)) for place in range(1, len(keys) + 1)]
-    of_all = Order.select(*keys, fn.COUNT(Order.id), *sums).group_by(*places)
+    of_all = Order.select(*keys, fn.COUNT(Order.id), fn.SUM(Order.amount)).group_by(*places)
     return Compiled(lambda low, high, since: of_all.where(Order.id.between(low, high), Order.createtime >= since))
 
 
@@ -86,7 +85,7 @@ def _first(since: int) -> int:
     return bisect_left(range(1, _newest(Order) + 1), True, key=is_later) + 1
 
 
-Totals = dict[tuple[Any, ...], tuple[int, ...]]  # orders, amount, fees and commission by key
+Totals = dict[tuple[Any, ...], tuple[int, ...]]  # orders and amount by key
 
 
 def _add(totals: Totals, key: tuple[Any, ...], added: tuple[int, ...]) -> None:

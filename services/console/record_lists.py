@@ -9,6 +9,7 @@ from peewee import JOIN, SQL, fn
 
 from models.queries import time_bisect
 from models.queries.keyset import Key, Line
+from models.tables.bill import DIFFERENCE_STATES, UNSETTLED, Bill, StatementDifference
 from models.tables.channel import Channel
 from models.tables.ledger import AVAILABLE, CLEARING, HELD, Entry, LedgerAccount, Posting
 from models.tables.merchant import Merchant
@@ -18,6 +19,7 @@ from models.tables.payout_batch import FAILED, PayoutBatch, PayoutBatchLine
 from models.tables.reconciliation import Reconciliation
 from runtime import clock
 from services.console.lists import Browse, add_owners, capped, merchants
+from services.statements import differences, kept_results
 from services.withdrawals.bank_files import IS_OPEN
 
 OPEN, SETTLED = "open", "settled"
@@ -279,6 +281,73 @@ class Reconciliations(Browse):
     def rows(self, ids: list[int]) -> list[Any]:
         """The rows with their channels."""
         return add_owners(super().rows(ids))
+
+
+class Bills(Browse):
+    """Bills, by `channel` and `state`; the newest day first."""
+
+    table = Bill
+    timed = False
+
+    @property
+    def columns(self) -> tuple[Any, ...]:
+        """The day and the id."""
+        return Bill.day, Bill.id
+
+    def lines(self, above: Key | None, below: Key | None) -> list[Line]:
+        """One line for each channel; a channel has few rows, so that the state needs no index."""
+        every = [row_id for (row_id,) in Channel.select(Channel.id).order_by(Channel.id).tuples()]
+        channels, state = [self.wanted["channel"]] if "channel" in self.wanted else every, self.equal(state=Bill.state)
+        return [self.line([Bill.channel == channel, *state], above, below) for channel in channels]
+
+    def rows(self, ids: list[int]) -> list[Any]:
+        """The rows with their channels and results, each with the number of its `unsettled` differences."""
+        rows = add_owners(super().rows(ids))
+        results = Reconciliation.select().where(Reconciliation.id.in_([row.reconciliation_id for row in rows]))
+        by_id = {each.id: each for each in results} if rows else {}
+        table = StatementDifference
+        unsettled = table.select(table.reconciliation, fn.COUNT(table.id)).where(
+            table.reconciliation.in_(list(by_id)), table.state.in_(UNSETTLED)
+        )
+        counts = dict(unsettled.group_by(table.reconciliation).tuples()) if by_id else {}
+        for row in rows:
+            row.reconciliation = by_id.get(row.reconciliation_id)
+            row.unsettled = counts.get(row.reconciliation_id, 0)
+        return rows
+
+
+class Differences(Browse):
+    """Differences between statements and orders, by `state` and `channel`."""
+
+    table = StatementDifference
+    timed = False
+
+    def lines(self, above: Key | None, below: Key | None) -> list[Line]:
+        """One line for each state."""
+        states = [self.wanted["state"]] if "state" in self.wanted else DIFFERENCE_STATES
+        return [self.line([StatementDifference.state == state], above, below) for state in states]
+
+    def conditions(self) -> list[Any]:
+        """The condition on the channel."""
+        return self.equal(channel=StatementDifference.channel)
+
+    def rows(self, ids: list[int]) -> list[Any]:
+        """The rows with their channels.
+
+        Each has `difference`, its facts, `of_order`, its order or None, and whether an exception of that is open now.
+        """
+        rows = add_owners(super().rows(ids))
+        for row in rows:
+            row.difference = differences.facts_of(row)
+        orders = kept_results.orders_of([row.difference for row in rows])
+        for row in rows:
+            row.of_order, row.is_in_exception = orders.get(row.difference.order_no, (None, False))
+        return rows
+
+
+def differences_open() -> int:
+    """Return the number of open differences, counted up to 100."""
+    return capped(StatementDifference.select(StatementDifference.id).where(StatementDifference.state == OPEN))
 
 
 class Batches(Browse):

@@ -15,6 +15,9 @@ from models.tables.order import CANCELLED, COMPLETED
 from runtime import clock
 from runtime.state import Part
 from services.console.order_sums import DAY, OrderSums, Pieces, pieces_of
+from services.errors import OperatorError
+from services.ledger import earnings
+from services.ledger.earnings import Earned
 from services.platform import cpu_affinity
 
 LENGTHS = (1, 7, 30, 90)  # days of the ranges that are shown; a range of one day is shown by hour
@@ -34,8 +37,6 @@ class Cell(NamedTuple):
     status: str
     orders: int
     amount: int
-    fees: int
-    commission: int
 
 
 class HourCell(NamedTuple):
@@ -47,8 +48,6 @@ class HourCell(NamedTuple):
     status: str
     orders: int
     amount: int
-    fees: int
-    commission: int
 
 
 @dataclass(frozen=True)
@@ -59,8 +58,6 @@ class Sum:
     completed: int = 0
     cancelled: int = 0
     amount: int = 0
-    fees: int = 0
-    commission: int = 0
 
     def __add__(self, other: Sum) -> Sum:
         return Sum(*map(add, vars(self).values(), vars(other).values()))
@@ -77,12 +74,11 @@ class Sum:
 
 
 def summed(cells: Iterable[Any], key: Callable[[Any], Any]) -> dict[Any, Sum]:
-    """Return the sums of cells of either kind, by `key` of each. Amounts and fees are those of completed orders."""
+    """Return the sums of cells of either kind, by `key` of each. The amount is that of completed orders."""
     sums: dict[Any, tuple[int, ...]] = {}
     for cell in cells:
         done, cancelled = cell.status == COMPLETED, cell.status == CANCELLED
-        money = (cell.amount, cell.fees, cell.commission) if done else (0, 0, 0)
-        added = (cell.orders, cell.orders * done, cell.orders * cancelled, *money)
+        added = (cell.orders, cell.orders * done, cell.orders * cancelled, cell.amount * done)
         name = key(cell)
         before = sums.get(name)
         sums[name] = tuple(map(add, before, added)) if before else added
@@ -128,7 +124,8 @@ class Comparison:
 class Statistics:
     """The last DAYS days, up to `today`, as of Unix time `at`, which is in the hour `hour` of the reader's day.
 
-    `hours` has today, and each day that is the last of a range before (LENGTHS days ago).
+    `hours` has today, and each day that is the last of a range before (LENGTHS days ago). `earned` is by the day of
+    booking in China, up to `booked_on`; None while the earnings are being prepared.
     """
 
     at: int
@@ -136,6 +133,8 @@ class Statistics:
     hour: int
     cells: dict[date, list[Cell]]
     hours: list[HourCell]
+    booked_on: date
+    earned: dict[date, Earned] | None
 
     @cached_property
     def daily(self) -> dict[date, Sums]:
@@ -169,6 +168,13 @@ class Statistics:
             Slot(datetime.combine(day, time()), self.daily.get(day, {}), day == self.today) for day in self.days(length)
         ]
 
+    def earned_in(self, length: int) -> list[Earned] | None:
+        """Return the earnings of each day of a range, None while they are being prepared."""
+        if self.earned is None:
+            return None
+        days = (self.booked_on - timedelta(back) for back in reversed(range(length)))
+        return [self.earned.get(day, Earned()) for day in days]
+
     def comparison(self, length: int) -> Comparison | None:
         """Compare a range with the one before it; None before the first full hour of a single day."""
         if length == 1 and not self.hour:
@@ -184,6 +190,14 @@ class Statistics:
         whole = [self.daily.get(first + timedelta(ahead), {}) for ahead in range((last - first).days)]
         rest = (cell for cell in self.hours if cell.day == last and cell.hour < self.hour)
         return added([*whole, summed(rest, lambda cell: cell.order_type)])
+
+
+def _earned(last: date) -> dict[date, Earned] | None:
+    """Return the earnings of the DAYS days up to `last`, None while they are being prepared."""
+    try:
+        return earnings.by_day(last - timedelta(DAYS - 1), last)
+    except OperatorError:
+        return None
 
 
 class _Cached:
@@ -202,7 +216,15 @@ class _Cached:
             self.cells[day] = [Cell(*row) for row in self.sums.by_day(day)]
         hours = self.sums.by_hour(today - timedelta(back) for back in (0, *LENGTHS))
         # A copy, because others still read the last result.
-        self.result = Statistics(now, today, local.hour, dict(self.cells), [HourCell(*row) for row in hours])
+        self.result = Statistics(
+            at=now,
+            today=today,
+            hour=local.hour,
+            cells=dict(self.cells),
+            hours=[HourCell(*row) for row in hours],
+            booked_on=(booked_on := earnings.today()),
+            earned=_earned(booked_on),
+        )
         self.looked_at = clock.steady()
 
 

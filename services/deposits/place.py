@@ -40,7 +40,7 @@ def place(call: Call, channel: Channel, wanted: dict[str, Any], source: Source =
     driver = driver_of(channel)
     opens_now = not (driver.opens_locally or driver.opens_on_view)
     name = wanted.get("customer_name")
-    quote = fees.quote_buy(wanted["cny_amount"], call.merchant)
+    quote = fees.quote_buy(wanted["cny_amount"], call.merchant, channel, wanted["paychannel_paymethod"])
     order = insert(
         prepared(
             source,

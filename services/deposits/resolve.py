@@ -26,6 +26,7 @@ from services.deposits import attempts, epay_payments, settle
 from services.errors import N_
 from services.ledger import accounts, fees, postings
 from services.ledger.postings import OPERATOR, Lines
+from services.merchants import cache
 from services.orders import lifecycle
 from services.orders.reasons import Why, because
 from services.orders.resolution import Case, ResolutionRule, of_order
@@ -66,8 +67,10 @@ def _credit_and_close(order: Order, exception: PaymentException, who: str) -> No
 
 def _completed(order: Order, exception: PaymentException) -> Order:
     """Return the deposit as it will be once it is completed with this money; nothing is stored."""
-    fee = fees.apply_rate(exception.amount, order.service_rate)
-    money = {"received_amount": exception.amount, "service_amount": fee}
+    fee, cost = fees.apply_rate(exception.amount, order.service_rate), int(order.cost_amount)
+    if exception.amount != order.amount:  # the order does not have the rate at which it was placed
+        cost = fees.cost_of(exception.amount, cache.channel_of(order).cost_rate(order.payment_method))
+    money = {"received_amount": exception.amount, "service_amount": fee, "cost_amount": cost}
     money |= {"merchant_actual_amount": exception.amount - fee, "channel_reference": exception.reference}
     return previews.changed(order, status=COMPLETED, updatetime=clock.now(), **money)
 
@@ -84,7 +87,7 @@ def _cannot_complete(order: Order, exception: PaymentException) -> str:
 
 def _complete(order: Order, exception: PaymentException, who: str) -> None:
     ended, why = _completed(order, exception), because(Why.COMPLETED_BY_OPERATOR, amount=exception.amount)
-    facts = ("received_amount", "channel_reference", "service_amount", "merchant_actual_amount")
+    facts = ("received_amount", "channel_reference", "service_amount", "cost_amount", "merchant_actual_amount")
     epay_payments.take_over(order)
     for status in (PAID, CONFIRMED) if order.status != CANCELLED else ():
         lifecycle.transition(order, status, who, why)

@@ -18,7 +18,7 @@ from services.callbacks import delivery, outbox
 from services.console import privacy, statistics
 from services.deposits import claims
 from services.jobs import sweep
-from services.ledger import day_sums, scheduled_checks
+from services.ledger import day_sums, earnings, scheduled_checks
 from services.notifications import delivery as notifications
 from services.notifications import watch
 from services.platform import cpu_affinity, storage_health
@@ -27,6 +27,7 @@ from services.platform.scheduler import Job, Scheduler
 from services.platform.worker_pool import WorkerPool
 from services.sandbox import adjustable_clock, simulator
 from services.security import replay
+from services.statements import bills
 
 SWEEP_SECONDS = 0.5
 
@@ -49,6 +50,8 @@ def _jobs(
         Job("findings", watch.evaluate, 60, LONG),
         Job("notifications", partial(notifications.sweep, tellers), 5),
         Job("statements", day_sums.catch_up, 5, LONG),
+        Job("earnings", earnings.catch_up, 5, LONG),
+        Job("bills", bills.run, bills.RUN_SECONDS, LONG),
         # These three check whether something is due or must be tried again.
         Job("backups", back_up, 300, LONG, at_once=True, wanted=bool(chosen.backup_every)),
         Job("verification", verify, 60, LONG, wanted=bool(chosen.verify_every)),

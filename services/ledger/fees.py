@@ -15,6 +15,11 @@ def apply_rate(fen: int, basis_points: int) -> int:
     return rounded if basis_points >= 0 else -rounded
 
 
+def cost_of(fen: int, basis_points: int) -> int:
+    """Return what a channel is expected to keep of a deposit: never all of it, so that the channel owes the rest."""
+    return min(apply_rate(fen, basis_points), fen - 1)
+
+
 @dataclass(frozen=True)
 class Quote:
     """The rates (basis points) and amounts (fen) that are stored on an order when it is created."""
@@ -28,12 +33,13 @@ class Quote:
     passage_amount: int = 0
     deposit_rate: int = 0
     channel_amount: int = 0
+    cost_amount: int = 0
 
 
-def quote_buy(amount: int, merchant: Merchant) -> Quote:
-    """Quote a deposit: the merchant is credited the amount less the service fee."""
-    fee = apply_rate(amount, merchant.buy_rate)
-    return Quote(amount, merchant.buy_rate, fee, amount - fee, deposit_amount=amount)
+def quote_buy(amount: int, merchant: Merchant, channel: Channel, method: str) -> Quote:
+    """Quote a deposit: the merchant is credited the amount less the service fee; the operator bears the cost."""
+    fee, cost = apply_rate(amount, merchant.buy_rate), cost_of(amount, channel.cost_rate(method))
+    return Quote(amount, merchant.buy_rate, fee, amount - fee, deposit_amount=amount, cost_amount=cost)
 
 
 def quote_sell(amount: int, merchant: Merchant, channel: Channel) -> Quote:

@@ -16,12 +16,23 @@ from peewee import JOIN, Case, fn
 from models.db.base import LARGEST_ID, database
 from models.db.compiled import Compiled, compiled, compiled_rows
 from models.db.hash_chain import Chain, Facts
-from models.tables.ledger import AVAILABLE, HELD, Entry, LedgerAccount, LedgerDay, Posting
+from models.tables.earnings import EarningsDay, EarningsProgress
+from models.tables.ledger import (
+    AVAILABLE,
+    COMMISSION,
+    FEES,
+    HELD,
+    OF_MERCHANTS,
+    Entry,
+    LedgerAccount,
+    LedgerDay,
+    Posting,
+)
 from models.tables.order import BUY, CANCELLED, COMPLETED, SELL, Order
 from models.tables.refund import BALANCE, OPEN, Refund
 from services.errors import N_, OperatorError
 from services.ledger import postings
-from services.ledger.postings import HOLD_AGAIN, RELEASE_AGAIN, SPEND_AGAIN, Account
+from services.ledger.postings import HOLD_AGAIN, OPERATOR, RELEASE_AGAIN, SPEND_AGAIN, Account
 
 Heads = dict[Account, tuple[int, str]]  # by account: the number of entries and the hash of the newest
 Found = Iterator[str]
@@ -152,10 +163,12 @@ _overdrawn = _rows(
 
 
 def _moved_otherwise(purpose: str, kind: str, expected: Any) -> Check:
-    """A check that each posting with this purpose moves what is expected on its merchant's account of this kind."""
-    own = (LedgerAccount.kind == kind) & (LedgerAccount.owner == Order.merchant)
+    """A check that each posting with this purpose moves what is expected on its merchant's account of this kind, or on
+    the operator's."""
+    whose, owner = ("its merchant's", Order.merchant) if kind in OF_MERCHANTS else ("the operator's", OPERATOR)
+    own = (LedgerAccount.kind == kind) & (LedgerAccount.owner == owner)
     return _rows(
-        f"order {{}}: its {purpose} moved {{}} fen of its merchant's {kind} balance",
+        f"order {{}}: its {purpose} moved {{}} fen of {whose} {kind} balance",
         lambda: (
             Posting.select(Order.order_no, _total)
             .join(Order)
@@ -276,6 +289,22 @@ _wrong_day_sums = _rows(
     ),
 )
 
+_earned = {FEES: EarningsDay.fees, COMMISSION: 0 - EarningsDay.costs}
+_last_earned = EarningsProgress.select(EarningsProgress.entries).where(EarningsProgress.account == LedgerAccount.id)
+
+
+def _wrong_earnings(kind: str) -> Check:
+    """A check that the earnings by day have all entries of this account up to the last one that they should have."""
+    last = fn.COALESCE(_last_earned, 0)
+    by_day = fn.COALESCE(EarningsDay.select(fn.SUM(_earned[kind])), 0)
+    of_entries = _sum_of(Entry.amount, Entry.number <= last)
+    return _rows(
+        "the earnings have {} fen of account {}, but its first {} entries sum to {}",
+        lambda: LedgerAccount.select(by_day, LedgerAccount.kind, last, of_entries).where(
+            LedgerAccount.kind == kind, by_day != of_entries
+        ),
+    )
+
 
 CHECKS: dict[str, tuple[Check, ...]] = {
     N_("every entry has a posting and an account"): (_orphans,),
@@ -284,6 +313,7 @@ CHECKS: dict[str, tuple[Check, ...]] = {
     N_("balances equal their entries"): (_off_balance, _overdrawn),
     N_("postings match their orders"): (
         _moved_otherwise("credit", AVAILABLE, Order.merchant_actual_amount),
+        _moved_otherwise("credit", COMMISSION, 0 - Order.cost_amount),
         _moved_otherwise("hold", AVAILABLE, 0 - _everything),
         _moved_otherwise("hold", HELD, _everything),
         _moved_otherwise("spend", HELD, 0 - _everything),
@@ -293,7 +323,7 @@ CHECKS: dict[str, tuple[Check, ...]] = {
     ),
     N_("reserved balances equal the open withdrawals and refunds"): (_wrong_holds,),
     N_("refunds match their postings"): (_wrong_refunds,),
-    N_("sums by day equal their entries"): (_wrong_day_sums,),
+    N_("sums by day equal their entries"): (_wrong_day_sums, *map(_wrong_earnings, _earned)),
     N_("completed deposits are credited, no others"): (_orders_off("credited", BUY, "credit", COMPLETED),),
     N_("completed withdrawals are spent, no others"): (_orders_off("spent", SELL, "spend", COMPLETED),),
     N_("cancelled withdrawals are released, no others"): (_orders_off("released", SELL, "release", CANCELLED),),

@@ -22,7 +22,7 @@ from models.tables.merchant import Merchant
 from models.tables.order import Order
 from runtime import clock
 from runtime.clock import in_china
-from services.errors import N_, OperatorError
+from services.errors import N_, ApiError, Code, OperatorError
 from services.ledger import day_sums
 from services.ledger.day_sums import DaySum, Fee, Sibling, begin_of, fees_in, kind_of
 
@@ -44,6 +44,8 @@ GROUP_OF = {
     "exception": EXCEPTIONS,
     "return": EXCEPTIONS,
 }
+# Kinds of postings that move nothing: they only reserve, or end a reserve.
+RESERVES = ("hold", "release", "hold_again", "release_again", "refund_hold", "refund_release")
 EPOCH = date(1970, 1, 1).toordinal()
 AT_ONCE = 500  # entries that one query of the lines reads
 
@@ -64,10 +66,35 @@ class Sums:
         """The change of the balance."""
         return sum(getattr(self, name) for name in GROUPS) + self.fees
 
+
+@dataclass(frozen=True)
+class Counts:
+    """Numbers of lines by group: each posting that moved the balance counts once."""
+
+    deposits: int = 0
+    withdrawals: int = 0
+    refunds: int = 0
+    exceptions: int = 0
+    adjustments: int = 0
+
     @property
-    def is_empty(self) -> bool:
-        """True if nothing moved the balance."""
-        return not any(vars(self).values())
+    def total(self) -> int:
+        """The number of all lines."""
+        return sum(vars(self).values())
+
+
+def _counted(sums: Iterable[DaySum], held: set[int]) -> Counts:
+    """Return the numbers of postings in these sums; `held` are the accounts with reserved amounts."""
+    found = dict.fromkeys(GROUPS, 0)
+    for each in sums:
+        group = GROUP_OF.get(each.kind, ADJUSTMENTS)
+        if each.kind in RESERVES:
+            continue
+        # A refund has one entry, on either account. A payout always has one on the account with reserved amounts, and
+        # with a security deposit another on the available one, where all other postings have theirs.
+        if group == REFUNDS or (each.account in held) == (group == WITHDRAWALS):
+            found[group] += each.entries
+    return Counts(**found)
 
 
 def _summed(sums: Iterable[DaySum]) -> Sums:
@@ -109,6 +136,7 @@ class Day:
 
     day: date
     sums: Sums
+    counts: Counts
     balance: int
 
 
@@ -124,6 +152,7 @@ class Statement:
     month: date
     opening: int
     sums: Sums
+    counts: Counts
     refunds: Refunds
     held: int
     days: list[Day]
@@ -135,11 +164,31 @@ class Statement:
         """The balance at the end of the month, or now."""
         return self.opening + self.sums.change
 
+    @property
+    def number(self) -> str:
+        """The statement's number: the merchant's key and the month."""
+        return f"{self.merchant.key}-{self.month:%Y%m}"
+
+    @property
+    def last_day(self) -> date:
+        """The last day of the period: that of the month, or today in the current one."""
+        end = next_month(self.month) - timedelta(days=1)
+        return end if self.is_over else max(self.month, min(end, in_china(clock.now()).date()))
+
+    @property
+    def is_blank(self) -> bool:
+        """True if nothing moved and the balance is zero."""
+        return not (self.counts.total or self.opening or self.held)
+
 
 @dataclass(frozen=True)
 class Line:
-    """One posting that moved the balance; amounts in fen, `fees` negative if the merchant paid them."""
+    """One posting that moved the balance; amounts in fen, `fees` negative if the merchant paid them.
 
+    `number` is the account's first letter and the entry's number on it: unique for the merchant, and never changed.
+    """
+
+    number: str
     at: int
     purpose: str
     memo: str
@@ -153,6 +202,11 @@ class Line:
     def gross(self) -> int:
         """The amount before fees."""
         return self.amount - self.fees
+
+    @property
+    def kind(self) -> str:
+        """The kind of the posting: its purpose without a number."""
+        return kind_of(self.purpose)
 
 
 def month_of(text: str) -> date:
@@ -214,15 +268,17 @@ def of(merchant: Merchant, month: date) -> Statement:
     opening, held = sum(earlier.values()), {account.id for account in accounts if account.kind == HELD}
     days, balance = [], opening
     for number, of_day in groupby(sums, key=lambda each: each.day):
-        moved = _summed(of_day)
+        sums_of_day = list(of_day)
+        moved, counts = _summed(sums_of_day), _counted(sums_of_day, held)
         balance += moved.change
-        if not moved.is_empty:
-            days.append(Day(date.fromordinal(EPOCH + number), moved, balance))
+        if counts.total:
+            days.append(Day(date.fromordinal(EPOCH + number), moved, counts, balance))
     return Statement(
         merchant,
         month,
         opening,
         sums=_summed(sums),
+        counts=_counted(sums, held),
         refunds=_refunds(sums),
         held=sum(earlier[account] for account in held) + sum(each.amount for each in sums if each.account in held),
         days=days,
@@ -260,24 +316,62 @@ def _ranges(accounts: list[LedgerAccount], sums: list[DaySum]) -> list[tuple[Led
     return found
 
 
-def lines(statement: Statement, day: date | None = None) -> Iterator[Line]:
-    """Yield the lines of a statement, or of one day, in the order of the ledger; no query stays open between them."""
+def of_all(month: date) -> list[Statement]:
+    """Return the statements of all merchants with a balance or movements in this month, by key.
+
+    Raises:
+        OperatorError: as `of` does.
+    """
+    statements = (of(merchant, month) for merchant in Merchant.select().order_by(Merchant.key))
+    return [statement for statement in statements if not statement.is_blank]
+
+
+def lines(statement: Statement, day: date | None = None, *, since: date | None = None) -> Iterator[Line]:
+    """Yield the lines of a statement in the order of the ledger; no query stays open between them.
+
+    Args:
+        day: only the lines of this day.
+        since: only the lines from this day on.
+    """
     first, end = statement.month, next_month(statement.month)
     balance, ranges = statement.opening, statement.ranges
-    if day is not None:
-        first, end = day, day + timedelta(days=1)
-        balance = next((each.balance for each in reversed(statement.days) if each.day < day), balance)
+    if day or since:
+        first = day or since or first
+        end = day + timedelta(days=1) if day else end
+        balance = next((each.balance for each in reversed(statement.days) if each.day < first), balance)
         with database.snapshot():
             accounts = [account for account, _, _ in ranges]
             ranges = _ranges(accounts, _sums(accounts, first, end)[1])
-    since, until = begin_of(_number(first)), begin_of(_number(end))
-    for row in heapq.merge(*(_entries(*each, since, until) for each in ranges), key=lambda row: int(row[0])):
-        _, _, at, purpose, memo, order_type, order_no, merchant_order_no, passage, own, posted, sibling = row
+    begin, until = begin_of(_number(first)), begin_of(_number(end))
+    for row in heapq.merge(*(_entries(*each, begin, until) for each in ranges), key=lambda row: int(row[0])):
+        _, number, at, purpose, memo, order_type, order_no, merchant_order_no, passage, own, posted, sibling, kind = row
         amount = own + (sibling or 0)
         balance += amount
         if amount:
             fees = fees_in(kind_of(purpose), order_type, posted or 0, passage or 0)
-            yield Line(at, purpose, memo, order_no or "", merchant_order_no or "", amount, fees, balance)
+            name = f"{kind[0]}{number}"
+            yield Line(name, at, purpose, memo, order_no or "", merchant_order_no or "", amount, fees, balance)
+
+
+def lines_after(statement: Statement, number: str) -> Iterator[Line]:
+    """Return the lines that follow the one with this number.
+
+    Raises:
+        ApiError: Code.LINE_NOT_FOUND, it is not a line of the statement.
+    """
+    named = re.fullmatch(r"([ah])([1-9][0-9]{0,17})", number, re.ASCII)
+    accounts = [account for account, _, _ in statement.ranges if named and account.kind[0] == named[1]]
+    entry = Entry.select(Entry, Posting).join(Posting).where(Entry.account.in_(accounts))
+    found = entry.where(Entry.number == int(named[2])).first() if named and accounts else None
+    day = in_china(found.posting.createtime).date() if found else None
+    if day and day.replace(day=1) == statement.month:
+        rest = lines(statement, since=day)
+        for line in rest:
+            if line.number == number:
+                return rest
+            if in_china(line.at).date() != day:
+                break
+    raise ApiError(Code.LINE_NOT_FOUND)
 
 
 def _entries(account: LedgerAccount, first: int, last: int, since: int, until: int) -> Iterator[Any]:
@@ -291,4 +385,4 @@ def _entries(account: LedgerAccount, first: int, last: int, since: int, until: i
         found = found.where(Sibling.id.is_null())
     for start in range(first, last + 1, AT_ONCE):
         within = (Entry.number >= start, Entry.number <= min(start + AT_ONCE - 1, last))
-        yield from list(found.where(*within).order_by(Entry.number).tuples())
+        yield from [(*row, account.kind) for row in found.where(*within).order_by(Entry.number).tuples()]

@@ -11,16 +11,20 @@ OPERATOR = 0
 # Events of a withdrawal that had ended, after the channel reports that it has, or no longer has, its money.
 HOLD_AGAIN, SPEND_AGAIN, RELEASE_AGAIN = "hold_again", "spend_again", "release_again"
 
+# By which a channel's bill corrects the estimated costs of its day: `bill_costs 3 2026-05-01`, without an order.
+BILL_COSTS = "bill_costs"
+
 Account = tuple[str, int]  # kind and owner: the merchant's id, the channel's, or 0 for the operator
 Lines = dict[Account, int]
 
 
 def credit(order: Order) -> Lines:
-    """Credit a deposit."""
+    """Credit a deposit. The channel owes what it received, less what it is expected to keep."""
     return {
         (AVAILABLE, order.merchant_id): order.merchant_actual_amount,
         (FEES, OPERATOR): order.service_amount,
-        (CLEARING, order.channel_id): -order.received,
+        (CLEARING, order.channel_id): order.cost_amount - order.received,
+        (COMMISSION, OPERATOR): -order.cost_amount,
     }
 
 

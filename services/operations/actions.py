@@ -26,9 +26,11 @@ from services.ledger import postings
 from services.ledger.postings import Lines
 from services.operations import refunds, resolve
 from services.orders.lifecycle import exceptions_of
+from services.orders.reasons import Why, because
 from services.orders.resolution import Case
 from services.orders.returned import UNKNOWN, Returned, returned
 from services.refunds import approve as refund_approval
+from services.refunds import send as send_refund
 from services.security import second_operator
 from services.security.audit import Actor
 from services.withdrawals import approve, change_account, send
@@ -290,7 +292,7 @@ def of_refund(refund: Refund) -> Iterator[Action]:
     if not refund_approval.why_not_mark_refunded(refund):
         moved, fields = lines(COMPLETED), ("transfer",)
         yield Action(Act.MARK_REFUNDED, lines=moved, fields=fields, is_only_proof=True, refund=refund, state=state)
-    if refund.is_open and not refunds.why_not_check(refund):
+    if refund.is_open and not send_refund.why_not_ask(refund):
         yield Action(Act.CHECK_REFUND, asks=True, refund=refund)
     if not refund_approval.why_not_reject(refund):
         asks = refunds.asks_before_reject(refund)
@@ -371,7 +373,7 @@ def _do_mark_refunded(order: Order, action: Action, given: Given, actor: Actor) 
 
 def _do_check_refund(order: Order, action: Action, given: Given, actor: Actor) -> Any:
     assert action.refund is not None
-    return refunds.check(action.refund, actor.who)
+    return send_refund.ask_now(action.refund, because(Why.CHANNEL_ASKED_BY, who=actor.who))
 
 
 def _do_reject_refund(order: Order, action: Action, given: Given, actor: Actor) -> Refund:
@@ -423,7 +425,9 @@ ACTS = {
         do=lambda order, action, given, actor: claims.dismiss(order, given.text("reason"), actor.who),
     ),
     Act.CHECK: Rule(
-        verb="ask channel", possible=_check, do=lambda order, action, given, actor: kinds.ask_now(order, actor.who)
+        verb="ask channel",
+        possible=_check,
+        do=lambda order, action, given, actor: kinds.ask_now(order, because(Why.CHANNEL_ASKED_BY, who=actor.who)),
     ),
     Act.RESOLVE: Rule(verb="settle exception", possible=_resolve, do=_do_resolve),
     Act.REDELIVER: Rule(verb="redeliver callback", possible=_redeliver, do=_do_redeliver),

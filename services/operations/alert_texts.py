@@ -77,6 +77,17 @@ def _unusable(facts: Facts, said: Facts, words: Language) -> str:
     )
 
 
+def _bills(facts: Facts, said: Facts, words: Language) -> str:
+    text = words.ngettext(
+        "%(name)s: the bill of %(day)s is missing.",
+        "%(name)s: %(count)s bills are missing, the oldest of %(day)s.",
+        name=_channel(facts["channel"]),
+        day=facts["day"],
+        **said,
+    )
+    return words.sentences(text, words.known(facts["problem"]))
+
+
 def _counted(text: str) -> Callable[[Facts, Facts, Language], str]:
     """Return a function that fills in a sentence with `count` and `time`."""
     return lambda facts, said, words: words.gettext(text, **said)
@@ -111,6 +122,9 @@ SENTENCES: dict[str, Callable[[Facts, Facts, Language], str]] = {
         "The last ledger check did not finish: %(why)s.", why=facts["why"].rstrip(".")
     ),
     "exceptions": _exceptions,
+    "differences": _counted(
+        N_("Differences between statements and orders: %(count)s (oldest: %(time)s)."),
+    ),
     "payouts": _counted(N_("Withdrawals to review or send: %(count)s (oldest: %(time)s).")),
     "refunds": _counted(N_("Refunds to review or send: %(count)s (oldest: %(time)s).")),
     "refund_late": _counted(
@@ -129,6 +143,7 @@ SENTENCES: dict[str, Callable[[Facts, Facts, Language], str]] = {
         "%(name)s: the balance at the channel is below its limit.", name=_channel(facts["channel"])
     ),
     "unusable": _unusable,
+    "bills": _bills,
     "unreachable": lambda facts, said, words: words.gettext(
         "Notifications to %(name)s fail. Failed attempts: %(count)s.", name=facts["name"], count=said["count"]
     ),

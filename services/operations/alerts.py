@@ -9,11 +9,13 @@ from math import sqrt
 from time import time
 from typing import Any
 
+from models.tables.bill import LATE, Bill
 from models.tables.channel import Channel
 from models.tables.ledger import CLEARING, LedgerAccount
 from models.tables.maintenance import FAILED, OFF, paused_since
 from models.tables.notification import BalanceWarning, Destination
 from runtime import clock
+from runtime.clock import in_china
 from runtime.state import current
 from services.backups import scheduled
 from services.channels import pictures, unknown_notices
@@ -24,6 +26,7 @@ from services.merchants import links
 from services.operations import to_do
 from services.operations.to_do import Waiting
 from services.platform import storage_health
+from services.statements import bills
 
 URGENT, SOON = SEVERITIES = ("urgent", "soon")
 LONG = 86_400  # seconds after which a withdrawal or a refund has waited too long
@@ -39,14 +42,15 @@ FAILURES = 3  # failed attempts in a row after which a destination of notificati
 class Finding:
     """One finding that needs attention: `kind` is its type, `facts` are its values.
 
-    Kinds and their facts: restored (at), stuck (count, oldest, orders: some of their numbers), unknown_notices (count),
-    storage (fault), ledger_off (checks, at), ledger_failed (why), ledger_overdue (at, may be None), exceptions (count,
-    oldest, silent: their number), stuck_refunds (as stuck, with refunds), refunds and refund_late (count, oldest),
-    requests (count, oldest), payouts (count, oldest), claims (count, oldest, channels),
-    dead (count, merchants, since), retried (count), silent (channel, count, oldest), failing (channel, order_type,
-    recent and usual: rates from 0 to 1, since: a day), backup (at, may be None, failed: whether the last one did),
-    low_balance (channel, balance and limit in fen), unusable (channel, methods), unreachable (destination: its id,
-    name, count).
+    Kinds and their facts: restored (at), stuck (count, oldest, orders: some of their numbers), unknown_notices
+    (count), storage (fault), ledger_off (checks, at), ledger_failed (why), ledger_overdue (at, may be None),
+    exceptions (count, oldest, silent: their number), differences (count, oldest), stuck_refunds (as stuck, with
+    refunds), refunds and refund_late (count, oldest), requests (count, oldest), payouts (count, oldest), claims
+    (count, oldest, channels), dead (count, merchants, since), retried (count), silent (channel, count, oldest),
+    failing (channel, order_type, recent and usual: rates from 0 to 1, since: a day), backup (at, may be None, failed:
+    whether the last one did), low_balance (channel, balance and limit in fen), unusable (channel, methods),
+    unreachable (destination: its id, name, count), bills (channel, count, day: the oldest, problem: why that one
+    could not be fetched, in English).
     """
 
     severity: str
@@ -94,6 +98,8 @@ def _waiting(waiting: Waiting) -> Iterator[Finding]:
     silent = sum(queue.count for queue in waiting.silent.values())
     if waiting.exceptions.count > silent:
         yield Finding(URGENT, "exceptions", {**vars(waiting.exceptions), "silent": silent})
+    if waiting.differences.count:
+        yield Finding(SOON, "differences", vars(waiting.differences))
     if waiting.payouts.count:
         late = (waiting.payouts.oldest or 0) < clock.now() - LONG
         yield Finding(URGENT if late else SOON, "payouts", vars(waiting.payouts))
@@ -166,6 +172,18 @@ def _unusable() -> Iterator[Finding]:
             yield Finding(URGENT if is_urgent else SOON, "unusable", {"channel": row.id, "methods": methods})
 
 
+def _bills() -> Iterator[Finding]:
+    """Find channels whose bills are late, for as long as upstreams keep them."""
+    since = in_china(clock.now()).date() - timedelta(bills.OLDEST)
+    every = Bill.channel.in_(Channel.select(Channel.id)) & (Bill.day >= str(since))
+    late: dict[int, list[Bill]] = {}
+    for row in Bill.select().where(every, Bill.state == LATE).order_by(Bill.channel, Bill.day):
+        late.setdefault(row.channel_id, []).append(row)
+    for channel, (first, *others) in late.items():
+        about = {"channel": channel, "count": 1 + len(others), "day": first.day, "problem": first.problem}
+        yield Finding(SOON, "bills", about)
+
+
 def _unreachable() -> Iterator[Finding]:
     for row in Destination.select().where(Destination.enabled, Destination.failures >= FAILURES):
         yield Finding(SOON, "unreachable", {"destination": row.id, "name": row.name, "count": row.failures})
@@ -182,6 +200,7 @@ def findings(shown: Statistics, waiting: Waiting, verify_every: int) -> list[Fin
         *_backup(),
         *_low_balances(),
         *_unusable(),
+        *_bills(),
         *_unreachable(),
     ]
     return sorted(found, key=lambda each: SEVERITIES.index(each.severity))

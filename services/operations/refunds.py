@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gateways.base import ChannelUnknown, Report
 from models.db.writer import transaction
 from models.tables.ledger import AVAILABLE, LedgerAccount
 from models.tables.maintenance import paused_since
 from models.tables.order import COMPLETED, CONFIRMED, Order
 from models.tables.refund import BALANCE, EXCEPTION, Refund, lives, refunds_of
 from runtime import clock
-from services.channels.bulkhead import channel_slot
 from services.channels.calls import driver_of
-from services.errors import N_, ApiError, OperatorError, refuse
+from services.errors import N_, ApiError, OperatorError
 from services.ledger import postings
 from services.ledger.postings import Lines
-from services.orders.reasons import Why, because
-from services.refunds import approve, place, send, settle
+from services.refunds import approve, place
 from services.refunds.place import MOST_REASON, NotRefundable, Quote, Refusal, Wanted
 
 REPEATED_WITHIN = 600  # seconds in which the same amount of an order must be confirmed
@@ -163,29 +160,6 @@ def request(
 def asks_before_reject(refund: Refund) -> bool:
     """Return whether a rejection first checks the status at the channel, which may have the refund."""
     return paused_since() is not None and not driver_of(refund.channel).by_hand
-
-
-def why_not_check(refund: Refund) -> str:
-    """Return the reason not to check the refund's status at its channel, or ""."""
-    if driver_of(refund.channel).by_hand:
-        return N_("This channel is manual, so it has no status checks.")
-    return "" if refund.senttime else N_("The refund has not been sent to the channel.")
-
-
-def check(refund: Refund, who: str = "an operator") -> Report:
-    """Check a refund's status at its channel, apply the report, and return it.
-
-    Raises:
-        OperatorError: it is not at a channel, or the channel gave no usable response.
-    """
-    refuse(why_not_check(refund))
-    try:
-        with channel_slot(refund.channel_id):
-            report = send.ask(refund)
-    except ChannelUnknown as silence:
-        raise OperatorError(N_("No valid response: %(why)s"), why=str(silence)) from silence
-    settle.apply_report(refund, report, "channel", because(Why.CHANNEL_ASKED_BY, who=who))
-    return report
 
 
 def find(refund_no: str) -> Refund:

@@ -7,6 +7,8 @@ from typing import Any
 
 from peewee import JOIN, fn
 
+from models.tables import bill
+from models.tables.bill import StatementDifference
 from models.tables.channel import Channel, ChannelLink
 from models.tables.merchant import Merchant
 from models.tables.operator import PayoutRequest
@@ -50,13 +52,14 @@ class Waiting:
 
     `approve` are withdrawals to approve, `send` approved ones to send manually, `requests` payouts that a second
     operator must approve, which are among them. `in_files` are withdrawals that ended although a bank file without a
-    result may still pay them. `claims` are deposits on the manual channels `by_hand` that the payer
-    claims to have paid. `exceptions` are the open ones, `silent` those of them about a channel's silence, by channel
-    id. `retried` are callbacks that failed and are tried again, `failed` those that failed after all retries since
-    `dead_since`, and `dead` their number by merchant's key. `stuck` are open orders without a next step, which an error
-    of the service has caused, and `stuck_orders` the numbers of the oldest; the same of `stuck_refunds`.
-    `refund_approve` are refunds that an operator must approve, `refund_send` approved ones to send manually, and
-    `refund_late` those that have been approved or sent for an hour, without a result.
+    result may still pay them. `claims` are deposits on the manual channels `by_hand` that the payer claims to have
+    paid. `exceptions` are the open ones, `silent` those of them about a channel's silence, by channel id.
+    `differences` are those between statements and orders that remain. `retried` are callbacks that failed and are
+    tried again, `failed` those that failed after all retries since `dead_since`, and `dead` their number by merchant's
+    key. `stuck` are open orders without a next step, which an error of the service has caused, and `stuck_orders` the
+    numbers of the oldest; the same of `stuck_refunds`. `refund_approve` are refunds that an operator must approve,
+    `refund_send` approved ones to send manually, and `refund_late` those that have been approved or sent for an hour,
+    without a result.
     """
 
     approve: Queue
@@ -65,6 +68,7 @@ class Waiting:
     in_files: Queue
     claims: Queue
     exceptions: Queue
+    differences: Queue
     retried: int
     failed: Queue
     dead: dict[str, int]
@@ -84,7 +88,7 @@ class Waiting:
         """The queues that await an operator, by name, in the order in which they are shown."""
         names = (
             *("approve", "send", "requests", "in_files", "refund_approve", "refund_send"),
-            *("claims", "exceptions", "failed"),
+            *("claims", "exceptions", "differences", "failed"),
         )
         return {name: getattr(self, name) for name in names}
 
@@ -168,6 +172,12 @@ def _exceptions() -> tuple[Queue, dict[int, Queue]]:
     return every, silent
 
 
+def _differences() -> Queue:
+    table = StatementDifference
+    columns = (fn.COUNT(table.id), fn.MIN(table.createtime), fn.COALESCE(fn.SUM(table.fen), 0))
+    return Queue(*table.select(*columns).where(table.state == bill.OPEN).tuples().get())
+
+
 def _refunds(time: Any, *wanted: Any) -> Queue:
     """Return the number, the oldest time and the total of the wanted refunds; of MOST of them if there are more."""
     found = Refund.select(time.alias("at"), Refund.amount).where(*wanted).limit(MOST).alias("found")
@@ -213,6 +223,7 @@ def waiting_counts() -> Waiting:
         in_files=_in_files(),
         claims=_on_channels(BUY, PAID, hand),
         exceptions=exceptions,
+        differences=_differences(),
         retried=_retried(),
         failed=sum(failed.values(), Queue()),
         dead={key: queue.count for key, queue in failed.items()},

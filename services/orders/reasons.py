@@ -40,6 +40,7 @@ class Why(Coded):
     NOTICE = "notice", N_("Channel notice")
     CHANNEL_ASKED = "channel_asked", N_("Status check")
     CHANNEL_ASKED_BY = "channel_asked_by", N_("Status check by %(who)s")
+    ASKED_FOR_STATEMENT = "asked_for_statement", N_("Status check, because a statement of the channel differs")
     PAYOUT_SHOWN = "payout_shown", N_("The channel has the payout: %(text)s")
     ASK_AFTER_NOTICE = "ask_after_notice", N_("Notice received, checking the status")
     NOTICE_REFUSED = "notice_refused", N_("Notice rejected: %(text)s")

@@ -20,8 +20,9 @@ from services.channels.bulkhead import channel_slot
 from services.channels.calls import LATE, LEASE, LONGEST_PAUSE, call_driver, driver_of, pause
 from services.deposits import attempts
 from services.deposits import settle as settle_deposit
+from services.errors import N_, OperatorError, refuse
 from services.orders.lifecycle import exceptions_of
-from services.orders.reasons import Why, because
+from services.orders.reasons import Reason, Why, because
 from services.refunds import settle
 from services.refunds.settle import transition
 
@@ -202,6 +203,29 @@ def _again(refund: Refund, seconds: int) -> None:
 def ask(refund: Refund) -> Report:
     """Check the status of a refund at its channel, outside any transaction. Raises ChannelUnknown."""
     report: Report = call_driver(driver_of(refund.channel).query_refund, request_of(refund))
+    return report
+
+
+def why_not_ask(refund: Refund) -> str:
+    """Return the reason not to check the refund's status at its channel, or ""."""
+    if driver_of(refund.channel).by_hand:
+        return N_("This channel is manual, so it has no status checks.")
+    return "" if refund.senttime else N_("The refund has not been sent to the channel.")
+
+
+def ask_now(refund: Refund, why: Reason) -> Report:
+    """Check a refund's status at its channel, apply the report, and return it.
+
+    Raises:
+        OperatorError: it is not at a channel, or the channel gave no usable response.
+    """
+    refuse(why_not_ask(refund))
+    try:
+        with channel_slot(refund.channel_id):
+            report = ask(refund)
+    except ChannelUnknown as silence:
+        raise OperatorError(N_("No valid response: %(why)s"), why=str(silence)) from silence
+    settle.apply_report(refund, report, "channel", why)
     return report
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from gateways.base import Notice, Report, State
 from models.db.writer import transaction
 from models.tables.order import (
@@ -27,7 +29,7 @@ from services.ledger import accounts, postings
 from services.orders import lifecycle
 from services.orders.lifecycle import exceptions_of
 from services.orders.reasons import ASKED, Reason, Why, because, reported
-from services.orders.verdict import CANCEL, CLOSE, COMPLETE, CORRECTED, CREDIT, NONE, REFUND, Proof
+from services.orders.verdict import CANCEL, CLOSE, COMPLETE, CORRECTED, CREDIT, NONE, REFUND, Position, Proof
 from services.refunds import money
 
 MOST_NOTED = 10  # lines about unusable responses in a refund's history
@@ -246,6 +248,7 @@ def take_unknown(order: Order, number: str, report: Report, payment: str) -> boo
     """Record a refund of the order that this service did not request, from a verified report of its channel.
 
     It reduces an open exception about the money, and opens or raises `reversed` for the rest, once for each number.
+    What other reports have recorded already, without the refund's number, is not recorded again.
 
     Args:
         payment: the channel's number for the refunded payment; "" for the order's own.
@@ -262,6 +265,18 @@ def take_unknown(order: Order, number: str, report: Report, payment: str) -> boo
         return False
     reference = payment or str(order.channel_reference)
     position = deposit_money.position_of(order, reference, exceptions_of(order), refunds_of(order))
-    settle_deposit.record_less(order, report.amount, report, reference, position, "channel")
-    settle_deposit.hold_or_resume(order)
+    less = min(report.amount, _unrecorded(order, position))
+    if less > 0:
+        settle_deposit.record_less(order, less, report, reference, position, "channel")
+        settle_deposit.hold_or_resume(order)
     return True
+
+
+def _unrecorded(order: Order, position: Position) -> int:
+    """Return how much of the refunds that the channel named is not in `reversed` exceptions of the payment, in fen."""
+    went_back = [each for each in position.exceptions if each.kind == REVERSED]
+    if any(not each.amount and not each.is_open for each in went_back):
+        return 0  # an operator resolved a refund of unknown amount: all that is missing was decided then
+    told = lifecycle.lines_about(order, Why.REFUND_ELSEWHERE)
+    named = sum(int(json.loads(each.args)["amount"]) for each in told)
+    return named - sum(int(each.amount) for each in went_back)

@@ -79,18 +79,20 @@ def _order(number: int, beginning: int, merchants: list[Merchant], channels: dic
     if is_due and _offset(number) < MONTHS - 86_400:
         path, is_due = ENDED[kind], False
     amount = int(100 + chance.random() * (200_000 if is_buy else 50_000))
-    quote = fees.quote_buy(amount, merchant) if is_buy else fees.quote_sell(amount, merchant, channel)
     created = beginning + _offset(number)
+    order_no = f"{in_china(created):%Y%m%d}{int(chance.random() * 10**16):016d}"
+    method = chance.choice(channel.pay_methods)
+    quote = fees.quote_buy(amount, merchant, channel, method) if is_buy else fees.quote_sell(amount, merchant, channel)
     return vars(quote) | {
         "path": path,
-        "order_no": f"{in_china(created):%Y%m%d}{int(chance.random() * 10**16):016d}",
+        "order_no": order_no,
         "merchant": merchant.id,
         "channel": channel.id,
         "account": None if is_buy else 1,
         "order_type": BUY if is_buy else SELL,
         "status": path[-1],
         "merchant_order_no": _own_number(number),
-        "payment_method": chance.choice(channel.pay_methods),
+        "payment_method": method,
         "expires_at": created + 900 if is_buy else None,
         "due_at": created + 900 if is_due else None,
         "createtime": created,

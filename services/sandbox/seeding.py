@@ -30,11 +30,18 @@ CALLBACK_SECRETS = {
     "other": "whsec_b3RoZXItY2FsbGJhY2stc2VjcmV0LTAwMDAwMDAwMDA=",
 }
 ALL = "wxpay,alipay,bank"
+COSTS = {"wxpay": 60, "alipay": 55}
 CHANNELS: tuple[dict[str, Any], ...] = (
-    {"category": "gateway_a", "driver": "sandbox", "name": "Sandbox A", "pay_method": ALL, "passage_rate": 10},
+    {"category": "gateway_a", "driver": "sandbox", "name": "Sandbox A", "passage_rate": 10, "cost_rates": COSTS},
     {"category": "gateway_b", "driver": "sandbox", "name": "Sandbox B", "pay_method": ALL, "passage_rate": -10},
     {"category": "gateway_c", "driver": "manual", "name": "Manual C", "pay_method": ALL, "commission_rate": 5},
-    {"category": "gateway_b", "driver": "sandbox", "name": "Sandbox D", "pay_method": "alipay"},
+    {
+        "category": "gateway_b",
+        "driver": "sandbox",
+        "name": "Sandbox D",
+        "pay_method": "alipay",
+        "cost_rates": {"alipay": 55},
+    },
 )
 CONFIGS = {
     "sandbox": {"secret": "sandbox-notice-secret"},

@@ -50,6 +50,7 @@ COLUMNS = (
     Order.received_amount,
     Order.channel_amount,
     Order.channel_reference,
+    Order.cost_amount,
     Order.createtime,
 )
 _PAYOUT = re.compile(r"[0-9]{19}", re.ASCII)
@@ -123,14 +124,25 @@ class Recorded:
     sums: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("in", "out", "refunds", "fees"), 0))
 
 
-def recorded(channel: Channel, lines: list[Line], days: Days, types: Collection[int], fee_rate: int | None) -> Recorded:
+def recorded(
+    channel: Channel,
+    lines: list[Line],
+    days: Days,
+    types: Collection[int],
+    fee_rate: int | None,
+    only: Collection[int] | None = None,
+) -> Recorded:
     """Read the orders and the ledger as of one moment, without a write lock.
 
     Args:
         days: the days of the statement.
         types: the order types that the statement lists; others are not reported as missing.
-        fee_rate: the share of deposits that the channel keeps, in basis points.
+        fee_rate: the share of deposits that the channel keeps, in basis points; None for the estimates of the orders.
+        only: the ids of the orders to read in addition to those of the lines; None for all of these days.
     """
+    chosen = [Order.channel == channel]
+    if only is not None:
+        chosen.append(Order.id.in_(list(only)))
     with database.snapshot():
         orders = _orders_of(channel, lines)
         records = {order.id: record_of(order) for order in orders.values()}
@@ -139,14 +151,14 @@ def recorded(channel: Channel, lines: list[Line], days: Days, types: Collection[
             {at: order.channel_id for at, order in orders.items() if order.channel_id != channel.id},
         )
         # Each event of an order with its time: its money moved, or the channel reported something else.
-        moved = [(order, order.moved_at) for order in _moved(Order.channel == channel, days.around(History.at))]
-        reported = list(_reported(channel, days, types))
+        moved = [(order, order.moved_at) for order in _moved(*chosen, days.around(History.at))]
+        reported = list(_reported(chosen, days, types))
         moved += [(order, order.reported_at) for order in reported if order.ended in (COMPLETE, PAID_OUT)]
         others = [(order, order.reported_at) for order in reported if order.ended in (CREDIT, None)]
         for order, at in moved:
             if order.id in records or (days.have(order, at) and order.order_type in types):
                 records.setdefault(order.id, record_of(order)).moved_at = at
-        refunded = [(order, order.refunded_at) for order in _refunded(channel, days)] if BUY in types else []
+        refunded = [(order, order.refunded_at) for order in _refunded(chosen, days)] if BUY in types else []
         others += refunded
         for order, at in others:
             if days.have(order, at):
@@ -235,8 +247,8 @@ def _moved(*conditions: Any) -> Iterator[Any]:
     yield from moves.objects().iterator()
 
 
-def _reported(channel: Channel, days: Days, types: Collection[int]) -> Iterator[Any]:
-    """Yield the channel's orders with a report in this time that counts here without a step of the order.
+def _reported(chosen: list[Any], days: Days, types: Collection[int]) -> Iterator[Any]:
+    """Yield the chosen orders with a report in this time that counts here without a step of the order.
 
     Reports of money that an operator credited or completed the order with, of a cancelled withdrawal that was paid out
     after all, and of unresolved returns. In the order of the reports, each with its time (`reported_at`) and the
@@ -249,15 +261,15 @@ def _reported(channel: Channel, days: Days, types: Collection[int]) -> Iterator[
     meanwhile = days.around(PaymentException.createtime)
     columns = (PaymentException.createtime.alias("reported_at"), ended.alias("ended"))
     reported = Order.select(*COLUMNS, *columns).join(PaymentException, on=(PaymentException.order == Order.id))
-    reported = reported.where(Order.channel == channel, Order.order_type.in_(list(types)), counts, meanwhile)
+    reported = reported.where(*chosen, Order.order_type.in_(list(types)), counts, meanwhile)
     yield from reported.order_by(PaymentException.createtime, PaymentException.id).objects().iterator()
 
 
-def _refunded(channel: Channel, days: Days) -> Iterator[Any]:
-    """Yield the channel's orders with a refund completed in this time, each with that time (`refunded_at`)."""
+def _refunded(chosen: list[Any], days: Days) -> Iterator[Any]:
+    """Yield the chosen orders with a refund completed in this time, each with that time (`refunded_at`)."""
     columns = (*COLUMNS, Refund.completedtime.alias("refunded_at"))
     refunded = Order.select(*columns).join(Refund, on=(Refund.order == Order.id))
-    refunded = refunded.where(Refund.channel == channel, Refund.status == COMPLETED, days.around(Refund.completedtime))
+    refunded = refunded.where(*chosen, Refund.status == COMPLETED, days.around(Refund.completedtime))
     yield from refunded.order_by(Refund.completedtime, Refund.id).objects().iterator()
 
 

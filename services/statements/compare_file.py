@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time
 
 from gateways import registry
 from models.tables.channel import Channel
+from models.tables.reconciliation import Reconciliation
 from runtime.clock import CHINA, in_china
 from services.channels.order_numbers import order_numbers_in
 from services.errors import N_, OperatorError
@@ -15,9 +17,10 @@ from services.statements.book_side import Days
 from services.statements.layouts import UnknownLayout
 from services.statements.parse import PAID, REFUNDED, Line, Parsed
 from services.statements.received import Kind
-from services.statements.reconcile import Comparison
+from services.statements.reconcile import Beyond, Comparison
 
 DAY = 86_400  # seconds: China has no daylight saving time
+NEAR = 7  # days between the day of a payment and that of a late notice of it
 
 
 @dataclass(frozen=True)
@@ -43,12 +46,43 @@ class Choices:
 
 
 @dataclass(frozen=True)
-class Result:
-    """A comparison, and the first and last day of the statement."""
+class Statement:
+    """The lines of a statement, the days and order types that it lists, and the contractual fee rate, if given."""
 
+    parsed: Parsed
     since: date
     until: date
+    by_creation: bool
+    types: tuple[int, ...]
+    fee_rate: int | None
+
+    def compared(self, channel: Channel, only: list[int] | None = None) -> Comparison:
+        """Compare it with the channel's orders as they are now.
+
+        Args:
+            only: the ids of the orders that can be missing in it; None for all of its days.
+        """
+        days = Days(begin_of(self.since), begin_of(self.until) + DAY, self.by_creation)
+        elsewhere = _beyond(channel, self.since, self.until)
+        return reconcile.compare(channel, self.parsed, days, self.types, self.fee_rate, elsewhere=elsewhere, only=only)
+
+
+@dataclass(frozen=True)
+class Result:
+    """A comparison with a statement."""
+
+    statement: Statement
     comparison: Comparison
+
+    @property
+    def since(self) -> date:
+        """The first day of the statement."""
+        return self.statement.since
+
+    @property
+    def until(self) -> date:
+        """The last day of the statement."""
+        return self.statement.until
 
 
 def compare(channel: Channel, raw: bytes, chosen: Choices) -> Result:
@@ -71,8 +105,24 @@ def compare(channel: Channel, raw: bytes, chosen: Choices) -> Result:
     first, last = _days(lines, chosen)
     types = (chosen.order_type,) if chosen.order_type else layout.types
     by_creation = any(line.created for line in lines) if lines else bool(layout.created)
-    days = Days(_begins(first), _begins(last) + DAY, by_creation)
-    return Result(first, last, reconcile.compare(channel, parsed, days, types, chosen.fee_rate))
+    statement = Statement(parsed, first, last, by_creation, types, chosen.fee_rate)
+    return Result(statement, statement.compared(channel))
+
+
+def _beyond(channel: Channel, first: date, last: date) -> Beyond:
+    """Return what the kept results of statements of nearby days have of these days."""
+    rows = Reconciliation.select(Reconciliation.result).where(
+        Reconciliation.channel == channel,
+        Reconciliation.until >= str(date.fromordinal(max(first.toordinal() - NEAR, 1))),
+        Reconciliation.since <= str(date.fromordinal(min(last.toordinal() + NEAR, date.max.toordinal()))),
+    )
+    payments: set[tuple[str, str]] = set()
+    refunds: set[str] = set()
+    for (text,) in rows.tuples():
+        found = json.loads(text).get("beyond", {})
+        payments.update((order_no, reference) for order_no, reference in found.get("payments", []))
+        refunds.update(found.get("refunds", []))
+    return Beyond(frozenset(payments), frozenset(refunds))
 
 
 def _of_account(channel: Channel, raw: bytes) -> Parsed | None:
@@ -118,5 +168,6 @@ def _days(lines: list[Line], chosen: Choices) -> tuple[date, date]:
     return first, last
 
 
-def _begins(day: date) -> int:
+def begin_of(day: date) -> int:
+    """Return the Unix time at which a day begins in China."""
     return int(datetime.combine(day, time.min, CHINA).timestamp())

@@ -5,21 +5,23 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
+from typing import Any
 
 from models.db.base import database
 from models.db.writer import transaction
+from models.tables.bill import COMPARED, LATE, WAITING, Bill
 from models.tables.channel import Channel
 from models.tables.merchant import Merchant
 from models.tables.order import Order, PaymentException
 from models.tables.reconciliation import Reconciliation
 from runtime import clock
 from services.errors import N_, OperatorError
-from services.statements import compare_file, tables
+from services.statements import compare_file, differences, reconcile, tables
 from services.statements.compare_file import Choices, Result
-from services.statements.reconcile import Difference, Note, Remark
+from services.statements.differences import MOST_DIFFERENCES
+from services.statements.reconcile import Beyond, Difference
 
 MOST_DAYS = 31
-MOST_DIFFERENCES = 500  # that are kept of one result
 LONGEST = 100  # characters of a text from the file
 
 
@@ -43,12 +45,24 @@ def compare(channel: Channel, name: str, raw: bytes, chosen: Choices, who: str) 
         OperatorError: another file is being read, or the file can't be compared.
     """
     result = tables.alone(compare_file.compare, channel, raw, chosen)
-    return _store(channel, hashlib.sha256(raw).hexdigest(), name[-LONGEST:], result, who)
+    return _keep_upload(channel, name, raw, result, who)
 
 
 @transaction
-def _store(channel: Channel, digest: str, name: str, result: Result, who: str) -> Reconciliation:
+def _keep_upload(channel: Channel, name: str, raw: bytes, result: Result, who: str) -> Reconciliation:
+    """Store the result of an uploaded statement, which replaces bills of its days that could not be fetched."""
+    row = keep(channel, name, raw, result, who)
+    missing = (Bill.channel == channel, Bill.day.between(row.since, row.until), Bill.state.in_((WAITING, LATE)))
+    replaced = {"state": COMPARED, "due_at": None, "problem": "", "reconciliation": row.id, "updatetime": clock.now()}
+    Bill.update(replaced).where(*missing).execute()
+    return row
+
+
+@transaction
+def keep(channel: Channel, name: str, raw: bytes, result: Result, who: str) -> Reconciliation:
+    """Store the result of a file's comparison, and each of its differences until that is settled."""
     database.advisory_lock("reconciliation", channel.id)
+    digest = hashlib.sha256(raw).hexdigest()
     found = result.comparison
     kinds: dict[str, tuple[int, int]] = {}
     for each in found.differences:
@@ -60,32 +74,36 @@ def _store(channel: Channel, digest: str, name: str, result: Result, who: str) -
     ]
     now = clock.now()
     facts = {
-        "file": name,
+        "file": name[-LONGEST:],
         "since": str(result.since),
         "until": str(result.until),
         "lines": found.lines,
         "matched": found.matched,
         "differences": len(found.differences),
-        "result": json.dumps({"sums": found.sums, "kinds": kinds, "differences": kept}, ensure_ascii=False),
+        "result": json.dumps(
+            {"sums": found.sums, "kinds": kinds, "differences": kept, "beyond": _listed(found.beyond)},
+            ensure_ascii=False,
+        ),
         "who": who,
         "updatetime": now,
     }
     same = (Reconciliation.channel == channel.id, Reconciliation.hash == digest)
     if not Reconciliation.update(facts).where(*same).execute():
         Reconciliation.add(channel=channel.id, hash=digest, createtime=now, **facts)
-    return Reconciliation.get(*same)
+    row = Reconciliation.get(*same)
+    differences.keep(channel, row, result)
+    return row
+
+
+def _listed(beyond: Beyond) -> dict[str, list[Any]]:
+    return {"payments": sorted(beyond.payments), "refunds": sorted(beyond.refunds)}
 
 
 def of(row: Reconciliation) -> Kept:
     """Return a stored result."""
     found = json.loads(row.result)
     kinds = {kind: (count, fen) for kind, (count, fen) in found["kinds"].items()}
-    differences = []
-    for facts in found["differences"]:
-        facts["notes"] = tuple(Note(Remark(code), values) for code, values in facts["notes"])
-        facts["exceptions"] = tuple((kind, ended) for kind, ended in facts["exceptions"])
-        differences.append(Difference(**facts))
-    return Kept(row, found["sums"], kinds, differences)
+    return Kept(row, found["sums"], kinds, [reconcile.difference_from(facts) for facts in found["differences"]])
 
 
 def find(row_id: int) -> Reconciliation:
@@ -96,9 +114,9 @@ def find(row_id: int) -> Reconciliation:
     return row
 
 
-def orders_of(differences: list[Difference]) -> dict[str, tuple[Order, bool]]:
+def orders_of(found: list[Difference]) -> dict[str, tuple[Order, bool]]:
     """Return the orders of differences by number, each with whether it has an open exception now."""
-    numbers = {each.order_no for each in differences}
+    numbers = {each.order_no for each in found}
     rows = Order.select(Order, Merchant).join(Merchant).where(Order.order_no.in_(numbers))
     orders = {order.order_no: order for order in rows}
     unresolved = PaymentException.select(PaymentException.order).where(

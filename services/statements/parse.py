@@ -18,7 +18,8 @@ from services.statements.values import Unreadable
 
 PAID, FAILED, REFUNDED, FROZEN = STATES = ("paid", "failed", "refunded", "frozen")
 SUMMARY = ("总", "合计", "汇总", "小计")
-_FEE = re.compile(r"[+-]?([0-9]{1,13}|[0-9]{1,3}(?:,[0-9]{3}){1,3})(\.[0-9]{1,8})?", re.ASCII)
+FIXED = ("types", "fee_sign")  # the fields of a layout that are no names
+_FEE = re.compile(r"([+-]?)([0-9]{1,13}|[0-9]{1,3}(?:,[0-9]{3}){1,3})(\.[0-9]{1,8})?", re.ASCII)
 # By what a column looks like that the comparison would ignore.
 UNREAD = {
     layouts.A_DIRECTION: N_(
@@ -37,12 +38,15 @@ class NoStatus(OperatorError):
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of a statement. Money in fen: the amount with its sign in the file, the fee without a sign.
+    """One line of a statement. Money in fen: the amount with its sign in the file, the fee without it.
 
-    `fee` is None if the file has no column for it, `time` and `created` (Unix seconds) if this line has none. A line
-    that is a payment and its refund becomes two. `is_frozen`: the channel withholds the money; `is_unsized`: part of it
-    was returned, and the line does not show how much. `refund_number` is that of a refund's request, if the file has
-    it.
+    The fee of a payment is a cost, and that of a refund the part of a cost that the channel returned. It is negative if
+    the file has the opposite sign: a returned cost, or a further one. It includes a discount at the merchant's own
+    expense. `fee` is None if the file has no column for it, `time` and `created` (Unix seconds) if this line has none.
+    A line that is a payment and its refund becomes two.
+    `is_frozen`: the channel withholds the money; `is_unsized`: part of it was returned, and the line does not show how
+    much; `is_unproven`: a refund that the channel had not completed when it made the statement, which it never
+    corrects. `refund_number` is that of a refund's request, if the file has it.
     """
 
     at: int
@@ -56,6 +60,7 @@ class Line:
     is_frozen: bool = False
     is_unsized: bool = False
     refund_number: str = ""
+    is_unproven: bool = False
 
 
 @dataclass(frozen=True)
@@ -68,7 +73,7 @@ class Parsed:
 
 def overridden(layout: Layout, given: dict[str, list[str]]) -> Layout:
     """Return the layout with some names replaced. Raises OperatorError for an unknown field."""
-    kinds = {field.name: type(getattr(layout, field.name)) for field in fields(layout) if field.name != "types"}
+    kinds = {field.name: type(getattr(layout, field.name)) for field in fields(layout) if field.name not in FIXED}
     if unknown := set(given) - set(kinds):
         raise OperatorError(f"unknown column {', '.join(sorted(unknown))}: choose from {', '.join(kinds)}")
     return replace(layout, **{name: kinds[name](values) for name, values in given.items()})
@@ -136,6 +141,8 @@ class _Reader:
         self.columns = {name: columns[0] for name, columns in known.items() if columns}
         self._places = {name: header.index(column) for name, column in self.columns.items()}
         self._width = len(header)
+        self._texts = [header.index(column) for column in layout.text if column in header]
+        self._done, self._fee_sign = layout.refund_done, layout.fee_sign
         self._states = {text.casefold(): state for state in STATES for text in getattr(layout, state)}
 
     def above_totals(self, rows: Iterable[tables.Row]) -> Iterator[tables.Row]:
@@ -153,38 +160,63 @@ class _Reader:
                 below = N_("line %(line)s is below the totals. Compare one statement at a time.")
                 raise OperatorError(below, line=str(at))
 
-    def lines(self, at: int, cells: list[str]) -> Iterator[Line]:
-        """Yield a row's lines: a payment, a refund, or both. Raises OperatorError, naming the line and the column."""
+    def lines(self, at: int, cells: list[str]) -> list[Line]:
+        """Return a row's lines: a payment, a refund, or both. Raises OperatorError, naming the line and the column."""
         more = len(cells) - self._width
-        if "text" in self._places and more > 0:
-            text = self._places["text"]
-            cells = [*cells[:text], ",".join(cells[text : text + more + 1]), *cells[text + more + 1 :]]
-        elif any(cells[self._width :]):
+        if more <= 0 or not (self._texts or any(cells[self._width :])):
+            return list(self._lines(at, cells))
+        found = []
+        for text in self._texts:
+            whole = [*cells[:text], ",".join(cells[text : text + more + 1]), *cells[text + more + 1 :]]
+            if len(self._texts) == 1:
+                return list(self._lines(at, whole))
+            # Commas in another column move the values, so that a time is missing or an amount is none.
+            with suppress(OperatorError):
+                read = list(self._lines(at, whole))
+                found += [read] if all(line.time is not None for line in read) else []
+        if len(found) != 1:
             raise OperatorError(N_("line %(line)s has more values than the file has columns"), line=str(at))
+        return found[0]
+
+    def _lines(self, at: int, cells: list[str]) -> Iterator[Line]:
         if self._value("currency", at, cells) is False:
             foreign = N_("line %(line)s, column %(column)s: another currency than the yuan")
             raise OperatorError(foreign, line=str(at), column=self.columns["currency"])
         state = self._value("status", at, cells) or PAID
         both = state == REFUNDED and "refunded_of" in self._places
-        amount = "refund" if state == REFUNDED and "refund" in self._places else "amount"
+        is_refund = state == REFUNDED and not both
+        has_own = is_refund and "refund" in self._places
         back = self._value("refunded_of", at, cells) if both else None
+        amount = self._value("refund" if has_own else "amount", at, cells)
+        settled = self._value("refund_settled" if has_own else "settled", at, cells)
         line = Line(
             at,
             number=self._value("number", at, cells),
             reference=self._value("reference", at, cells) or "",
-            amount=self._value(amount, at, cells),
-            fee=self._value("fee", at, cells),
+            amount=amount,
+            fee=self._fee(at, cells, is_refund, 0 if settled is None else max(abs(amount) - abs(settled), 0)),
             state=PAID if both or state == FROZEN else state,
             time=self._value("time", at, cells),
             created=self._value("created", at, cells),
             is_frozen=state == FROZEN,
             is_unsized=both and not back,
-            refund_number=(self._value("refund_number", at, cells) or "") if state == REFUNDED and not both else "",
+            refund_number=(self._value("refund_number", at, cells) or "") if is_refund else "",
+            is_unproven=is_refund and self._value("refund_status", at, cells) not in (None, *self._done),
         )
         yield line
         if back:
             whole = min(line.amount, self._value("payer_paid", at, cells) or line.amount)
             yield replace(line, state=REFUNDED, amount=line.amount if back >= whole else back, fee=0)
+
+    def _fee(self, at: int, cells: list[str], is_refund: bool, discount: int) -> int | None:
+        """Return the fee with a discount at the merchant's expense; None if the file has neither.
+
+        A fee whose sign is the opposite of the usual one is negative.
+        """
+        fee: int | None = self._value("fee", at, cells)
+        if fee and self._fee_sign and (fee < 0) != ((self._fee_sign == "-") != is_refund):
+            return discount - abs(fee)
+        return fee and abs(fee) if not discount else abs(fee or 0) + discount
 
     def _value(self, name: str, at: int, cells: list[str]) -> Any:
         """Return the value in a column; None if the file does not have it."""
@@ -236,12 +268,17 @@ def _fen_if_any(text: str) -> int:
     return _fen(text or "0")
 
 
+def _fen_or_none(text: str) -> int | None:
+    return _fen(text) if text else None
+
+
 def _fee(text: str) -> int:
-    """Parse a fee without its sign, which differs between upstreams. Empty is 0; fractions of a fen round half up."""
+    """Parse a fee with its sign, which differs between upstreams. Empty is 0; fractions of a fen round half up."""
     found = _FEE.fullmatch(text or "0")
     if not found:
-        return abs(_fen(text))
-    return int((Decimal(found[1].replace(",", "") + (found[2] or "")) * 100).quantize(Decimal(1), ROUND_HALF_UP))
+        return _fen(text)
+    exact = Decimal((found[1] + found[2]).replace(",", "") + (found[3] or ""))
+    return int((exact * 100).quantize(Decimal(1), ROUND_HALF_UP))
 
 
 def _time(text: str) -> int | None:
@@ -262,6 +299,9 @@ COLUMNS: dict[str, Callable[[str], Any]] = {
     "refund_number": _number,
     "refunded_of": _fen_if_any,
     "payer_paid": _fen_if_any,
+    "refund_status": str,
+    "settled": _fen_or_none,
+    "refund_settled": _fen_or_none,
     "fee": _fee,
     "status": str,
     "time": _time,

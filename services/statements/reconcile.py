@@ -6,10 +6,11 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import chain
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from models.tables.channel import Channel
-from models.tables.order import CANCELLED, MONEY_IN, PAYOUT_CONFLICT, REVERSED
+from models.tables.order import CANCELLED, CONFIRMED, MONEY_IN, PAYOUT_CONFLICT, REVERSED
+from models.tables.refund import lives
 from runtime.clock import CHINA, in_china
 from runtime.money import hundredths
 from runtime.texts import N_, Coded
@@ -18,7 +19,7 @@ from services.orders.lifecycle import ANSWERED
 from services.orders.verdict import COMPLETE, CREDIT
 from services.statements.book_side import Days, Recorded, recorded
 from services.statements.parse import FAILED, PAID, REFUNDED, Line, Parsed
-from services.statements.records import EDGE, Payment, Record, payments_of
+from services.statements.records import EDGE, DepositRecord, Payment, Record, payments_of
 from services.withdrawals.money import WithdrawalMoney
 
 MISSING_HERE, MISSING_THERE, AMOUNT, STATUS, FEE = ("missing_here", "missing_there", "amount", "status", "fee")
@@ -35,6 +36,7 @@ BOOKED = (
 IN_EXCEPTION = (DepositMoney.QUESTIONED, DepositMoney.OPEN)
 IN_RESERVE = (WithdrawalMoney.IN_FLIGHT, WithdrawalMoney.HELD_AGAIN)
 TIME = "%Y-%m-%d %H:%M:%S"
+MANY = 10  # fees that differ, from which on the rate may be another one
 
 
 class Remark(Coded):
@@ -66,6 +68,9 @@ class Remark(Coded):
     REFUND_AMOUNT = "refund_amount", N_("refund %(number)s has another amount here")
     REFUND_CANCELLED = "refund_cancelled", N_("refund %(number)s is cancelled here")
     COMPARED_WITH = "compared_with", N_("compared with what %(kind)s recorded")
+    REPEATED = "repeated", N_("the statement has the same line twice: it is also line %(line)s")
+    OTHERS = "others", N_("lines without an order number of this service: %(count)s")
+    RATE = "rate", N_("the fees of %(count)s payments differ from the rates of this channel")
 
 
 class Note(NamedTuple):
@@ -127,50 +132,180 @@ class Difference:
         return abs(there - here)
 
 
+def difference_from(facts: dict[str, Any]) -> Difference:
+    """Return a difference that was stored as JSON."""
+    notes = tuple(Note(Remark(code), values) for code, values in facts["notes"])
+    exceptions = tuple((kind, ended) for kind, ended in facts["exceptions"])
+    return Difference(**(facts | {"notes": notes, "exceptions": exceptions}))
+
+
+@dataclass(frozen=True)
+class Beyond:
+    """What a statement has of other days than its own: a notice was late, or the clocks differ.
+
+    `payments` are order numbers with the channel's number for the payment, `refunds` this service's refund numbers.
+    """
+
+    payments: frozenset[tuple[str, str]] = frozenset()
+    refunds: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What the channel kept of the deposits of a statement, in fen: `there` by its lines, less the fees that it
+    returned with refunds, and `here` by the estimates of these orders."""
+
+    there: int = 0
+    here: int = 0
+
+
 @dataclass(frozen=True)
 class Comparison:
-    """The result: `matched` lines belong to an order of the channel; `sums` in fen."""
+    """The result: `matched` lines belong to an order of the channel; `sums` in fen.
+
+    `orders` are the ids of the orders of lines, by line. `refunds` are lines of refunds that this service did not
+    request, with the number of the refunded payment. `costs` is None if the statement has no fees.
+    """
 
     lines: int
     matched: int
     sums: dict[str, dict[str, int]]
     differences: list[Difference]
+    orders: dict[int, int]
+    refunds: list[tuple[Line, str]]
+    beyond: Beyond
+    costs: Costs | None
 
 
 def compare(
-    channel: Channel, statement: Parsed, days: Days, types: Collection[int], fee_rate: int | None
+    channel: Channel,
+    statement: Parsed,
+    days: Days,
+    types: Collection[int],
+    fee_rate: int | None,
+    *,
+    elsewhere: Beyond = Beyond(),
+    only: Collection[int] | None = None,
 ) -> Comparison:
     """Compare a statement's lines with the channel's orders; nothing is changed.
 
     Args:
         days: the days of the statement.
         types: the order types that the statement lists.
-        fee_rate: the channel's contractual fee on deposits, in basis points; None to skip the comparison.
+        fee_rate: the channel's contractual fee on deposits, in basis points; None for the estimates of the orders.
+        elsewhere: what statements of other days have of these days.
+        only: the ids of the orders that can be missing in the statement; None for all of its days.
     """
-    lines = statement.lines
-    here = recorded(channel, lines, days, types, fee_rate)
+    repeated, lines = _repeated(statement.lines)
+    here = recorded(channel, lines, days, types, fee_rate, only)
     by_order: dict[int, list[Line]] = {}
     for line in lines:
         if line.at in here.by_line:
             by_order.setdefault(here.by_line[line.at].order.id, []).append(line)
     records = {record.order.id: record for record in (*here.by_line.values(), *here.within)}
     payments = {row: payments_of(record, by_order.get(row, [])) for row, record in records.items()}
+    with_lines = list(chain.from_iterable(payments[row] for row in by_order))
+    costs = _costs(with_lines)
+    unknown = [
+        (line, payment.reference)
+        for payment in with_lines
+        for line in payment.back
+        if payment.record.order.is_buy and line.state == REFUNDED and payment.refund_of(line) is None
+    ]
+    within = {record.order.id for record in here.within}
+    beyond = _beyond(with_lines, within)
     differences = [_missing_here(line, here.elsewhere.get(line.at)) for line in lines if line.at not in here.by_line]
-    for payment in chain.from_iterable(payments[row] for row in by_order):
-        differences += _judged(payment, fee_rate)
+    differences += [
+        _repetition(line, first, here.by_line[line.at].order.order_no if line.at in here.by_line else line.number)
+        for line, first in repeated
+    ]
+    differences += _fee_differences(with_lines, fee_rate)
+    for payment in with_lines:
+        differences += _judged(payment)
     differences.sort(key=lambda difference: difference.line or 0)
-    for payment in chain.from_iterable(payments[record.order.id] for record in here.within):
-        if not payment.paid and not payment.back:
+    for payment in chain.from_iterable(payments[row] for row in within):
+        has_line = payment.paid or payment.back or (payment.order_no, payment.reference) in elsewhere.payments
+        if not has_line:
             differences += _missing_there(payment, days)
     if statement.lists_refunds:
         for payment in chain.from_iterable(payments.values()):
-            differences += _missing_refunds(payment, days)
+            differences += _missing_refunds(payment, days, elsewhere.refunds)
     return Comparison(
-        len({line.at for line in lines}),
+        len({line.at for line in statement.lines}),
         len(here.by_line),
         {"there": _sums(lines, here), "here": here.sums},
         differences,
+        orders={at: record.order.id for at, record in here.by_line.items()},
+        refunds=unknown,
+        beyond=beyond,
+        costs=costs,
     )
+
+
+def _repeated(lines: list[Line]) -> tuple[list[tuple[Line, int]], list[Line]]:
+    """Return the lines that repeat an earlier one, each with that one's place, and the other lines.
+
+    Two payments never have the same number of the channel and the same time, and two refunds never the same number.
+    """
+    first: dict[tuple[object, ...], int] = {}
+    repeated, others = [], []
+    for line in lines:
+        says = (line.number, line.reference, line.refund_number, line.amount, line.fee, line.state, line.time)
+        is_named = line.refund_number if line.state == REFUNDED else line.reference and line.time is not None
+        if is_named and says in first and first[says] != line.at:
+            repeated.append((line, first[says]))
+        else:
+            first.setdefault(says, line.at)
+            others.append(line)
+    return repeated, others
+
+
+def _repetition(line: Line, first: int, order_no: str) -> Difference:
+    notes = (note(Remark.REPEATED, line=str(first)),)
+    return Difference(AMOUNT, order_no, line.reference, line.at, {}, _in_statement(line), notes)
+
+
+def _costs(payments: list[Payment]) -> Costs | None:
+    """Return what the channel kept of deposits; None if no line has a fee.
+
+    An estimate is posted with the credit of the order's own payment. A payment that the channel refunded before is
+    never credited, so its estimate ends with the last refund.
+    """
+    there, here, is_known = 0, 0, False
+    for payment in payments:
+        record = payment.record
+        if not isinstance(record, DepositRecord):
+            continue
+        back = [line for line in payment.back + payment.apart if line.state == REFUNDED]
+        is_known |= any(line.fee is not None for line in payment.paid + back)
+        there += sum(line.fee or 0 for line in payment.paid) - sum(line.fee or 0 for line in back)
+        if payment.is_own:
+            here += record.order.cost_amount * (bool(payment.paid) - _end_the_estimate(record, payment, back))
+    return Costs(there, here) if is_known else None
+
+
+def _end_the_estimate(record: DepositRecord, payment: Payment, back: list[Line]) -> bool:
+    """Return whether the last refund of a payment that is not credited is in these lines.
+
+    If refunds in progress are to take all of it, it is credited only if one fails, and then its fee is not returned.
+    """
+    order, refunds = record.order, lives(payment.refunds)
+    is_to_end = order.status == CONFIRMED and sum(each.amount for each in refunds) >= order.received
+    if not back or not (record.was_taken_back or is_to_end):
+        return False
+    return not refunds or any(payment.refund_of(line) is refunds[-1] for line in back)
+
+
+def _beyond(payments: list[Payment], within: Collection[int]) -> Beyond:
+    """Return what these payments' lines show of other days than the statement's."""
+    late = [each for each in payments if each.paid and each.record.order.id not in within]
+    refunds = [
+        refund.refund_no
+        for payment in payments
+        for line in payment.back
+        if (refund := payment.refund_of(line)) and refund.id not in payment.record.must_list
+    ]
+    return Beyond(frozenset((each.order_no, each.reference) for each in late), frozenset(refunds))
 
 
 def _missing_here(line: Line, elsewhere: int | None) -> Difference:
@@ -195,10 +330,12 @@ def _missing_there(payment: Payment, days: Days) -> Iterator[Difference]:
     yield Difference(MISSING_THERE, order_no, payment.reference, None, here, {}, tuple(notes), _exceptions(record))
 
 
-def _missing_refunds(payment: Payment, days: Days) -> Iterator[Difference]:
-    """Report the payment's refunds by this service, completed in these days, without a line."""
+def _missing_refunds(payment: Payment, days: Days, elsewhere: Collection[str]) -> Iterator[Difference]:
+    """Report the payment's refunds by this service, completed in these days, without a line here or `elsewhere`."""
     record = payment.record
     for refund in payment.missing_refunds():
+        if refund.refund_no in elsewhere:
+            continue
         at = int(refund.completedtime)
         notes = [note(Remark.REFUNDED, number=refund.refund_no, time=_time(at))]
         # The channel may have completed it on an earlier day than this service learned.
@@ -232,13 +369,32 @@ def _time(at: int) -> str:
     return f"{in_china(at):{TIME}}"
 
 
-def _judged(payment: Payment, fee_rate: int | None) -> Iterator[Difference]:
+def _fee_differences(payments: list[Payment], fee_rate: int | None) -> list[Difference]:
+    """Return the fees that differ: one by one, or as one sum if most of many do, as the channel's rate is another."""
+    compared = [
+        (payment, line, expected)
+        for payment in payments
+        for line in payment.paid
+        if line.fee is not None and (expected := payment.record.fee(abs(line.amount), fee_rate)) is not None
+    ]
+    differing = [(payment, line, expected) for payment, line, expected in compared if line.fee != expected]
+    if fee_rate is None and len(differing) >= MANY and 2 * len(differing) > len(compared):
+        notes = (note(Remark.RATE, count=str(len(differing))),)
+        here = {"fee": hundredths(sum(expected for _, _, expected in differing))}
+        there = {"fee": hundredths(sum(line.fee or 0 for _, line, _ in differing))}
+        return [Difference(FEE, "", "", None, here, there, notes)]
+    return [
+        replace(
+            _difference(FEE, payment, line),
+            here={"fee": hundredths(expected)},
+            there={"fee": hundredths(line.fee or 0)},
+        )
+        for payment, line, expected in differing
+    ]
+
+
+def _judged(payment: Payment) -> Iterator[Difference]:
     """Yield the differences between the lines of one payment and the ledger."""
-    for line in payment.paid:
-        expected = payment.record.fee(abs(line.amount), fee_rate)
-        if line.fee is not None and expected is not None and line.fee != expected:
-            found = _difference(FEE, payment, line)
-            yield replace(found, here={"fee": hundredths(expected)}, there={"fee": hundredths(line.fee)})
     for line in [line for line in payment.paid if payment.is_of_another_day(line)]:
         booked = in_china(payment.record.moved_elsewhen or 0).date()
         yield _difference(AMOUNT, payment, line, note(Remark.OTHER_DAY, day=str(booked)))
@@ -247,6 +403,10 @@ def _judged(payment: Payment, fee_rate: int | None) -> Iterator[Difference]:
         if refund is None or (refund.status != CANCELLED and abs(line.amount) == refund.amount):
             continue
         is_cancelled = refund.status == CANCELLED
+        if is_cancelled and line.is_unproven:  # it was in progress then, and failed later
+            payment.back.remove(line)
+            payment.apart.append(line)
+            continue
         kind, code = (STATUS, Remark.REFUND_CANCELLED) if is_cancelled else (AMOUNT, Remark.REFUND_AMOUNT)
         found = _difference(kind, payment, line, note(code, number=refund.refund_no))
         yield replace(found, here={"status": refund.status, "amount": hundredths(refund.amount)})

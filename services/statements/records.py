@@ -58,6 +58,11 @@ class Payment:
         return sum(abs(line.amount) for line in self.paid) if self.paid else self.received
 
     @property
+    def order_no(self) -> str:
+        """The number of its order."""
+        return str(self.record.order.order_no)
+
+    @property
     def least(self) -> int:
         """The minimum amount that the channel must have."""
         return max(self.position.least, 0)
@@ -179,7 +184,7 @@ class DepositRecord(_Record):
     is_counted = True
 
     @property
-    def _was_taken_back(self) -> bool:
+    def was_taken_back(self) -> bool:
         """True if the channel confirmed it and refunded it before it was credited."""
         return self.order.status == CANCELLED and bool(self.moved_at or self.moved_elsewhen)
 
@@ -189,8 +194,10 @@ class DepositRecord(_Record):
         return self.is_booked or self.order.status == CANCELLED
 
     def fee(self, amount: int, fee_rate: int | None) -> int | None:
-        """Return the channel's fee on this amount by its rate, in fen; None if the rate is not known."""
-        return None if fee_rate is None else apply_rate(amount, fee_rate)
+        """Return the channel's fee on this amount, in fen: by its rate, or the order's estimate; None if unknown."""
+        if fee_rate is not None:
+            return apply_rate(amount, fee_rate)
+        return int(self.order.cost_amount) or None if amount == self.order.received else None
 
     def meaning(self, line: Line) -> str:
         """Return the state that a line means."""
@@ -198,11 +205,11 @@ class DepositRecord(_Record):
 
     def payments(self) -> Iterator[Payment]:
         """Yield the recorded payments, the order's own first."""
-        own = [self.order.channel_reference] if self.is_booked or self._was_taken_back else []
+        own = [self.order.channel_reference] if self.is_booked or self.was_taken_back else []
         others = [each.reference for each in self.exceptions if each.kind in MONEY_IN]
         for reference in dict.fromkeys(own + others):
             received = deposit_money.received(self.order, reference, self.exceptions, self.refunds)
-            if self._was_taken_back and reference in own:
+            if self.was_taken_back and reference in own:
                 received += self.order.amount
             yield Payment(self, reference, received, self.position(reference), reference in own)
 

@@ -61,14 +61,18 @@ DAMAGED_WORKBOOK = N_("The Excel workbook is damaged. Download it again.")
 _reading = Part(threading.Lock)
 
 
+class Busy(OperatorError):
+    """Another file is being read."""
+
+
 def alone(work: Callable[..., T], *arguments: Any) -> T:
     """Run the work on a file in this thread, away from the core of the requests; one file at a time in a process.
 
     Raises:
-        OperatorError: another file is being read.
+        Busy: another file is being read.
     """
     if not _reading().acquire(blocking=False):
-        raise OperatorError(N_("Another file is being read. Try again in a moment."))
+        raise Busy(N_("Another file is being read. Try again in a moment."))
     try:
         return cpu_affinity.do(work, *arguments)
     finally:

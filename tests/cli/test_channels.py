@@ -55,6 +55,9 @@ def test_changed_values_are_shown_and_others_stay(flask, channel):
         ("--max", "200.5", "max", "200.50"),
         ("--passage-rate", "-0.25", "passage_rate", "-0.25"),
         ("--commission-rate", "0.3", "commission_rate", "0.30"),
+        ("--cost", "0.6", "cost_rates", "wxpay=0.60,alipay=0.60,bank=0.60"),
+        ("--cost", "alipay=0.38", "cost_rates", "wxpay=0.60,alipay=0.38,bank=0.60"),
+        ("--cost", "bank=0", "cost_rates", "wxpay=0.60,alipay=0.38"),
         ("--deposit-rate", "10", "deposit_rate", "10.00"),
         ("--settlement-days", "1", "settlement_days", 1),
         ("--auto-accept-max", "50", "auto_accept_max", "50.00"),
@@ -62,6 +65,15 @@ def test_changed_values_are_shown_and_others_stay(flask, channel):
         flask("channel", "set", "2", option, value)
         row |= {column: shown}
         assert channel(2) == row
+
+
+def test_a_new_channel_has_the_given_costs_for_methods_of_its_driver_only(flask_json, refuses):
+    base = ("channel", "add", "--category", "gateway_b", "--driver", "trial", "--name", "New")
+    assert flask_json(*base)["cost_rates"] == ""
+    costs = ("--cost", "0.6", "--cost", "alipay=0.38")
+    assert flask_json(*base, *costs)["cost_rates"] == "wxpay=0.60,alipay=0.38,bank=0.60"
+    wechat = ("channel", "add", "--category", "gateway_b", "--driver", "wechatpay", "--name", "New")
+    assert "payment methods must be some of wxpay" in refuses(*wechat, "--cost", "alipay=0.6")
 
 
 def test_one_field_of_the_config_is_changed_and_the_others_stay(flask, api):
@@ -97,6 +109,12 @@ BAD_VALUES = [
     ("--max", "1e99", "large"),
     ("--passage-rate", "-100.01", "percentage"),
     ("--commission-rate", "-1", "commission"),
+    ("--cost", "-1", "percentage"),
+    ("--cost", "100.01", "percentage"),
+    ("--cost", "wxpay=", "percentage"),
+    ("--cost", "wxpay=0.001", "percentage"),
+    ("--cost", "cash=1", "payment methods"),
+    ("--cost", "=", "percentage"),
     ("--deposit-rate", "101", "percentage"),
     ("--settlement-days", "-1", "--settlement-days"),
     ("--auto-accept-max", "-1", "accept"),

@@ -32,12 +32,14 @@ ENGLISH = re.compile("([a-z]{2,} ){2}[a-z]{2,}")
 CODE = re.compile("`[^`]*`")
 READING = ("list", "show", "balances", "checkpoints", "verify", "reconcile")
 PROMISED = """serve demo to-do seed reconcile sign
-    merchant: add set show list rotate page statement test-callback
+    merchant: add set show list rotate page statement statements test-callback
     channel: add set link unlink list
     account: add list
     order: list show approve check reject paid returned not-received resolve unknown
     callback: list show redeliver
     notification: list test
+    bill: list fetch
+    difference: list check explain
     ledger: balances checkpoints verify adjust remove-sandbox
     operator: add list password reset-factor set
     db: migrate backup restore copy

@@ -123,3 +123,37 @@ def test_other_commands_also_report_a_lost_commit(api, refuses, flask, lost_comm
     lost_commits(True)
     assert "the command may have taken effect" in refuses("order", "accept", order_no)
     assert "needs review" in refuses("order", "accept", order_no)
+
+
+def test_a_recorded_balance_is_compared_with_the_books(flask, flask_json, api):
+    completed(api)
+    assert "difference: 900.00, unexplained: 900.00" in flask("ledger", "record-balance", 2, "1000").output
+    rows = {row["channel"]: row for row in flask_json("ledger", "account-balances")}
+    found = rows[2]
+    parts = ("booked", "uncredited", "questioned", "under_way", "expected", "uncounted")
+    assert [found[name] for name in parts] == [10_000, 0, 0, 0, 10_000, 0]
+    figure = ("source", "balance", "difference", "unexplained")
+    assert [found[name] for name in figure] == ["operator", 100_000, 90_000, 90_000]
+    assert found["since"] == found["day"]
+    assert [rows[3][name] for name in (*figure, "since")] == [None] * 5
+    said = flask("ledger", "record-balance", 2, "1000", "--note", "opening balance").output
+    assert "difference: 900.00, unexplained: 0.00" in said
+    assert "1,000.00" in flask("ledger", "account-balances").output
+
+
+def test_a_balance_can_be_zero_or_negative_and_of_an_earlier_day(flask, flask_json):
+    for amount in ("0", "-3.20"):
+        flask("ledger", "record-balance", 2, amount, "--day", "2026-05-01")
+    found = next(row for row in flask_json("ledger", "account-balances") if row["channel"] == 2)
+    assert (found["day"], found["balance"]) == ("2026-05-01", -320)
+
+
+def test_an_invalid_balance_is_not_recorded(refuses, flask_json):
+    for arguments, words in (
+        ((2, "1.005"), "decimals"),
+        ((99, "5"), "no channel 99"),
+        ((2, "5", "--day", "2999-01-01"), "in the future"),
+        ((2, "5", "--day", "May"), "such as 2026-05-01"),
+    ):
+        assert words in refuses("ledger", "record-balance", *arguments), arguments
+    assert {row["balance"] for row in flask_json("ledger", "account-balances")} == {None}

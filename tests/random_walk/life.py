@@ -25,9 +25,10 @@ from models.tables.order import COMPLETED, Order, PaymentException
 from services.callbacks import outbox
 from services.jobs import sweep
 from services.ledger import accounts, day_sums, integrity
+from services.ledger import earnings as sums
 from services.ledger.postings import SPEND_AGAIN
 from services.orders import lifecycle, next_step
-from tests import applications, month_statements
+from tests import applications, earnings, month_statements
 from tests.databases import copied, remove, settings_of
 from tests.support import Api, InlinePool, through_flask
 
@@ -37,6 +38,7 @@ STEPS = {
     "the ledger": (accounts, "post_each"),
     "the order": (Order, "move_to"),
 }
+COST = "0.6"  # of deposits, in percent
 ONE_TRANSACTION = {"approve", "reject", "paid", "returned"}  # commands that do all or nothing
 
 
@@ -59,10 +61,13 @@ class Life(RuleBasedStateMachine):
         self.clock = self.closing.enter_context(time_machine.travel(datetime.now(UTC).replace(microsecond=0)))
         self.failing = ""  # the step at which the next command or job fails
         self.restart()
+        for channel in ("1", "2", "3", "4"):
+            self.commands.invoke(args=["channel", "set", channel, "--cost", COST])
 
     def teardown(self) -> None:
         try:
             month_statements.check(Merchant.get(key="demo"))
+            earnings.check()
         finally:
             database.close()
             self.closing.close()
@@ -87,6 +92,9 @@ class Life(RuleBasedStateMachine):
         month_statements.check(Merchant.get(key="demo"))  # not after each step: it takes as long as ten
         day_sums.catch_up(least=least)
         month_statements.check(Merchant.get(key="demo"))
+        earnings.check()
+        sums.catch_up(least=least)
+        earnings.check()
 
     def _command(self, *arguments: str) -> Any:
         before = _statuses()

@@ -11,7 +11,7 @@ from hypothesis.stateful import Bundle, initialize, invariant, rule
 from peewee import fn
 
 from gateways.base import ChannelRefused, ChannelUnknown, Payment, RefundRequest, Report, State
-from models.tables.ledger import CLEARING, LedgerAccount
+from models.tables.ledger import CLEARING, COMMISSION, LedgerAccount
 from models.tables.merchant import AUTOMATIC, REFUND_FEES, REFUND_MODES, Merchant
 from models.tables.order import CANCELLED, COMPLETED, CONFIRMED, PENDING, REVERSED, Order, PaymentException
 from models.tables.refund import BALANCE, EXCEPTION, PLATFORM, UNCREDITED, Refund
@@ -140,6 +140,10 @@ class Refunds(Life):
             self.api.notice(order_no, FEN, reference=f"PAY-{order_no}")
         return order_no
 
+    @rule(percent=st.sampled_from(["0", "0.38", "100"]))
+    def the_channels_cost_changes(self, percent: str) -> None:
+        self._command("channel", "set", str(CHANNEL), "--cost", percent)
+
     @rule(mode=st.sampled_from(REFUND_MODES), fees=st.sampled_from(REFUND_FEES))
     def the_merchants_settings_change(self, mode: str, fees: str) -> None:
         self._merchant(refund_mode=mode, refund_fees=fees)
@@ -252,13 +256,17 @@ class Refunds(Life):
         assert row["available"] + row["held"] == 1_000_000 + credited - deducted
 
     @invariant()
-    def the_channel_owes_what_it_has(self) -> None:
-        received = Order.select(fn.COALESCE(fn.SUM(Order.amount), 0))
-        received = received.where(Order.order_type == 1, Order.status == COMPLETED, Order.channel == CHANNEL).scalar()
+    def the_channel_owes_what_it_has_less_what_it_keeps(self) -> None:
+        credited = (Order.order_type == 1, Order.status == COMPLETED, Order.channel == CHANNEL)
+        received, kept = (
+            int(Order.select(fn.COALESCE(fn.SUM(each), 0)).where(*credited).scalar())
+            for each in (Order.amount, Order.cost_amount)
+        )
         done = Refund.select(Refund, Order).join(Order).where(Refund.status == COMPLETED)
         back = sum(each.amount for each in done if each.paid_from in (BALANCE, PLATFORM))
         back += sum(each.amount for each in done if each.paid_from == UNCREDITED and each.order.status == COMPLETED)
-        assert -LedgerAccount.balance_of(CLEARING, CHANNEL) == received - back
+        assert -LedgerAccount.balance_of(CLEARING, CHANNEL) == received - kept - back
+        assert -LedgerAccount.balance_of(COMMISSION, 0) == kept  # a refund returns none
         assert not [each for each in done if each.paid_from == EXCEPTION]
 
     @invariant()

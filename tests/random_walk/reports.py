@@ -13,7 +13,7 @@ from hypothesis.stateful import Bundle, initialize, invariant, precondition, rul
 
 from gateways import registry
 from gateways.base import Driver, Notice, Report, State
-from models.tables.ledger import AVAILABLE, CLEARING, HELD
+from models.tables.ledger import AVAILABLE, CLEARING, COMMISSION, HELD
 from models.tables.order import (
     CANCELLED,
     COMPLETED,
@@ -30,7 +30,7 @@ from models.tables.refund import Refund
 from runtime import clock
 from tests.backups import Backup
 from tests.pages import CLAIM, FORM
-from tests.random_walk.life import Life, exceptions_of, is_spent, posted
+from tests.random_walk.life import COST, Life, exceptions_of, is_spent, posted
 from tests.upstreams.money_moves import Moves
 from tests.upstreams.payout_moves import PAYOUTS
 
@@ -145,7 +145,7 @@ class Reports(Life):
     def _channel(self, upstream: Any, *more: str) -> int:
         pairs = [part for name, value in upstream.config().items() for part in ("--config", f"{name}={value}")]
         new = ("channel", "add", "--category", "gateway_b", "--driver", upstream.driver, "--name", "Upstream")
-        said = self._command(*new, *pairs, *more, "--json").stdout
+        said = self._command(*new, *pairs, "--cost", COST, *more, "--json").stdout
         number = int(re.search(r'"id": (\d+)', said)[1])  # type: ignore[index]
         self._command("channel", "link", str(number), "demo")
         return number
@@ -369,7 +369,7 @@ class Reports(Life):
             return
         if not report.returned:
             there = min(there, there + report.returned)
-        credited = -posted(order, CLEARING) + (order.received if order.status == CONFIRMED else 0)
+        credited = -posted(order, CLEARING, COMMISSION) + (order.received if order.status == CONFIRMED else 0)
         money = [each for each in exceptions if each.kind in MONEY_IN]
         least = credited + sum(each.amount for each in money if each.resolution is None)
         done = [each for each in refunds if each.status == COMPLETED]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import secrets
 from base64 import b64decode, b64encode
 from collections import deque
 from collections.abc import Callable
@@ -106,6 +107,11 @@ class Alipay(Loopback):
         self.unpayable: dict[str, str] = {}  # the reason why a payee can't be paid, by account
         self.errors: deque[tuple[str, str, bool]] = deque()
         self.cert_serial = 3003  # of the certificate that signs responses
+        # The archives by day such as 2026-05-01; `bill` changes the response that names one.
+        self.bills: dict[str, bytes] = {}
+        self.flows: dict[str, bytes] = {}
+        self.bill: dict[str, str] = {}
+        self._files: dict[str, bytes] = {}  # by token
         self.charset = "utf-8"  # of responses and notices, whatever a request asks for
         self.content_type = ""  # of responses; empty for the usual one with the charset
 
@@ -159,6 +165,9 @@ class Alipay(Loopback):
     # --- the protocol
 
     def answer(self, path: str, request: Request) -> Response:
+        if path == "downloadBillFile.resource":
+            file = self._files.pop(request.args.get("fileId", ""), None)
+            return Response(file, content_type="application/octet-stream") if file else Response("expired", 403)
         form = parse_qsl(request.get_data().decode(), keep_blank_values=True)
         fields = dict(parse_qsl(request.query_string.decode(), keep_blank_values=True) + form)
         method = fields.get("method", "")
@@ -179,6 +188,7 @@ class Alipay(Loopback):
             "alipay.trade.close": self._close,
             "alipay.trade.refund": self._refund,
             "alipay.trade.fastpay.refund.query": self._ask_refund,
+            "alipay.data.dataservice.bill.downloadurl.query": self._bill,
             "alipay.fund.trans.uni.transfer": self._transfer,
             "alipay.fund.trans.common.query": self._ask_transfer,
         }
@@ -292,6 +302,16 @@ class Alipay(Loopback):
         facts = {name: trade[name] for name in ("trade_no", "out_trade_no", "total_amount")}
         facts |= {"out_request_no": content["out_request_no"], "refund_amount": f"{refund['amount']:.2f}"}
         return self._yes(**facts | {"refund_status": refund["status"]} | refund.get("changed", {}))
+
+    def _bill(self, content: dict[str, str]) -> dict[str, str]:
+        """Name the archive of a bill, by a token for one download."""
+        files = {"trade": self.bills, "signcustomer": self.flows}[content["bill_type"]]
+        if content["bill_date"] not in files:
+            return self._no("isp.bill_not_exist", "账单不存在")
+        token = secrets.token_urlsafe(32)
+        self._files[token] = files[content["bill_date"]]
+        address = f"{self.url}/downloadBillFile.resource?bizType={content['bill_type']}&fileId={token}"
+        return self._yes(**{"bill_download_url": address, **self.bill})
 
     def _transfer(self, content: dict[str, Any]) -> dict[str, str]:
         number, payee, amount = content["out_biz_no"], content["payee_info"], Decimal(content["trans_amount"])

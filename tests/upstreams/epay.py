@@ -262,6 +262,7 @@ class EpayPlatform(Loopback):
             "pay/query": self._query_v2,
             "pay/close": self._close_v2,
             "merchant/info": self._merchant_v2,
+            "merchant/orders": self._list_v2,
             "pay/refund": self._refund_v2,
             "pay/refundquery": self._ask_refund,
             "transfer/balance": self._balance,
@@ -272,7 +273,8 @@ class EpayPlatform(Loopback):
         if said["code"] != 0:
             return said  # errors are unsigned
         stamp = str(int(time.time()) + self.clock_off)
-        texts = {name: str(value) for name, value in said.items()} | {"timestamp": stamp}
+        texts = {name: str(value) for name, value in said.items() if not isinstance(value, list)}  # as in PHP
+        texts |= {"timestamp": stamp}
         return {**said, "timestamp": stamp, "sign": self._rsa(texts), "sign_type": "RSA"}
 
     def _create_v2(self, fields: dict[str, str]) -> dict[str, Any]:
@@ -290,6 +292,13 @@ class EpayPlatform(Loopback):
         if order is None:
             return {"code": -1, "msg": "订单号不存在"}
         return {"code": 0, **self._shown(order), **self._refunded_of(order)}
+
+    def _list_v2(self, fields: dict[str, str]) -> dict[str, Any]:
+        """A page of the orders, newest first; `addtime` is that of an order, if it has one."""
+        begin, most = int(fields["offset"]), min(int(fields["limit"]), 50)
+        newest = list(self.orders.values())[::-1]
+        page = [self._shown(each) | each | self._refunded_of(each) for each in newest[begin : begin + most]]
+        return {"code": 0, "data": page}
 
     def _close_v2(self, fields: dict[str, str]) -> dict[str, Any]:
         order = self.orders.get(fields.get("out_trade_no", ""))

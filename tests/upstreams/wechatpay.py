@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
+import hashlib
 import json
 import re
 import secrets
 import time
 from base64 import b64decode, b64encode
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from ipaddress import ip_address
@@ -79,6 +82,13 @@ class WechatPay(Loopback):
         self.orders: dict[str, dict[str, Any]] = {}
         self.refunds: dict[str, dict[str, Any]] = {}  # by the merchant's number, also those made in the console
         self.balance, self.refunds_begin = 100_000_000, "PROCESSING"
+        # The unpacked files of bills and flows, by day such as 2026-05-01; `bill` changes the response that names one,
+        # and `packs` how it is sent.
+        self.bills: dict[str, bytes] = {}
+        self.flows: dict[str, bytes] = {}
+        self.bill: dict[str, str] = {}
+        self.packs: Callable[[bytes], bytes] = gzip.compress
+        self._files: dict[str, bytes] = {}  # by token
         self.refuses: list[tuple[int, Any]] = []  # status and body of the next responses, instead of the right ones
 
     @property
@@ -134,6 +144,13 @@ class WechatPay(Loopback):
             return self._error(401, {"code": "SIGN_ERROR", "message": "签名错误，请检查后再试"})
         if request.headers.get("Wechatpay-Serial", KEY_ID) != KEY_ID:
             return self._error(400, {"code": "PARAM_ERROR", "message": "平台证书序列号Wechatpay-Serial错误"})
+        if path in ("bill/tradebill", "bill/fundflowbill"):
+            return self._bill(path.removeprefix("bill/"), request.args.to_dict())
+        if path == "billdownload/file":
+            file = self._files.pop(request.args.get("token", ""), None)
+            if file is None:
+                return self._error(400, {"code": "INVALID_REQUEST", "message": "请求的token无效"})
+            return Response(self.packs(file), content_type="application/x-gzip")
         if path == "refund/domestic/refunds" and request.method == "POST":
             return self._refund(json.loads(request.get_data()))
         if path.startswith("refund/domestic/refunds/"):
@@ -155,6 +172,20 @@ class WechatPay(Loopback):
         if number not in self.orders:
             return self._error(404, {"code": "ORDER_NOT_EXIST", "message": "订单不存在"})
         return self._close(number) if closes else self._genuine(self.told(number))
+
+    def _bill(self, kind: str, asked: dict[str, str]) -> Response:
+        """Name the file of a bill, by a token for one download."""
+        day, packed = asked.pop("bill_date"), asked.pop("tar_type")
+        assert (kind, asked) in (("tradebill", {"bill_type": "ALL"}), ("fundflowbill", {"account_type": "BASIC"}))
+        assert packed == "GZIP"
+        file = (self.bills if kind == "tradebill" else self.flows).get(day)
+        if file is None:
+            return self._error(400, {"code": "NO_STATEMENT_EXIST", "message": "账单文件不存在"})
+        token = secrets.token_urlsafe(32)
+        self._files[token] = file
+        said = {"hash_type": "SHA1", "hash_value": hashlib.sha1(file).hexdigest()}
+        said["download_url"] = f"{self.url}/billdownload/file?token={token}"
+        return self._genuine(said | self.bill)
 
     def _error(self, status: int, said: Any) -> Response:
         """An error, signed only if it `signs_errors`; as JSON if `said` is not a text."""

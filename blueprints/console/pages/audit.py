@@ -41,7 +41,10 @@ PAGES = {
     "channel": ("channel.show", "channel_id"),
     "batch": ("batch.show", "number"),
     "refund": ("refund.show", "refund_no"),
+    "difference": ("difference.show", "row_id"),
+    "reconciliation": ("reconciliation.show", "row_id"),
 }
+NUMBERED = ("channel", "batch", "difference", "reconciliation")  # their pages have integers in the address
 UNITS = {Percent: " %", Yuan: " ¥", Sum: " ¥"}
 # By subject: the forms of its settings, and the schemas of its config.
 FORMS: dict[str, tuple[type[FlaskForm], ...]] = {
@@ -106,7 +109,7 @@ def _field(about: str, name: str) -> Recorded:
 
 def _subject(row: Any) -> Markup:
     name = labels.list_name(row.key) if row.about == "list" else row.subject
-    has_page = row.about in PAGES and row.key and (row.about not in ("channel", "batch") or row.key.isdecimal())
+    has_page = row.about in PAGES and row.key and (row.about not in NUMBERED or row.key.isdecimal())
     if not has_page:
         return text_html(name)
     endpoint, argument = PAGES[row.about]

@@ -44,7 +44,8 @@ CHANNEL = f"/<int(max={LARGEST_ID}):channel_id>"
 PICTURE = f"{CHANNEL}/picture/<any({', '.join(METHODS)}):method>"
 AMOUNTS = ("min_amount", "max_amount", "passage_rate", "commission_rate", "deposit_rate", "auto_accept_max")
 NUMBERS = (*AMOUNTS, "settlement_days")
-FIELDS = ("name", "pay_method", *NUMBERS, "enabled", "merchants")
+COSTS = {method: f"cost_{method}" for method in METHODS}  # the fields with the rates of deposits
+FIELDS = ("name", "pay_method", *NUMBERS, *COSTS.values(), "enabled", "merchants")
 # What a category means for withdrawals. Deposits are the same in all of them.
 CATEGORY_EFFECTS = {
     "gateway_a": lazy_gettext("withdrawals to a card in each request, with the holder’s identity data"),
@@ -101,6 +102,10 @@ CHANNELS = ListPage(
 )
 
 
+def _cost(method: str) -> Any:
+    return SchemaField(labels.METHODS[method], Percent(), default="0.00")
+
+
 class ChannelForm(FlaskForm):
     """The settings that all drivers share. `mark` is the version that the page showed."""
 
@@ -113,6 +118,7 @@ class ChannelForm(FlaskForm):
         lazy_gettext("Channel fee on withdrawals (paid by the merchant)"), Percent(-100), default="0.00"
     )
     commission_rate = SchemaField(lazy_gettext("Channel cost of withdrawals (paid by you)"), Percent(), default="0.00")
+    cost_wxpay, cost_alipay, cost_bank = map(_cost, METHODS)
     deposit_rate = SchemaField(lazy_gettext("Security deposit on withdrawals"), Percent(), default="0.00")
     settlement_days = SchemaField(lazy_gettext("Settlement delay of deposits (T+N)"), Whole(0, 365), default="0")
     auto_accept_max = SchemaField(lazy_gettext("Auto-approve withdrawals up to"), Sum(zero=True), default="0.00")
@@ -125,11 +131,25 @@ class ChannelForm(FlaskForm):
         self.pay_method.choices = [
             SelectChoice(each, labels.name_of(labels.METHODS, each)) for each in registry.DRIVERS[driver].methods
         ]
+        for method in METHODS:
+            if method not in registry.DRIVERS[driver].methods:
+                del self[COSTS[method]]
         self.merchants.choices = [SelectChoice(row.id, f"{row.key} · {row.name}") for row in merchant_setup.merchants()]
+
+    @property
+    def costs(self) -> dict[str, SchemaField]:
+        """The fields of the channel costs of deposits, by payment method."""
+        return {method: self[name] for method, name in COSTS.items() if name in self}
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The names of the fields that the audit log has."""
+        return tuple(name for name in FIELDS if name in self)
 
     def facts(self) -> dict[str, Any]:
         """Return the arguments for `channel_setup.set_channel`."""
-        numbers = {name: self[name].value for name in NUMBERS}
+        numbers: dict[str, Any] = {name: self[name].value for name in NUMBERS}
+        numbers["cost_rates"] = {method: field.value for method, field in self.costs.items()}
         lists = {"pay_method": ",".join(self.pay_method.data or ()), "merchants": self.merchants.data or ()}
         return {"name": (self.name.data or "").strip(), "enabled": self.enabled.data} | numbers | lists
 
@@ -155,6 +175,7 @@ class NewChannelForm(ChannelForm):
 def _present(row: Channel) -> dict[str, Any]:
     """Return the channel's settings as the form's data."""
     numbers = {name: hundredths(getattr(row, name)) for name in AMOUNTS}
+    numbers |= {name: hundredths(row.cost_rate(method)) for method, name in COSTS.items()}
     return numbers | {
         "name": row.name,
         "pay_method": row.pay_methods,
@@ -195,7 +216,7 @@ def new() -> Any:
 def _added(form: NewChannelForm, driver: str) -> Any:
     given, facts = driver_form.changed(form, driver, {}), form.facts()
     _, config = driver_form.changes(given, {})
-    detail = audit.changes({}, {"driver": driver, **texts(form, ("category", *FIELDS)), **config})
+    detail = audit.changes({}, {"driver": driver, **texts(form, ("category", *form.named)), **config})
     add = partial(channel_setup.add_channel, driver=driver, config=given, **facts)
     made = access.act("add channel", "channel", facts["name"], add, detail)
     by_hand = registry.DRIVERS[driver].by_hand
@@ -250,7 +271,7 @@ def _changed(row: Channel, form: ChannelForm, present: dict[str, Any]) -> Any:
     given, facts = driver_form.changed(form, row.driver, present), form.facts()
     before = ChannelForm(row.driver, formdata=None, data=_present(row))
     old, new = driver_form.changes(given, present)
-    detail = audit.changes(texts(before, FIELDS) | old, texts(form, FIELDS) | new)
+    detail = audit.changes(texts(before, before.named) | old, texts(form, form.named) | new)
     if detail:
         same = bool(form.same_account.data)
         change = partial(channel_setup.set_channel, row, given, same_account=same, mark=form.mark.data, **facts)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import date, timedelta
+from functools import partial
 from typing import Any
 
+from babel.lists import format_list
 from flask import Blueprint, render_template, request
 from flask_babel import gettext
 
@@ -13,6 +16,7 @@ from blueprints.console import alert_links, figures, locale, queues
 from blueprints.console.figures import RANGES, Volume, orders_url
 from blueprints.console.pages.ledger import owed
 from blueprints.console.plot import plot
+from models.tables.bill import LATE, WAITING
 from models.tables.channel import Channel
 from models.tables.order import BUY, CANCELLED, COMPLETED, SELL
 from runtime.state import current
@@ -22,6 +26,7 @@ from services.console.statistics import Statistics, Sum, summed
 from services.ledger import accounts as books
 from services.ledger import scheduled_checks
 from services.operations import alerts, to_do
+from services.statements import bills
 
 MOST_ROWS = 6  # success rates shown; the page folds the others
 EVERY = {1: 6, 7: 2, 30: 7, 90: 15}  # by days of a range: its labels are so many bars apart
@@ -97,6 +102,8 @@ def _numbers(shown: Statistics, chosen: str) -> dict[str, Any]:
         "ranges": RANGES,
         "range": chosen,
         "length": length,
+        "yesterday": figures.yesterday(shown, _bills(shown.booked_on - timedelta(1))),
+        "day_before": shown.booked_on - timedelta(1),
         "figures": found,
         "sentences": locale.sentences,
         "compared": figures.compared_with(shown, length) if any(each.change for each in found) or is_first_hour else "",
@@ -114,6 +121,25 @@ def _numbers(shown: Statistics, chosen: str) -> dict[str, Any]:
         "last": scheduled_checks.last(),
         "running": scheduled_checks.running(),
     }
+
+
+def _bills(day: date) -> str:
+    """Return what the bills of a day say, such as "WeChat Pay and Alipay agree"; empty without bills."""
+    rows = bills.of_day(day)
+    missing = [row.channel for row in rows if row.state in (WAITING, LATE)]
+    agree = [row.channel for row in rows if row.channel not in missing and not row.differences]
+    differ, expected = sum(row.differences for row in rows), sum(row.expected for row in rows)
+    names = partial(format_list, locale=locale.language())
+    parts = [
+        agree and locale.ngettext("%(names)s agrees", "%(names)s agree", len(agree), names=names(agree)),
+        differ and locale.ngettext("%(num)s difference to the bills", "%(num)s differences to the bills", differ),
+        expected
+        and locale.ngettext(
+            "%(num)s line expected in a neighbouring bill", "%(num)s lines expected in a neighbouring bill", expected
+        ),
+        missing and gettext("no bill yet from %(names)s", names=names(missing)),
+    ]
+    return gettext(", ").join(filter(None, parts))
 
 
 def _label(slot: Volume, length: int) -> str:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import date
-from decimal import Decimal
 from typing import Any
 
 from flask import flash, redirect, render_template, request, url_for
@@ -17,25 +14,23 @@ from wtforms import BooleanField, SelectChoice, SelectField, TextAreaField
 from wtforms.validators import DataRequired
 
 from blueprints.console import access, labels, uploads
-from blueprints.console.access import current_user
+from blueprints.console import differences as rendering
 from blueprints.console.columns import Column, channel_link
 from blueprints.console.filters import CHANNEL
 from blueprints.console.forms import SchemaField, find_or_404, form_page, message_of
 from blueprints.console.list_page import ListPage, pages_of_one
-from blueprints.console.locale import html_text, time_tag
+from blueprints.console.locale import ngettext
 from models.db.base import LARGEST_ID
-from models.tables.order import BUY, SELL, Order
+from models.tables.order import BUY, SELL
 from models.tables.reconciliation import Reconciliation
 from schemas.fields import Percent
 from services.channels import channel_setup
 from services.console import record_lists
 from services.errors import N_, OperatorError
 from services.security import audit
-from services.statements import kept_results, reconcile
+from services.statements import differences, kept_results
 from services.statements.compare_file import Choices
-from services.statements.kept_results import Kept
 from services.statements.parse import NoStatus
-from services.statements.reconcile import Difference, Remark
 
 SHOWN = 100  # differences of a page
 
@@ -78,27 +73,15 @@ RECONCILIATIONS = ListPage(
     ),
 )
 
-KINDS = {
-    reconcile.AMOUNT: lazy_gettext("Amount differs"),
-    reconcile.STATUS: lazy_gettext("Status differs"),
-    reconcile.MISSING_HERE: lazy_gettext("Only in the statement"),
-    reconcile.MISSING_THERE: lazy_gettext("Missing in the statement"),
-    reconcile.FEE: lazy_gettext("Fee differs"),
-}
 SUMS = {
     "in": lazy_gettext("Received"),
     "out": lazy_gettext("Paid out"),
     "refunds": lazy_gettext("Refunds"),
     "fees": lazy_gettext("Fees"),
 }
-THERE = {
-    "paid": lazy_gettext("paid"),
-    "failed": lazy_gettext("failed"),
-    "refunded": lazy_gettext("refunded"),
-}
 
 
-class _Day(Field[Any]):
+class Day(Field[Any]):
     """A day such as 2026-05-01; None if it is empty."""
 
     def _deserialize(self, value: Any, attr: Any, data: Any, **named: Any) -> Any:
@@ -120,8 +103,8 @@ class UploadForm(FlaskForm):
 
     channel = SelectField(lazy_gettext("Channel"), [DataRequired()])
     kind = SelectField(lazy_gettext("Orders in the statement"), coerce=int)
-    since = SchemaField(lazy_gettext("First day"), _Day())
-    until = SchemaField(lazy_gettext("Last day"), _Day())
+    since = SchemaField(lazy_gettext("First day"), Day())
+    until = SchemaField(lazy_gettext("Last day"), Day())
     fee_rate = SchemaField(lazy_gettext("Contractual fee on deposits"), _Rate())
     columns = TextAreaField(lazy_gettext("Column names in this file"))
     all_paid = BooleanField(lazy_gettext("Each line of this file is a completed payment"))
@@ -193,26 +176,14 @@ def _compared(form: UploadForm) -> Any:
     return redirect(_url(row), 303)
 
 
-@dataclass(frozen=True)
-class Row:
-    """A difference as texts. `action` is the label and the address of the next step, if the console has it."""
-
-    kind: Any
-    line: int | None
-    name: str
-    url: str
-    here: str
-    there: str
-    notes: list[str]
-    action: tuple[str, str]
-
-
 @pages.get(f"/<int(max={LARGEST_ID}):row_id>")
 def show(row_id: int) -> str:
     """Show a result: what matched, and the differences by kind."""
     kept = kept_results.of(find_or_404(kept_results.find, row_id))
     kind = request.args.get("kind", "")
-    chosen = [each for each in kept.differences if kind in ("", each.kind)]
+    places = [place for place, each in enumerate(kept.differences) if kind in ("", each.kind)]
+    chosen = [kept.differences[place] for place in places]
+    now = differences.rows_of(kept.row, kept.differences)
     first = min(max(request.args.get("from", 0, type=int), 0), len(chosen))
     shown = chosen[first : first + SHOWN]
     orders = kept_results.orders_of(shown)
@@ -223,9 +194,16 @@ def show(row_id: int) -> str:
         channel=kept.row.channel,
         outcome=outcome(kept.row),
         kind=kind,
-        kinds=KINDS,
+        kinds=rendering.KINDS,
         sums=SUMS,
-        rows=[_row(each, kept, *orders.get(each.order_no, (None, False))) for each in shown],
+        rows=[
+            rendering.row_of(each, kept.row.channel_id, row_id, *orders.get(each.order_no, (None, False)))
+            for each in shown
+        ],
+        states=[now[place] for place in places[first : first + SHOWN]],
+        state=rendering.state,
+        unsettled=len(differences.unsettled_of(kept.row)),
+        longest_note=differences.LONGEST_NOTE,
         first=first,
         size=SHOWN,
         more=len(chosen) > first + SHOWN,
@@ -233,54 +211,21 @@ def show(row_id: int) -> str:
     )
 
 
-def _row(each: Difference, kept: Kept, order: Order | None, is_open: bool) -> Row:
-    notes: list[str] = []
-    for note in each.notes:
-        values: dict[str, Any] = note.values | ({"time": time_tag(note.at)} if note.at else {})
-        if "kind" in values:
-            values["kind"] = labels.name_of(labels.EXCEPTIONS, values["kind"])
-        notes.append(html_text(note.code.template, **values))
-    for kind, resolution in each.exceptions:
-        ended = gettext("Open") if resolution == reconcile.OPEN else labels.name_of(labels.RESOLUTIONS, resolution)
-        name = labels.name_of(labels.EXCEPTIONS, kind)
-        notes.append(gettext("%(exception)s: %(state)s", exception=name, state=ended))
-    return Row(
-        kind=KINDS[each.kind],
-        line=each.line,
-        name=each.order_no or each.reference,
-        url=url_for("order.show", order_no=each.order_no) if order else "",
-        here=_side(each.here, lambda name: labels.status(order.order_type, name) if order else name),
-        there=_side(each.there, lambda name: labels.name_of(THERE, name)),
-        notes=notes,
-        action=_action(each, kept, order, is_open),
-    )
-
-
-def _side(facts: dict[str, str], status: Callable[[str], str]) -> str:
-    """Return one side of a difference: status and amount, or the fee."""
-    if "fee" in facts:
-        return f"¥{Decimal(facts['fee']):,}"
-    return f"{status(facts['status'])} ¥{Decimal(facts['amount']):,}" if facts else ""
-
-
-def _action(each: Difference, kept: Kept, order: Order | None, is_open: bool) -> tuple[str, str]:
-    """Return the next step for a difference: its label and address, empty if the console has none."""
-    codes = {note.code: note.values for note in each.notes}
-    if Remark.OTHER_CHANNEL in codes:
-        other = codes[Remark.OTHER_CHANNEL]["channel"]
-        return gettext("Check channel %(channel)s", channel=other), url_for("channel.show", channel_id=other)
-    if order is None:
-        return "", ""
-    page = url_for("order.show", order_no=order.order_no)
-    if each.kind == reconcile.FEE:
-        return gettext("Check the channel's fees"), url_for("channel.show", channel_id=kept.row.channel_id)
-    if is_open:
-        return gettext("Resolve exception"), page
-    if Remark.NOT_BOOKED in codes:
-        return gettext("Check the payment"), page
-    if Remark.AT_EDGE in codes:
-        upload = url_for("reconciliation.upload", channel=kept.row.channel_id)
-        return gettext("Compare the statement of %(day)s", day=codes[Remark.AT_EDGE]["day"]), upload
-    if current_user.may_administer and each.kind == reconcile.MISSING_THERE and Remark.REFUNDED not in codes:
-        return gettext("Adjust balance"), url_for("merchant.adjust", key=order.merchant.key, order_no=order.order_no)
-    return gettext("Check the order"), page
+@pages.post(f"/<int(max={LARGEST_ID}):row_id>/explain")
+def explain(row_id: int) -> Any:
+    """Mark the differences of a result that are not settled as explained."""
+    result = find_or_404(kept_results.find, row_id)
+    note, actor = request.form.get("note", ""), access.actor()
+    rows = differences.unsettled_of(result)
+    try:
+        count = access.act(
+            "explain differences",
+            "reconciliation",
+            str(row_id),
+            lambda: differences.explain(rows, note, actor.who),
+            f"note: {note.strip()[: differences.LONGEST_NOTE]}",
+        )
+        flash(ngettext("%(num)s difference explained.", "%(num)s differences explained.", count), "good")
+    except OperatorError as refusal:
+        flash(message_of(refusal), "bad")
+    return redirect(_url(result), 303)

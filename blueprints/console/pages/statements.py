@@ -1,4 +1,4 @@
-"""Monthly statements of merchants: a page to read and print, and a CSV file with every line."""
+"""Monthly statements of merchants: a page to read and print, a CSV file with every line, and a ZIP with all files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import date, datetime
 from itertools import islice
 from typing import Any
 
-from flask import Blueprint, Response, abort, render_template, request, stream_with_context
+from flask import Blueprint, Response, abort, flash, redirect, render_template, request, stream_with_context, url_for
 from flask_babel import gettext, lazy_gettext
 
 from blueprints.console import access, labels
@@ -16,11 +16,13 @@ from blueprints.console.filters import merchant_choices
 from blueprints.console.forms import find_or_404, message_of
 from blueprints.console.list_page import BYTE_ORDER_MARK, export_slot
 from models.tables.merchant import Merchant
+from runtime import clock
 from runtime.clock import in_china
 from runtime.money import hundredths
+from runtime.state import current
 from services.errors import OperatorError
-from services.ledger import monthly_statement
-from services.ledger.monthly_statement import Line, Refunds, Statement
+from services.ledger import monthly_statement, statement_files
+from services.ledger.monthly_statement import GROUPS, Line, Refunds, Statement
 from services.merchants import merchant_setup
 from services.platform.safe_text import cells
 
@@ -36,6 +38,27 @@ HEADINGS = (
     lazy_gettext("Change (¥)"),
     lazy_gettext("Balance (¥)"),
     lazy_gettext("Memo"),
+)
+GROUP_LABELS = {
+    "deposits": lazy_gettext("Deposits"),
+    "withdrawals": lazy_gettext("Withdrawals"),
+    "refunds": lazy_gettext("Refunds"),
+    "exceptions": lazy_gettext("Exceptions"),
+    "adjustments": lazy_gettext("Adjustments"),
+}
+SUMMARY_HEADINGS = (
+    lazy_gettext("Merchant key"),
+    lazy_gettext("Merchant"),
+    lazy_gettext("Opening balance"),
+    *(GROUP_LABELS[group] for group in GROUPS),
+    lazy_gettext("Fees"),
+    lazy_gettext("Closing balance"),
+    lazy_gettext("of which reserved"),
+    lazy_gettext("Number of deposits"),
+    lazy_gettext("Number of withdrawals"),
+    lazy_gettext("Number of refunds, with those that came back"),
+    lazy_gettext("Number of exceptions"),
+    lazy_gettext("Number of adjustments"),
 )
 
 pages = Blueprint("statements", __name__, url_prefix="/statements")
@@ -81,8 +104,17 @@ def index() -> Any:
         kind_of=kind_of,
         memo_of=memo_of,
         at=at,
+        groups=GROUP_LABELS,
+        issuer=issuer(),
+        issued=in_china(clock.now()),
     )
     return page, 503 if problem else 200
+
+
+def issuer() -> list[str]:
+    """Return the lines of the letterhead: the issuer's name and details, as the settings have them."""
+    chosen = current().settings
+    return [line.strip() for line in (chosen.issuer_name, *chosen.issuer_details.split("|")) if line.strip()]
 
 
 def at(line: Line) -> datetime:
@@ -108,34 +140,63 @@ def export() -> Response:
         abort(404)
     statement = monthly_statement.of(row, month)
     slot = access.act("export statement", "merchant", row.key, export_slot, f"{month:%Y-%m}")
-    response = Response(
-        stream_with_context(_file(statement, slot)),
-        content_type="text/csv; charset=utf-8",
-        headers={"Content-Disposition": f'attachment; filename="statement-{row.key}-{month:%Y-%m}.csv"'},
-    )
-    response.call_on_close(slot.close)
+    return _download(_file(statement), slot, f"statement-{row.key}-{month:%Y-%m}.csv", "text/csv; charset=utf-8")
+
+
+@pages.post("/export/all")
+def export_all() -> Any:
+    """Stream the files of all merchants of a month as a ZIP. Raises ApiError if too many exports are running."""
+    month = _month()
+    try:
+        found = monthly_statement.of_all(month)
+    except OperatorError as refusal:
+        flash(message_of(refusal), "bad")
+        return redirect(url_for(".index", month=f"{month:%Y-%m}"), 303)
+    slot = access.act("export statements", "list", "statements", export_slot, f"{month:%Y-%m}")
+    headings = cells([[str(each) for each in SUMMARY_HEADINGS]])
+    summary = [BYTE_ORDER_MARK + headings + cells(map(statement_files.summary_row, found))]
+    files = ((each, _file(each)) for each in found)
+    name = f"statements-{month:%Y-%m}.zip"
+    return _download(statement_files.zipped(files, summary), slot, name, "application/zip")
+
+
+def _download(parts: Iterator[Any], slot: ExitStack, name: str, content_type: str) -> Response:
+    def sent() -> Iterator[Any]:
+        with slot:
+            yield from parts
+
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    response = Response(stream_with_context(sent()), content_type=content_type, headers=headers)
+    response.call_on_close(slot.close)  # the generator does not start if the client leaves before the first byte
     return response
 
 
-def _file(statement: Statement, slot: ExitStack) -> Iterator[str]:
+def _file(statement: Statement) -> Iterator[str]:
     begins, blank = statement.month.isoformat(), [""] * 3
     ends = monthly_statement.next_month(statement.month).isoformat()
     sums = statement.sums
-    with slot:
-        opening = [begins, gettext("Opening balance"), *blank, "", "", hundredths(statement.opening), ""]
-        yield BYTE_ORDER_MARK + cells([[str(each) for each in HEADINGS], opening])
-        lines = monthly_statement.lines(statement)
-        while some := list(islice(lines, LINES_AT_ONCE)):
-            yield cells([_cells(line) for line in some])
-        amounts = [sums.change - sums.fees, sums.fees, sums.change, statement.closing]
-        closing = [ends if statement.is_over else "", gettext("Closing balance"), "", "", *map(hundredths, amounts), ""]
-        held = ["", gettext("of which reserved"), *blank, "", "", hundredths(statement.held), ""]
-        yield cells([closing, held])
-        refunds = statement.refunds
-        if refunds != Refunds():
-            number = gettext("Number of refunds: %(count)s", count=refunds.count)
-            amounts = [-refunds.amount, refunds.fees, -refunds.deducted]
-            yield cells([["", gettext("Refunds"), "", "", *map(hundredths, amounts), "", number]])
+    opening = [begins, gettext("Opening balance"), *blank, "", "", hundredths(statement.opening), ""]
+    yield BYTE_ORDER_MARK + cells([[str(each) for each in HEADINGS], opening])
+    lines = monthly_statement.lines(statement)
+    while some := list(islice(lines, LINES_AT_ONCE)):
+        yield cells([_cells(line) for line in some])
+    amounts = [sums.change - sums.fees, sums.fees, sums.change, statement.closing]
+    counts = "; ".join(f"{GROUP_LABELS[group]}: {count}" for group, count in vars(statement.counts).items() if count)
+    closing = [
+        ends if statement.is_over else "",
+        gettext("Closing balance"),
+        "",
+        "",
+        *map(hundredths, amounts),
+        counts and gettext("Number of lines: %(counts)s", counts=counts),
+    ]
+    held = ["", gettext("of which reserved"), *blank, "", "", hundredths(statement.held), ""]
+    yield cells([closing, held])
+    refunds = statement.refunds
+    if refunds != Refunds():
+        number = gettext("Number of refunds: %(count)s", count=refunds.count)
+        amounts = [-refunds.amount, refunds.fees, -refunds.deducted]
+        yield cells([["", gettext("Refunds"), "", "", *map(hundredths, amounts), "", number]])
 
 
 def _cells(line: Line) -> list[str]:

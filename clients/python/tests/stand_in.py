@@ -80,6 +80,7 @@ class StandIn:
             "createRefund",
             "refundQueryDetail",
             "refundQueryList",
+            "statementQuery",
         ):
             server.expect_request(f"/merchant/{endpoint}").respond_with_handler(self._answer)
 

@@ -15,6 +15,9 @@ from tillbook_client.answers import (
     RefundPage,
     Region,
     SellOrder,
+    Statement,
+    StatementDay,
+    StatementLine,
 )
 from tillbook_client.callbacks import BadSignature, Event, Return, verify, verify_return
 from tillbook_client.client import Client
@@ -67,6 +70,9 @@ __all__ = [
     "Retry",
     "Return",
     "SellOrder",
+    "Statement",
+    "StatementDay",
+    "StatementLine",
     "TooManyRequests",
     "fen",
     "verify",

@@ -171,6 +171,67 @@ class Balance:
 
 
 @dataclass(frozen=True)
+class Movements:
+    """Numbers of lines and sums of a day or month: counts, and fen before fees."""
+
+    deposits_count: int
+    deposits_amount: int
+    withdrawals_count: int
+    withdrawals_amount: int
+    refunds_count: int
+    refunds_amount: int
+    exceptions_count: int
+    exceptions_amount: int
+    adjustments_count: int
+    adjustments_amount: int
+    fees_amount: int  # fen; negative if you paid them
+    change_amount: int  # fen
+
+
+@dataclass(frozen=True)
+class StatementDay(Movements):
+    """A day of a statement, in China."""
+
+    day: str  # YYYY-MM-DD
+    balance_amount: int  # fen; at its end
+
+
+@dataclass(frozen=True)
+class StatementLine:
+    """A line of a statement; `line_no` is unique and never changes."""
+
+    line_no: str
+    createtime: int
+    kind: str  # credit, spend, spend_again, refund, refund_return, exception, return, adjustment, sandbox_removal
+    order_no: str
+    merchant_order_no: str
+    cny_amount: Decimal  # yuan before fees; negative if it was deducted
+    fees_amount: int  # fen
+    change_amount: int  # fen
+    balance_amount: int  # fen; after it
+    memo: str
+
+
+@dataclass(frozen=True)
+class Statement(Movements):
+    """A statement of a month with a page of its lines, oldest first; `total` counts all lines."""
+
+    month: str  # YYYY-MM
+    is_over: bool  # otherwise it ends now
+    opening_cny_amount: Decimal
+    opening_amount: int
+    closing_cny_amount: Decimal
+    closing_amount: int
+    held_cny_amount: Decimal  # the reserved part of the closing balance
+    held_amount: int
+    days: tuple[StatementDay, ...]
+    list: tuple[StatementLine, ...]
+    total: int
+    limit: int
+    next: str  # the `after` of the next page; empty on the last one
+
+
+@dataclass(frozen=True)
 class Region:
     """A province, city or district."""
 

@@ -26,6 +26,9 @@ from tillbook_client.answers import (
     RefundPage,
     Region,
     SellOrder,
+    Statement,
+    StatementDay,
+    StatementLine,
     read,
 )
 from tillbook_client.details import CardInfo, PersonalData
@@ -301,6 +304,26 @@ class Client:
     def balance(self) -> Balance:
         """Return your balance: available, held, and not credited yet."""
         return read(Balance, self._call("balanceQuery", {}))
+
+    def statement(self, month: str, *, limit: int = 100, after: str | None = None) -> Statement:
+        """Return the statement of a month such as 2026-10, with a page of its lines, oldest first.
+
+        Args:
+            after: the `next` of the previous page.
+        """
+        data = self._call("statementQuery", {"month": month, "limit": limit, "after": after})
+        days = tuple(read(StatementDay, each) for each in data["days"])
+        lines = tuple(read(StatementLine, each) for each in data["list"])
+        return read(Statement, data | {"days": days, "list": lines})
+
+    def statement_csv(self, month: str) -> str:
+        """Return all lines of a month as CSV, fetched page by page."""
+        text, after = "", None
+        while after != "":
+            asked = {"month": month, "format": "csv", "limit": 1000, "after": after}
+            data = self._call("statementQuery", asked)
+            text, after = text + data["csv"], data["next"]
+        return text
 
     def provinces(self) -> list[Region]:
         """Return all provinces."""

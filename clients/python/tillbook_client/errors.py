@@ -129,6 +129,7 @@ BY_CODE: dict[int, type[OrdersError]] = {
     40402: NotFound,
     40403: NotFound,
     40405: NotFound,
+    40406: NotFound,
     40901: InsufficientBalance,
     40902: OutcomeUnknown,
     40903: NoPayoutAccount,

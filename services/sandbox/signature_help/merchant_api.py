@@ -40,6 +40,7 @@ ENDPOINTS = (
     "orderQueryList",
     "getPayChannels",
     "balanceQuery",
+    "statementQuery",
     "createRefund",
     "refundQueryDetail",
     "refundQueryList",

@@ -18,7 +18,7 @@ REGIONS = "/addons/paychannel/channel.gatewaya"
 
 # The documented codes.
 DOCUMENTED = {
-    *(40000, 40101, 40102, 40103, 40104, 40300, 40401, 40402, 40403, 40404, 40405, 40500, 41300, 41500),
+    *(40000, 40101, 40102, 40103, 40104, 40300, 40401, 40402, 40403, 40404, 40405, 40406, 40500, 41300, 41500),
     *(40901, 40902, 40903, 40904, 42200, 42201, 42900, 50000, 50201, 50300),
 }
 WITH_RETRY_AFTER = {42900, 50000, 50300}
@@ -62,6 +62,7 @@ row(40403, "buy")(lambda world: world.api.buy(channel=999))
 row(40404, "root")(lambda world: world.send("GET", "/nowhere"))
 row(40404, "merchant")(lambda world: world.api.call("deleteOrder"))
 row(40405, "detail")(lambda world: world.api.call("refundQueryDetail", {"refund_no": "1" * 24}))
+row(40406, "statement")(lambda world: world.api.call("statementQuery", {"month": "2026-05", "after": "a99"}))
 row(40500, "GET")(lambda world: world.send("GET", "/merchant/createOrder"))
 row(40500, "OPTIONS of a region")(lambda world: world.send("OPTIONS", f"{REGIONS}/provinceList"))
 row(41300, "large")(lambda world: world.api.post("createOrder", b"{" + b" " * 65_536))

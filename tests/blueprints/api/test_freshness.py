@@ -52,10 +52,11 @@ def test_a_nonce_has_8_to_64_plain_characters(api):
 def test_a_nonce_counts_once_for_a_merchant_whatever_the_endpoints(api, other):
     fields = {"createOrder": BUY, "orderQueryDetail": {"order_no": api.buy().data["order_no"]}}
     fields |= {"orderQueryList": {}, "getPayChannels": {}, "balanceQuery": {}, "refundQueryList": {}}
+    fields |= {"statementQuery": {"month": "2026-05"}}
     for first in fields:
         nonce = {"nonce": f"nonce-{first}"}
         assert api.call(first, fields[first] | nonce).code == 1
-        assert [api.call(second, fields[second] | nonce).code for second in fields] == [40104] * 6, first
+        assert [api.call(second, fields[second] | nonce).code for second in fields] == [40104] * 7, first
         assert other.call("orderQueryList", nonce).code == 1
 
 

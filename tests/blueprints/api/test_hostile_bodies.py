@@ -18,6 +18,7 @@ WHOLE = {
     "detail": ("orderQueryDetail", {"id": 1, "order_no": "1", "merchant_order_no": "x"}),
     "list": ("orderQueryList", FILTERS | {"end_time": 2}),
     "balance": ("balanceQuery", {}),
+    "statement": ("statementQuery", {"month": "2026-10", "format": "json", "limit": 1, "after": "x"}),
     "refund": ("createRefund", {"order_no": "1", "cny_amount": "1.00", "merchant_refund_no": "x", "reason": "x"}),
     "refund detail": ("refundQueryDetail", {"refund_no": "1", "merchant_refund_no": "x"}),
     "refund list": (

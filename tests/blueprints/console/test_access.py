@@ -208,7 +208,7 @@ OWN = (
     *("sign_in.end_session", "sign_in.end_other_sessions", "second_factor.code", "second_factor.index"),
     *("second_factor.renew", "second_factor.remove", "confirm.check"),
 )
-OF_LISTS = (".export", ".save_view", ".delete_view")
+OF_LISTS = (".export", ".export_all", ".save_view", ".delete_view")
 SETUP = ("merchant.", "channel.", "notifications.", "operators.")
 OPERATORS_PAGES = (
     *("payouts/approve?order_no=1", "payouts/batch", "claims/confirm?order_no=1", "claims/upload", "new-order/"),

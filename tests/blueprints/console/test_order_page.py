@@ -337,6 +337,13 @@ def test_an_adjustment_is_shown_with_its_reason_and_apart_from_the_orders_own_mo
     assert shown.links["Adjust balance"] == f"/console/merchant/demo/adjust?order_no={order_no}"
 
 
+def test_a_deposit_shows_its_estimated_channel_cost_unless_it_is_cancelled(world, desk):
+    world.flask("channel", "set", walks.SANDBOX, "--cost", "wxpay=0.6")
+    shown = "Merchant receives 99.40 Channel cost, estimated (paid by you) 0.60"
+    assert shown in desk.order(walks.buy_paid(world)).text
+    assert "Channel cost" not in desk.order(walks.buy_expired(world)).text
+
+
 def test_a_viewer_is_offered_no_adjustment(api, looking):
     assert "Adjust balance" not in looking.order(completed(api)).links
 

@@ -75,11 +75,11 @@ def test_each_difference_has_its_amounts_and_its_next_step(differences, api, fla
     rows = {row["Order number"]: row for row in differences(content)}
     columns = ("Kind of difference", "Orders", "Channel statement", "Next step")
     assert {number: tuple(row[name] for name in columns) for number, row in rows.items()} == {
-        paid: ("Amount differs", "Completed ¥100.00", "paid ¥99.00", "Check the order"),
-        "20260501000": ("Only in the statement", "", "paid ¥1,234.50", ""),
-        pending: ("Status differs", "Awaiting payment ¥100.00", "paid ¥100.00", "Check the payment"),
-        late: ("Status differs", "Awaiting payment ¥99.00", "paid ¥99.00", "Resolve exception"),
-        missing: ("Missing in the statement", "Completed ¥100.00", "", "Adjust balance"),
+        paid: ("Deposit: amount differs", "Completed ¥100.00", "paid ¥99.00", "Check the order"),
+        "20260501000": ("Deposit: only in the statement", "", "paid ¥1,234.50", ""),
+        pending: ("Deposit: status differs", "Awaiting payment ¥100.00", "paid ¥100.00", "Check the payment"),
+        late: ("Deposit: status differs", "Awaiting payment ¥99.00", "paid ¥99.00", "Resolve exception"),
+        missing: ("Deposit: missing in the statement", "Completed ¥100.00", "", "Adjust balance"),
     }
     assert "Wrong amount: Open" in rows[late]["Details"]
     flask("order", "settle", late, "--credit")
@@ -245,7 +245,7 @@ def test_refunds_have_a_sum_of_their_own_and_a_missing_one_is_checked_and_not_ad
     }
     (missing,) = [row for row in shown.rows if "Next step" in row]
     assert (missing["Kind of difference"], missing["Orders"], missing["Next step"]) == (
-        "Missing in the statement",
+        "Refund: missing in the statement",
         "Completed ¥30.00",
         "Check the order",
     )

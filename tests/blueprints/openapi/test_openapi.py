@@ -16,7 +16,7 @@ from services.errors import ACTIONS, ERRORS, Action
 from services.merchants import merchant_setup
 from tests.support import CARD, PERSON, signed
 
-ORDERS = ("createOrder", "orderQueryDetail", "orderQueryList", "getPayChannels", "balanceQuery")
+ORDERS = ("createOrder", "orderQueryDetail", "orderQueryList", "getPayChannels", "balanceQuery", "statementQuery")
 NAMES = (*ORDERS, "createRefund", "refundQueryDetail", "refundQueryList")
 BUY = {"order_type": 1, "cny_amount": "1.00", "paychannel_id": 2, "paychannel_paymethod": "wxpay"}
 SELL = BUY | {"order_type": 2}
@@ -299,6 +299,8 @@ GOOD = {
     "a refund": ("createRefund", REFUND | {"reason": "x" * 80}),
     "one of two": ("refundQueryDetail", {"merchant_refund_no": "R-1"}),
     "refunds of an order": ("refundQueryList", {"order_no": "2" * 24, "status": "completed", "page": 7}),
+    "a statement": ("statementQuery", {"month": "2026-10"}),
+    "a statement as CSV": ("statementQuery", {"month": "2026-10", "format": "csv", "limit": 1000}),
     "the page after a refund": ("refundQueryList", {"before": "2" * 24, "page": 1}),
 }
 BAD_FIELDS = {
@@ -331,6 +333,10 @@ BAD_FIELDS = {
     "a long reason": ("createRefund", REFUND | {"reason": "x" * 81}),
     "a refund of nothing": ("createRefund", REFUND | {"cny_amount": "0.00"}),
     "a refund with a type": ("createRefund", REFUND | {"order_type": 1}),
+    "a statement without a month": ("statementQuery", {}),
+    "a thirteenth month": ("statementQuery", {"month": "2026-13"}),
+    "a statement as XML": ("statementQuery", {"month": "2026-10", "format": "xml"}),
+    "too many lines": ("statementQuery", {"month": "2026-10", "limit": 1001}),
     "no refund": ("refundQueryDetail", {}),
     "a refund cannot be paid": ("refundQueryList", {"status": "paid"}),
     "two pages of refunds": ("refundQueryList", {"before": "2" * 24, "page": 2}),

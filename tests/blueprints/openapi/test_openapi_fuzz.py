@@ -20,8 +20,9 @@ from schemathesis.specs.openapi.checks import (
 from blueprints.openapi.operations import OPERATIONS
 from models.tables.merchant import AUTOMATIC, Merchant
 from services.callbacks import delivery
+from services.ledger import monthly_statement
 from services.platform import heartbeats
-from tests.support import signature, signed
+from tests.support import completed, signature, signed
 
 CHECKS = [
     not_a_server_error,
@@ -78,6 +79,11 @@ def there(api, request):
     name = request.getfixturevalue("name")
     if "efund" in name:
         existing |= _refunded(api)
+    if name == "statementQuery":
+        completed(api)
+        month = f"{monthly_statement.this_month():%Y-%m}"
+        lines = api.call(name, {"month": month}).data["list"]
+        existing |= {"month": [month], "after": [line["line_no"] for line in lines]}
     if name == "createRefund":  # its number must be new
         existing |= {"cny_amount": ["1.00", "0.01"]}
         del existing["merchant_refund_no"]
@@ -163,7 +169,9 @@ def test_every_response_at_the_bounds_of_parameters_is_documented(contract, name
 def test_each_example_of_the_document_succeeds(contract, there, name):
     operation = contract(name)
     # An example cannot have the number of an existing order.
-    existing = {field: there[field] for field in ("order_no", "before", "refund_no") if field in there}
+    existing = {
+        field: there[field] for field in ("order_no", "before", "refund_no", "month", "after") if field in there
+    }
     counted = count()
 
     @BOUNDED

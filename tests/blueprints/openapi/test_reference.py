@@ -80,7 +80,7 @@ def test_each_request_is_shown_in_six_languages_of_which_one_is_chosen(response)
     groups = re.findall(r'<div class="tabs"[^>]*>(.*?)</div>\n\n', response.text, re.DOTALL)
     names = {re.search(r'name="sample-([^"]+)"', group)[1].partition("-")[0] for group in groups}
     signed = {"createOrder", "orderQueryDetail", "orderQueryList", "getPayChannels", "balanceQuery"}
-    signed |= {"createRefund", "refundQueryDetail", "refundQueryList"}
+    signed |= {"statementQuery", "createRefund", "refundQueryDetail", "refundQueryList"}
     assert names >= signed | {"regionData", "provinceList", "cityList", "districtList"}
     assert {(group.count("<input"), group.count(" checked")) for group in groups} == {(6, 1)}
 

@@ -127,7 +127,7 @@ def test_the_form_begins_with_an_example_whose_mistake_is_explained(http, explan
     assert http("POST", "/merchant/createOrder", mended.encode(), {"Content-Type": "application/json"}).code == 1
 
 
-@pytest.mark.parametrize("endpoint", ["createRefund", "refundQueryDetail", "refundQueryList"])
+@pytest.mark.parametrize("endpoint", ["createRefund", "refundQueryDetail", "refundQueryList", "statementQuery"])
 def test_the_signature_of_a_refund_is_explained_too(http, api, explanation, endpoint):
     fields = {"order_no": "1", "merchant_refund_no": "R-1", "reason": "退货"}
     assert f"<option>{endpoint}</option>" in http("GET", PAGE).text

@@ -10,6 +10,7 @@ import pytest
 
 from gateways import registry
 from gateways.base import ChannelRefused, ChannelUnknown, Payout, RefundRequest, State
+from services.statements import parse
 from tests.gateways.live.epay_platform import PID, SYSTEM_KEY
 from tests.pages import GO
 
@@ -498,6 +499,37 @@ def test_the_platforms_own_export_agrees_with_the_orders(paid, reconciled, order
     assert found["sums"]["there"]["in"] == found["sums"]["here"]["in"] == "100.00"
 
 
+def test_the_platforms_list_has_the_orders_of_a_day_with_their_refunds(api, add_channel, platform, listener):
+    config = platform.config("2", list_orders="true")
+    channel = add_channel("epay", config)
+    unpaid, whole, part = (api.buy(channel=channel).data["order_no"] for _ in range(3))
+    for order_no in (whole, part):
+        platform.pay(order_no)
+    platform.refund(part, "30.00")
+    columns = [
+        name for [name, *_] in platform.sql("SHOW COLUMNS FROM pre_order") if name not in ("trade_no", "addtime")
+    ]
+    first = platform.order(unpaid, "trade_no")
+    copied = ", ".join(f"`{name}`" for name in columns)
+    for number in range(120):  # of the day before, on further pages
+        platform.sql(
+            f"INSERT INTO pre_order (trade_no, addtime, {copied}) SELECT '20200101{number:011d}', "
+            f"addtime - INTERVAL 1 DAY, {copied} FROM pre_order WHERE trade_no = '{first}'"
+        )
+    driver, today = registry.build("epay", config), datetime.now(timezone(timedelta(hours=8))).date()
+    lines = parse.read(driver.fetch_statement(today), driver.statement, (), all_paid=False, official=True).lines
+    assert {(line.number, line.state, line.amount) for line in lines} == {
+        (unpaid, "failed", 10_000),
+        (whole, "paid", 10_000),
+        (part, "paid", 10_000),
+        (part, "refunded", 3_000),
+    }
+    before = parse.read(
+        driver.fetch_statement(today - timedelta(days=1)), driver.statement, (), all_paid=False, official=True
+    )
+    assert len(before.lines) == 120
+
+
 def test_the_export_shows_frozen_and_refunded_payments(version, api, add_channel, platform, listener, reconciled):
     channel = add_channel("epay", platform.config(version))
     _, frozen, refunded = (api.buy(channel=channel).data["order_no"] for _ in range(3))
@@ -510,4 +542,5 @@ def test_the_export_shows_frozen_and_refunded_payments(version, api, add_channel
         (frozen, "status", "the channel holds the money back: ask its staff why, and until when"),
         (refunded, "status", "the money went back there and is booked here"),
     }
-    assert (found["sums"]["there"]["in"], found["sums"]["here"]["in"]) == ("170.00", "200.00")
+    there, here = found["sums"]["there"], found["sums"]["here"]
+    assert (there["in"], there["refunds"], here["in"], here["refunds"]) == ("200.00", "30.00", "200.00", "0.00")

@@ -128,7 +128,7 @@ def test_a_fee_is_rounded_half_up_to_the_fen(fen, rate):
 
 @given(fen=FEN, rate=RATE)
 def test_a_deposits_credit_and_fee_sum_to_the_payment(fen, rate):
-    quote = fees.quote_buy(fen, Merchant(buy_rate=rate))
+    quote = fees.quote_buy(fen, Merchant(buy_rate=rate), Channel(), "wxpay")
     assert quote.merchant_actual_amount + quote.service_amount == fen == quote.deposit_amount
     assert 0 <= quote.merchant_actual_amount <= fen
 

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import zipfile
 from datetime import date, datetime
 
 import pytest
@@ -12,7 +13,7 @@ from models.tables.ledger import LedgerDay
 from models.tables.merchant import PROPORTIONAL, Merchant
 from models.tables.refund import Refund
 from runtime.clock import CHINA
-from services.errors import OperatorError
+from services.errors import ApiError, OperatorError
 from services.ledger import day_sums, integrity
 from services.ledger import monthly_statement as statement
 from services.refunds import settle
@@ -80,6 +81,8 @@ def test_each_kind_of_movement_has_its_group_in_the_json_and_its_line_in_the_csv
     of_may = ("merchant", "statement", "demo", "2026-05")
     sums = {"deposits": "100.00", "withdrawals": "-50.00", "exceptions": "99.00", "adjustments": "-12.50"}
     sums |= {"refunds": "0.00", "refund_count": 0, "refund_fees": "0.00", "refund_deducted": "0.00"}
+    sums |= {"deposits_count": 1, "withdrawals_count": 1, "exceptions_count": 1, "adjustments_count": 1}
+    sums |= {"refunds_count": 0}
     balances = {"opening": "10000.00", "fees": "-1.34", "closing": "10135.16", "available": "10085.01", "held": "50.15"}
     assert flask_json(*of_may) == {"merchant": "demo", "month": "2026-05"} | sums | balances
     assert "10,135.16" in flask(*of_may).stdout
@@ -93,6 +96,69 @@ def test_each_kind_of_movement_has_its_group_in_the_json_and_its_line_in_the_csv
         ("2026-05-03", "-12.50", "10135.16"),
     ]
     assert flask(*of_may, "--csv", "-").stdout.splitlines() == written.splitlines()
+    assert [row["kind"] for row in rows] == ["credit", "exception", "spend", "adjustment"]
+    assert len({row["line_no"] for row in rows}) == 4
+
+
+def test_each_line_counts_once_in_its_group_and_on_its_day(api, flask, at, of, merchant, later):
+    allow()
+    at("2026-05-02 10:00:00")
+    flask("channel", "set", 3, "--deposit-rate", "10")
+    sent, cancelled = (api.sell("50.00", channel=3).data["order_no"] for _ in range(2))
+    flask("order", "accept", sent)
+    flask("order", "paid", sent, "--reference", "R-1")  # it also returns the security deposit
+    flask("order", "reject", cancelled, "--reason", "closed")
+    refunded(api, completed(api), "40.00")
+    refunded(api, completed(api), "10.00", "silent")  # reserved only
+    at("2026-05-03 10:00:00")
+    flask("ledger", "adjust", "demo", "5.00", "--reason", "gift")
+    flask("ledger", "adjust", "demo", "-5.00", "--reason", "mistake")
+    found = of(MAY)
+    assert found.counts == statement.Counts(deposits=2, withdrawals=1, refunds=1, adjustments=2)
+    assert [(each.day.day, each.counts.total, each.sums.change) for each in found.days][1:] == [(3, 2, 0)]
+    month_statements.check(merchant)
+
+
+def test_the_lines_after_a_line_are_the_rest_of_the_month(api, flask, at, of):
+    for day in (2, 2, 3):
+        at(f"2026-05-0{day} 10:00:00")
+        completed(api)
+        api.sell("50.00", channel=3)  # an entry on both accounts, and no line
+    at("2026-06-01 10:00:00")
+    completed(api)
+    found = of(MAY)
+    every = list(statement.lines(found))
+    for place, line in enumerate(every, 1):
+        assert list(statement.lines_after(found, line.number)) == every[place:]
+    (other,) = statement.lines(of(JUNE))
+    for wrong in ("", "x1", "a0", "a99", "h1", "a3", "a 2", "a２", "a" + "9" * 18, other.number):
+        with pytest.raises(ApiError, match="line not found"):
+            statement.lines_after(found, wrong)
+
+
+def test_the_statements_of_all_merchants_are_one_zip_with_a_summary(api, other, flask, at, tmp_path):
+    at("2026-05-02 10:00:00")
+    completed(api)
+    other.buy()
+    for key, name in (("Demo", "a/b:c*?"), ("blank", "Blank")):
+        flask("merchant", "add", key, "--name", name)
+    flask("merchant", "set", "demo", "--name", "商户 <one>. ")
+    flask("ledger", "adjust", "Demo", "1.00", "--reason", "=1+1")
+    flask("merchant", "statements", "2026-05", tmp_path / "may.zip")
+    with zipfile.ZipFile(tmp_path / "may.zip") as packed:
+        assert packed.testzip() is None
+        files = {name: packed.read(name).decode() for name in packed.namelist()}
+    own, theirs = "statement-2026-05-demo-商户 one.csv", "statement-2026-05-Demo-a b c.csv"
+    assert {own, theirs, "summary.csv"} <= {*files}
+    assert not any("blank" in name for name in files), "nothing moved, and the balance is zero"
+    flask("merchant", "statement", "demo", "2026-05", "--csv", tmp_path / "demo.csv")
+    assert files[own] == (tmp_path / "demo.csv").read_bytes().decode()
+    assert "'=1+1" in files[theirs]
+    rows = {row["merchant"]: row for row in csv.DictReader(io.StringIO(files["summary.csv"]))}
+    assert len(rows) == len(files) - 1
+    names = ("opening", "deposits", "fees", "closing", "held", "deposits_count", "adjustments_count")
+    assert [rows["demo"][name] for name in names] == ["10000.00", "100.00", "-0.60", "10099.40", "0.00", "1", "0"]
+    assert flask("merchant", "statements", "2026-13", "-", fails=True).exit_code == 1
 
 
 def test_a_payout_that_came_back_returns_its_fees_too(api, flask, at, of):

@@ -32,7 +32,7 @@ def figure(shown, name):
 
 def figures(shown):
     """The text of each key figure, by name."""
-    return {name: figure(shown, name) for name in ("deposits", "withdrawals", "fees", "rate", "orders")}
+    return {name: figure(shown, name) for name in ("deposits", "withdrawals", "income", "rate", "orders")}
 
 
 def alerts(shown):
@@ -55,7 +55,7 @@ def card(shown, title):
 
 
 def by_slot(shown):
-    """The rows of the table that are not empty: day or hour, in, out, fees, orders."""
+    """The rows of the table that are not empty: day or hour, in, out, orders."""
     rows = [row for row in shown.rows if "In" in row and row["Orders created"] != "0"]
     return [
         tuple(value.removesuffix(" (today so far)").removesuffix(" (this hour so far)") for value in row.values())

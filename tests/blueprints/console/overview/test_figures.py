@@ -7,9 +7,12 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from models.db.base import database
+from models.tables.merchant import PROPORTIONAL
+from runtime.clock import CHINA
 from runtime.state import current
 from services.console import order_sums, statistics
 from services.jobs import job_table
+from services.ledger import earnings
 from tests.blueprints.console.overview.parts import (
     alerts,
     assert_links_agree,
@@ -22,6 +25,7 @@ from tests.blueprints.console.overview.parts import (
 )
 from tests.databases import unguarded
 from tests.plans import Heard
+from tests.refunds import allow, refunded
 from tests.support import completed, until, words
 
 NOON = datetime(2026, 11, 22, 12, 30, tzinfo=UTC)
@@ -41,12 +45,12 @@ def test_figures_are_those_of_the_api(overview, api, flask):
     assert figures(shown) == {
         "deposits": "Deposits (¥) 100.00 Today: 100.00",
         "withdrawals": "Withdrawals (¥) 30.00 Today: 30.00",
-        "fees": "Fee income (¥) 0.69 less channel cost of 0.02",
+        "income": "Net income (¥) 0.67 Fees 0.69, channel cost 0.02",
         "rate": "Success rate 66.7 % 2 of 3",
         "orders": "New orders 4 Today: 4",
     }
     assert figures(overview(name="viewer")) == figures(shown)
-    assert by_slot(shown) == [(f"{datetime.now(UTC):%Y-%m-%d}", "100.00", "30.00", "0.69", "4")]
+    assert by_slot(shown) == [(f"{datetime.now(UTC):%Y-%m-%d}", "100.00", "30.00", "4")]
     rates = [tuple(row.values()) for row in shown.rows if "Success rate" in row]
     assert rates == [
         ("Sandbox B · WeChat Pay", "50.0 % 1 of 2", "1", "1", "1"),
@@ -170,6 +174,47 @@ def test_a_change_of_less_than_half_of_a_figure_is_not_shown(overview, api, time
     assert "Changes compare" not in shown.text
 
 
+def test_income_is_what_was_booked_on_the_days_in_china_less_costs_and_refunds(overview, api, flask, time_machine):
+    allow(fees=PROPORTIONAL)
+    flask("channel", "set", 2, "--settlement-days", 1)
+    yesterday = datetime(2026, 11, 21, 12, tzinfo=CHINA)
+    time_machine.move_to(yesterday - timedelta(8), tick=False)
+    flask("ledger", "adjust", "demo", "-4.00", "--reason", "bank fee")
+    time_machine.move_to(yesterday - timedelta(2), tick=False)
+    flask("ledger", "adjust", "demo", "-3.00", "--reason", "bank fee")
+    late = completed(api)  # is credited later
+    flask("channel", "set", 2, "--settlement-days", 0)
+    time_machine.move_to(yesterday, tick=False)
+    assert api.status(late) == "confirmed"
+    refunded(api, completed(api), "40.00")
+    completed(api)
+    shown = overview("Asia/Shanghai")
+    assert figure(shown, "income") == "Net income (¥) 3.96 -25.0 % Today: 0.96"
+    assert "/console/earnings/?since=2026-11-15&until=2026-11-21" in shown.links.values()
+    assert figure(overview("Asia/Shanghai", "today"), "income") == "Net income (¥) 0.96"
+    assert _yesterday(shown) == "Yesterday: 0 payments, 0 refunds, ¥0.00 earned"
+    time_machine.move_to(yesterday + timedelta(1), tick=False)
+    flask("ledger", "adjust", "demo", "5.00", "--reason", "sorry")
+    shown = overview("Asia/Shanghai")
+    assert _yesterday(shown) == "Yesterday: 2 payments, 1 refund, ¥0.96 earned"
+    assert "/console/earnings/?since=2026-11-21&until=2026-11-21" in shown.links.values()
+    time_machine.move_to(yesterday + timedelta(2), tick=False)
+    assert _yesterday(overview("Asia/Shanghai")) == "Yesterday: 0 payments, 0 refunds, ¥5.00 lost"
+
+
+def test_without_the_sums_of_older_entries_income_is_unknown_not_zero(overview, api, monkeypatch):
+    monkeypatch.setattr(earnings, "MOST", 0)
+    completed(api)
+    shown = overview()
+    assert figure(shown, "income") == "Net income (¥) – being prepared"
+    assert "earnings are being prepared" in _yesterday(shown)
+
+
+def _yesterday(shown):
+    (found,) = re.findall(r'<p class="card" id="yesterday".*?</p>', shown.html)
+    return words(re.sub("<[^>]+>", "", found))
+
+
 @pytest.mark.parametrize(
     ("amount", "labels"),
     [("14000.00", ["15,000", "10,000", "5,000", "0"]), ("1400000.00", ["1.5M", "1M", "500K", "0"])],
@@ -199,7 +244,6 @@ def taken(rows, first, last):
     return {
         "deposits": sum(row["amount"] for row in done if row["order_type"] == 1) / 100,
         "withdrawals": sum(row["amount"] for row in done if row["order_type"] == 2) / 100,
-        "fees": sum(row["service_amount"] for row in done) / 100,
         "rate": 100 * len(done) / closed if closed else 0,
         "orders": len(rows),
     }
@@ -217,7 +261,7 @@ def test_the_totals_are_those_of_the_orders(demo, overview, flask, monkeypatch, 
     now = datetime(2026, 3, 15, 14, 20, tzinfo=ZoneInfo(zone))
     time_machine.move_to(now, tick=False)
     flask("seed", "--orders", "1500")
-    columns = ("order_type", "status", "amount", "service_amount", "createtime")
+    columns = ("order_type", "status", "amount", "createtime")
     found = database.execute_sql(f'SELECT {", ".join(columns)} FROM "order"').fetchall()
     rows = [dict(zip(columns, row, strict=True)) for row in found]
     for name, days in (("today", 1), ("7", 7), ("30", 30), ("90", 90)):
@@ -352,19 +396,19 @@ def test_after_a_start_the_sums_of_china_are_ready_before_the_first_view(console
     with Heard() as heard:
         assert figure(page(), "orders").startswith("New orders 1 ")
     assert heard.statements
-    assert not any("channel_amount" in sql for sql in heard.statements)
+    assert not any("/ 3600" in sql for sql in heard.statements)
 
 
-@pytest.mark.parametrize(("name", "so_far"), [("7", "today so far"), ("today", "this hour so far")])
+@pytest.mark.parametrize(("name", "so_far", "lines"), [("7", "today so far", 5), ("today", "this hour so far", 4)])
 def test_the_unfinished_day_or_hour_is_dashed_and_named_in_chart_table_and_lines(
-    overview, api, time_machine, name, so_far
+    overview, api, time_machine, name, so_far, lines
 ):
     for at in (NOON - timedelta(1), NOON - timedelta(hours=2), NOON):
         time_machine.move_to(at, tick=False)
         completed(api)
     html = overview(range=name).html
     assert len(re.findall(r'<rect class="in open"', html)) == 1
-    assert len(re.findall(r'<polyline class="open"', html)) == 5
+    assert len(re.findall(r'<polyline class="open"', html)) == lines
     assert html.count(f"({so_far})") == 3  # the title and label of the bar, and the row of the table
 
 

@@ -25,7 +25,10 @@ def test_without_anything_to_do_one_line_names_the_queues(overview, verified, ap
     completed(api)
     shown = overview()
     assert alerts(shown) is None
-    names = "Payouts to approve, Payouts to send, Claims to confirm, Exceptions, Failed callbacks"
+    names = (
+        "Payouts to approve, Payouts to send, Claims to confirm, Exceptions, Differences to statements, "
+        "Failed callbacks"
+    )
     assert names in shown.text
     assert quiet(shown).startswith("Nothing to do ")
     assert "Nothing to do in" not in shown.text
@@ -49,7 +52,7 @@ def test_each_queue_has_a_card_with_its_number_total_and_age(
     assert queue(shown, "send") == "Payouts to send 1 ¥12.00 oldest: 2 hours Send payouts"
     assert queue(shown, "claims") == "Claims to confirm 1 ¥70.00 oldest: 2 hours Confirm claims"
     assert queue(shown, "exceptions") == "Exceptions 1 ¥101.00 oldest: 3 hours Resolve exceptions"
-    assert quiet(shown) == "Nothing to do in: Failed callbacks, Ledger integrity"
+    assert quiet(shown) == "Nothing to do in: Differences to statements, Failed callbacks, Ledger integrity"
     assert "最早一笔已等待 3 小时" in sign_in("demo").get("/console/", headers={"Accept-Language": "zh"}).text
     age = re.search(r'^orders_to_do_oldest_seconds{queue="approve"} (.*)$', http("GET", "/metrics").text, re.M)[1]
     assert 3 * 3_600 <= float(age) < 3 * 3_600 + 60

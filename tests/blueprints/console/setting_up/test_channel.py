@@ -157,6 +157,8 @@ COLUMNS = [
     ("passage_rate", "-100.01", "Must be a percentage from -100 to 100."),
     ("commission_rate", "-1", "Must be a percentage from 0 to 100."),
     ("deposit_rate", "x", "Must be a percentage with at most two decimals."),
+    ("cost_wxpay", "100.01", "Must be a percentage from 0 to 100."),
+    ("cost_bank", "0.001", "Must be a percentage with at most two decimals."),
     ("settlement_days", "366", "Must be from 0 to 365."),
     ("auto_accept_max", "-1", "Must be greater than 0."),
 ]
@@ -186,6 +188,17 @@ def test_a_change_takes_effect_immediately_and_is_recorded(fill, flask_json, aud
         "demo set channel channel 2 name: Sandbox B -> Renamed; pay_method: wxpay,alipay,bank -> wxpay; "
         "max_amount: 1000000.00 -> 20; passage_rate: -0.10 -> -0.5; merchants: 1,2 -> 1"
     )
+
+
+def test_the_costs_of_deposits_are_set_by_payment_method(new, upstream, fill, typed, audited):
+    fill("channel/2", cost_wxpay="0.6", cost_alipay="0.38")
+    form = typed("channel/2")
+    assert [form[f"cost_{method}"] for method in ("wxpay", "alipay", "bank")] == ["0.60", "0.38", "0.00"]
+    assert audited()[-1] == "demo set channel channel 2 cost_wxpay: 0.00 -> 0.6; cost_alipay: 0.00 -> 0.38"
+    fill("channel/2", cost_alipay="0")
+    assert typed("channel/2")["cost_alipay"] == "0.00"
+    of_one_method = typed(f"channel/{new(*upstream('wechatpay'), cost_wxpay='0.6')}")
+    assert {name: value for name, value in of_one_method.items() if name.startswith("cost")} == {"cost_wxpay": "0.60"}
 
 
 def test_another_account_is_refused_while_orders_are_open_unless_it_is_the_same(

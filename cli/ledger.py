@@ -10,7 +10,7 @@ import click
 from peewee import DatabaseError
 
 from cli.output import ROW_ID, Commands, json_option, said, show, table, yuan
-from models.tables.account_balance import BY_OPERATOR
+from models.tables.account_balance import BILL, BY_OPERATOR
 from models.tables.ledger import AVAILABLE, HELD
 from models.tables.merchant import Merchant
 from runtime.money import grouped, hundredths
@@ -24,6 +24,8 @@ from services.sandbox import removal
 from services.security import audit
 from services.statements import account_balances
 from services.statements.account_balances import Account
+
+SOURCES = {BILL: N_("statement of the channel"), BY_OPERATOR: N_("operator")}
 
 ledger = Commands("ledger", help="See balances, check the ledger, correct a balance.", aliases={"heads": "checkpoints"})
 
@@ -83,6 +85,7 @@ def show_accounts(as_json: bool) -> None:
     def tell(rows: list[dict[str, Any]]) -> None:
         for row in rows:
             row |= {name: hundredths(row[name]) for name in amounts if row[name] is not None}
+            row["source"] = row["source"] and said(SOURCES[row["source"]])
         table(rows)
 
     show([_account(row) for row in account_balances.accounts()], as_json, tell)
@@ -90,7 +93,7 @@ def show_accounts(as_json: bool) -> None:
 
 @ledger.command("record-balance", context_settings={"ignore_unknown_options": True})
 @click.argument("channel_id", metavar="CHANNEL", type=ROW_ID)
-@click.argument("amount", type=yuan(zero=True, negative=True))
+@click.argument("amount", type=yuan(zero=True, negative=True, plain=True))
 @click.option("--day", default="", help="Day in China at whose end the account held it. Default: today, until now.")
 @click.option("--note", default="", help="Explanation of the difference to the books.")
 def record_balance(channel_id: int, amount: int, day: str, note: str) -> None:

@@ -215,9 +215,9 @@ class Hundredths(click.ParamType[Any]):
             self.fail(words().sentences(*map(said, error.messages)), param, ctx)
 
 
-def yuan(zero: bool = False, negative: bool = False) -> Hundredths:
+def yuan(zero: bool = False, negative: bool = False, plain: bool = False) -> Hundredths:
     """Return the type of an amount in yuan, such as 12.50, which is converted to fen."""
-    return Hundredths("yuan", Sum(zero=zero, negative=negative))
+    return Hundredths("yuan", Sum(zero=zero, negative=negative, plain=plain))
 
 
 def percent(low: int = 0) -> Hundredths:

@@ -69,17 +69,19 @@ class Yuan(fields.Field[Any]):
 
 
 class Sum(Yuan):
-    """An amount typed by an operator, also as 1,234.50; `zero` and `negative` allow these values too."""
+    """An amount typed by an operator, also as 1,234.50; `zero` and `negative` allow these values, `plain` no 1e5."""
 
-    def __init__(self, *, zero: bool = False, negative: bool = False, **kwargs: Any):
+    def __init__(self, *, zero: bool = False, negative: bool = False, plain: bool = False, **kwargs: Any):
         super().__init__(**kwargs)
-        self.zero, self.negative = zero, negative
+        self.zero, self.negative, self.plain = zero, negative, plain
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> int:
         if self.zero and value in ("0", "0.0", "0.00"):
             return 0
         if isinstance(value, str) and _GROUPED.fullmatch(value):
             value = value.replace(",", "")
+        if self.plain and isinstance(value, str) and "e" in value.lower():
+            raise ValidationError(N_("Must be a decimal number."))
         minus = self.negative and isinstance(value, str) and value.startswith("-")
         fen = super()._deserialize(value[1:] if minus else value, attr, data, **kwargs)
         return -fen if minus else fen

@@ -165,7 +165,7 @@ def _combined(*options):
     return [" ".join(each).split() for each in itertools.product(*(("", option) for option in options))]
 
 
-def add_difference(order_no, day):
+def add_difference(order_no, day, name="1"):
     """Add a difference of channel 2; a comparison reads all orders of its days."""
     about = {"channel": 2, "since": day, "until": day, "createtime": 0, "updatetime": 0}
     result = Reconciliation.add(
@@ -173,7 +173,7 @@ def add_difference(order_no, day):
     )
     facts = json.dumps(vars(Difference(AMOUNT, order_no, "", 2, {}, {})))
     StatementDifference.add(
-        **about, name="1", state="open", kind=AMOUNT, fen=100, facts=facts, lines="{}", reconciliation=result
+        **about, name=name, state="open", kind=AMOUNT, fen=100, facts=facts, lines="{}", reconciliation=result
     )
 
 

@@ -41,6 +41,7 @@ def _postings() -> Iterator[tuple[dict[str, Any], bool, Earned]]:
             sums += Earned(refunds=sign, refunded=moved[CLEARING], given_back=-fees)
         elif word == BILL_COSTS:
             (channel,) = through
+            sums += Earned(corrections=sums.costs)
         else:
             is_adjustment = True
         groups = {"day": in_china(at).date(), "merchant": merchant, "channel": channel, "method": method or None}

@@ -11,7 +11,7 @@ from flask_babel import gettext
 
 from blueprints.api import view_share
 from blueprints.api.auth import signed, signed_order
-from blueprints.api.envelope import ok
+from blueprints.api.envelope import ok, translated
 from models.queries import order_page
 from models.tables.merchant import Merchant
 from models.tables.order import CANCELLED
@@ -157,7 +157,11 @@ def balance_query(merchant: Merchant, query: dict[str, Any]) -> Response:
 def statement_query(merchant: Merchant, query: dict[str, Any]) -> Response:
     """Return the merchant's statement of a month with a page of its lines, oldest first, as JSON or as CSV."""
     try:
-        statement = monthly_statement.of(merchant, monthly_statement.month_of(query["month"]))
+        month = monthly_statement.month_of(query["month"])
+    except OperatorError as refusal:
+        raise ApiError(Code.INVALID_FIELDS, {"month": [translated(refusal.text)]}) from None
+    try:
+        statement = monthly_statement.of(merchant, month)
     except OperatorError as refusal:  # the sums of many new entries are not complete yet
         raise ApiError(Code.SERVICE_UNAVAILABLE, detail=refusal.text, retry_after=PREPARING) from None
     after, limit = query.get("after"), query["limit"]

@@ -294,10 +294,12 @@ def _income(shown: Statistics, length: int) -> Figure:
     )
 
 
-def yesterday(shown: Statistics, bills: str = "") -> str:
+def yesterday(shown: Statistics, costs: int, bills: str) -> str:
     """Return what yesterday brought in one sentence; empty while the earnings are being prepared.
 
     Args:
+        costs: the fen by which yesterday's bills correct the costs. They are posted after the day. Those posted on
+            it belong to earlier days.
         bills: what the comparison with yesterday's bills found, in a few words; it is left out if it is empty.
     """
     days = shown.earned_in(2)
@@ -307,8 +309,9 @@ def yesterday(shown: Statistics, bills: str = "") -> str:
     payments = ngettext("%(count)s payment", "%(count)s payments", sums.deposits, count=f"{sums.deposits:,}")
     payouts = ngettext("%(count)s payout", "%(count)s payouts", sums.withdrawals, count=f"{sums.withdrawals:,}")
     refunds = ngettext("%(count)s refund", "%(count)s refunds", sums.refunds, count=f"{sums.refunds:,}")
-    lost = gettext("¥%(amount)s lost", amount=grouped(-sums.net))
-    net = lost if sums.net < 0 else gettext("¥%(amount)s earned", amount=grouped(sums.net))
+    fen = sums.net + sums.corrections - costs
+    net = gettext("¥%(amount)s lost", amount=grouped(-fen)) if fen < 0 else ""
+    net = net or gettext("¥%(amount)s earned", amount=grouped(fen))
     parts = [payments, *([payouts] if sums.withdrawals else []), refunds, *([bills] if bills else []), net]
     return gettext("Yesterday: %(parts)s", parts=gettext(", ").join(parts))
 

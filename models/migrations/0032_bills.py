@@ -5,6 +5,9 @@ from typing import Any
 from models.migrations import execute
 
 STATEMENTS = (
+    'DROP INDEX "reconciliation_channel_id_hash"',
+    """CREATE UNIQUE INDEX "reconciliation_channel_id_hash_since_until"
+    ON "reconciliation" ("channel_id", "hash", "since", "until")""",
     """CREATE TABLE "bill" ("id" {id},
     "channel_id" {int} NOT NULL,
     "day" {text} NOT NULL,

@@ -9,7 +9,7 @@ from models.tables.channel import Channel
 
 
 class Reconciliation(Table):
-    """The latest comparison of one file with the orders of a channel. The file itself is not stored.
+    """The latest comparison of one file, for the same days, with the orders of a channel. The file is not stored.
 
     `since` and `until` are the days of the statement in China, such as 2026-05-01. `hash` is the file's SHA-256.
     `differences` counts them all; `result` is a JSON object with the sums and at most a few hundred of them
@@ -30,4 +30,4 @@ class Reconciliation(Table):
     updatetime = Timestamp()
 
     class Meta:
-        indexes = ((("channel", "hash"), True),)
+        indexes = ((("channel", "hash", "since", "until"), True),)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import and_
 from typing import Any
 
 from peewee import JOIN, SQL, fn
@@ -11,12 +14,13 @@ from models.queries import time_bisect
 from models.queries.keyset import Key, Line
 from models.tables.bill import DIFFERENCE_STATES, UNSETTLED, Bill, StatementDifference
 from models.tables.channel import Channel
-from models.tables.ledger import AVAILABLE, CLEARING, HELD, Entry, LedgerAccount, Posting
+from models.tables.ledger import AVAILABLE, CLEARING, COMMISSION, FEES, HELD, Entry, LedgerAccount, Posting
 from models.tables.merchant import Merchant
 from models.tables.order import Order, PaymentException
 from models.tables.outbox import CALLBACK_STATES, DEAD, Callback, CallbackAttempt
 from models.tables.payout_batch import FAILED, PayoutBatch, PayoutBatchLine
 from models.tables.reconciliation import Reconciliation
+from models.tables.refund import PLATFORM, Refund
 from runtime import clock
 from services.console.lists import Browse, add_owners, capped, merchants
 from services.statements import differences, kept_results
@@ -24,6 +28,9 @@ from services.withdrawals.bank_files import IS_OPEN
 
 OPEN, SETTLED = "open", "settled"
 RECENT = 7 * 86_400  # seconds for which a failed callback is reported
+OWNERS = {"merchant": Merchant, "channel": Channel}
+OWN = {"merchant": (AVAILABLE, HELD), "channel": (CLEARING,)}  # kinds of their accounts
+ACCOUNTS = (AVAILABLE, HELD, FEES, COMMISSION, CLEARING)
 
 
 class Exceptions(Browse):
@@ -134,42 +141,94 @@ def exceptions_open() -> int:
     return capped(PaymentException.select(PaymentException.createtime).where(PaymentException.resolution.is_null()))
 
 
+def _beside(accounts: list[LedgerAccount]) -> Any:
+    """Return the query for the ids of the entries of these accounts in the posting of an entry."""
+    other = Entry.alias()
+    return other.select(other.id).where(other.posting == Entry.posting, other.account.in_(accounts))
+
+
 class Entries(Browse):
     """Ledger entries, by `account` (a kind), `merchant`, `channel`, `purpose`, `order` (its number), `since`, `until`.
 
-    `merchant` means its own accounts, `channel` its clearing account.
+    `merchant` means its own accounts, `channel` its clearing account. The operator's fees and costs belong to the
+    merchant and the channel whose accounts are in the same posting, or else to the merchant of its order.
     """
 
     table = Entry
     timed = False
 
-    def _accounts(self) -> list[Any]:
-        owners = [((AVAILABLE, HELD), self.wanted.get("merchant")), ((CLEARING,), self.wanted.get("channel"))]
-        chosen = [LedgerAccount.kind.in_(kinds) & (LedgerAccount.owner == owner) for kinds, owner in owners if owner]
-        wanted = [*chosen, *self.equal(account=LedgerAccount.kind)]
-        found = LedgerAccount.select().order_by(LedgerAccount.id)
-        return list(found.where(*wanted) if wanted else found)
+    @property
+    def _owners(self) -> dict[str, int]:
+        return {name: self.wanted[name] for name in ("merchant", "channel") if name in self.wanted}
+
+    def _accounts(self, kinds: Collection[str], owner: int | None = None) -> list[LedgerAccount]:
+        wanted = [LedgerAccount.kind.in_(kinds), *self.equal(account=LedgerAccount.kind)]
+        wanted += [] if owner is None else [LedgerAccount.owner == owner]
+        return list(LedgerAccount.select().where(*wanted).order_by(LedgerAccount.id))
 
     def lines(self, above: Key | None, below: Key | None) -> list[Line]:
         """All by their ids, or those of each account by their numbers."""
         after, until = time_bisect.entries_between(self.wanted.get("since"), self.wanted.get("until"))
         low = max((each for each in (above and above[0], after) if each), default=None)
         high = min((each for each in (below and below[0], until) if each), default=None)
-        if not self.wanted.keys() & {"account", "merchant", "channel"}:
-            return super().lines(None if low is None else (low,), None if high is None else (high,))
-        condition = self.condition()
-        return [
-            Line(
-                table=Entry,
-                part=[Entry.account == account],
-                position=(Entry.number,),
-                key=(Entry.id,),
-                above=None if low is None else (time_bisect.number_from(account, low + 1) - 1,),
-                below=None if high is None else (time_bisect.number_from(account, high),),
-                condition=condition,
-            )
-            for account in self._accounts()
-        ]
+        if self._owners:
+            return [*self._of_owners(low, high), *self._of_operator(low, high)]
+        if "account" in self.wanted:
+            return [self._of_account(account, low, high) for account in self._accounts(ACCOUNTS)]
+        return super().lines(None if low is None else (low,), None if high is None else (high,))
+
+    def _of_account(self, account: LedgerAccount, low: int | None, high: int | None, more: int = 0) -> Line:
+        """Return the entries of an account with ids between two bounds, and `more` of them beyond each."""
+        return Line(
+            table=Entry,
+            part=[Entry.account == account],
+            position=(Entry.number,),
+            key=(Entry.id,),
+            above=None if low is None else (time_bisect.number_from(account, low + 1) - 1 - more,),
+            below=None if high is None else (time_bisect.number_from(account, high) + more,),
+            condition=self.condition(),
+        )
+
+    def _of_owners(self, low: int | None, high: int | None) -> list[Line]:
+        if len(self._owners) > 1:
+            return []  # no account is that of a merchant and a channel
+        ((name, owner),) = self._owners.items()
+        return [self._of_account(account, low, high) for account in self._accounts(OWN[name], owner)]
+
+    def _of_operator(self, low: int | None, high: int | None) -> Iterator[Line]:
+        """Yield the operator's entries in the postings of an owner's accounts, by the numbers in these accounts."""
+        accounts = {
+            name: list(LedgerAccount.select().where(LedgerAccount.kind.in_(OWN[name]), LedgerAccount.owner == owner))
+            for name, owner in self._owners.items()
+        }
+        name = next(iter(accounts))
+        own = sorted(accounts.pop(name), key=lambda account: str(account.kind))
+        rest = [*self.conditions(), *(fn.EXISTS(_beside(others)) for others in accounts.values())]
+        operators = self._accounts((FEES, COMMISSION))
+        for place, account in enumerate(own):
+            # A posting with both accounts of a merchant counts once.
+            once = [~fn.EXISTS(_beside(own[:place]))] if place else []
+            # The posting at a bound may have entries on both sides of it.
+            line = self._of_account(account, low, high, more=1)
+            for operator in operators:
+                other = Entry.alias()
+                found = other.select(other.id).where(other.posting == Entry.posting, other.account == operator)
+                within = [*([] if low is None else [other.id > low]), *([] if high is None else [other.id < high])]
+                known = reduce(and_, [fn.EXISTS(found.where(*within)), *once, *rest])
+                yield replace(line, key=(fn.COALESCE(found, Entry.id),), condition=known)
+        if name == "merchant" and (postings := self._of_platform()):
+            part = [Entry.posting.in_(postings), Entry.account.in_(operators)]
+            none = ~fn.EXISTS(_beside(own))
+            above, below = (None if bound is None else (bound,) for bound in (low, high))
+            yield Line(Entry, part, (Entry.id,), (Entry.id,), above, below, reduce(and_, [none, *rest]))
+
+    def _of_platform(self) -> list[int]:
+        """Return the postings of refunds of the wanted merchant that the platform paid: none of its accounts is in."""
+        paid = Refund.select(Refund.order).where(
+            Refund.merchant == self.wanted["merchant"], Refund.paid_from == PLATFORM
+        )
+        found = Posting.select(Posting.id).where(Posting.order.in_(paid), Posting.purpose.startswith("refund"))
+        return [row_id for (row_id,) in found.tuples()]
 
     def conditions(self) -> list[Any]:
         """Conditions on the posting."""
@@ -184,14 +243,19 @@ class Entries(Browse):
         if "order" not in self.wanted:
             return None
         own = Entry.select(Entry.id).join(Posting).join(Order).where(Order.order_no == self.wanted["order"])
-        accounts = [account.id for account in self._accounts()]
-        return list(own.where(Entry.account.in_(accounts), *self.conditions()).tuples())
+        found = own.where(Entry.account.in_(self._accounts(ACCOUNTS)), *self.conditions()).tuples()
+        rows = self.rows([row_id for (row_id,) in found])
+        return [(row.id,) for row in rows if self._concerns(row)]
+
+    def _concerns(self, row: Any) -> bool:
+        """Return whether a row is of the wanted merchant and channel."""
+        return all((found := getattr(row, name)) and found.id == owner for name, owner in self._owners.items())
 
     def total(self) -> int | None:
         """The total by the accounts' own counts."""
-        if self.condition() is not None:
+        if self._owners or self.condition() is not None:
             return None
-        return sum(account.entries for account in self._accounts())
+        return sum(account.entries for account in self._accounts(ACCOUNTS))
 
     def time_of(self, key: Key) -> int | None:
         """The time of its posting."""
@@ -199,19 +263,36 @@ class Entries(Browse):
 
     def query(self) -> Any:
         """The query with posting, account and order."""
-        with_posting = Entry.select(Entry, Posting, LedgerAccount, Order.order_no).join(Posting)
+        with_posting = Entry.select(Entry, Posting, LedgerAccount, Order.order_no, Order.merchant).join(Posting)
         with_order = with_posting.join(Order, JOIN.LEFT_OUTER, attr="of_order")
         return with_order.switch(Entry).join(LedgerAccount)
 
     def rows(self, ids: list[int]) -> list[Any]:
-        """The rows, each with `owner`: the merchant, the channel, or None for the operator's accounts."""
+        """The rows, each with `merchant`, `channel` and `owner`: the owner of its account, None for the operator."""
         rows = super().rows(ids)
-        merchant_rows = {each.id: each for each in Merchant.select()}
-        channel_rows = {each.id: each for each in Channel.select()}
-        known = {AVAILABLE: merchant_rows, HELD: merchant_rows, CLEARING: channel_rows}
+        beside = _owners_in({row.posting_id for row in rows if row.account.kind in (FEES, COMMISSION)})
+        tables = {name: {each.id: each for each in table.select()} for name, table in OWNERS.items()}
         for row in rows:
-            row.owner = known.get(row.account.kind, {}).get(row.account.owner)
+            names = [name for name, kinds in OWN.items() if row.account.kind in kinds]
+            found = dict.fromkeys(names, row.account.owner) or beside.get(row.posting_id, {})
+            if not names and row.posting.order_id:
+                found = {"merchant": row.posting.of_order.merchant_id, **found}
+            for name, table in tables.items():
+                setattr(row, name, table.get(found.get(name)))
+            row.owner = (row.merchant or row.channel) if names else None
         return rows
+
+
+def _owners_in(postings: set[int]) -> dict[int, dict[str, int]]:
+    """Return the merchant and the channel, as ids, whose accounts have entries in these postings."""
+    found: dict[int, dict[str, int]] = {}
+    columns = (Entry.posting, LedgerAccount.kind, LedgerAccount.owner)
+    rows = Entry.select(*columns).join(LedgerAccount).where(Entry.posting.in_(postings)).order_by(Entry.id)
+    for posting, kind, owner in rows.tuples() if postings else ():
+        for name, kinds in OWN.items():
+            if kind in kinds:
+                found.setdefault(posting, {}).setdefault(name, owner)
+    return found
 
 
 class Callbacks(Browse):

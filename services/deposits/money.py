@@ -158,7 +158,7 @@ def position_of(order: Order, reference: str, exceptions: list[PaymentException]
     money = [each for each in about if each.kind in MONEY_IN]
     is_own = order.status in (CONFIRMED, COMPLETED) and order.channel_reference == reference
     is_open = any(each.is_open for each in money)
-    went_back = [each for each in about if each.kind == REVERSED]
+    went_back = [each for each in about if each.kind == REVERSED and each.resolution != CORRECTED]
     least = int(order.received) if is_own else 0
     least += sum(int(each.amount) for each in money if each.resolution in (None, CREDIT))
     own = [each for each in lives(refunds) if each.reference == reference]
@@ -240,6 +240,11 @@ def proof_of(order: Order, report: Report, position: Position) -> Proof:
         return Proof.CLAIMED
     if position.refunded and (report.is_unsized or (report.state is not State.PAID and position.least <= 0)):
         return Proof.AS_BOOKED  # the refund of this service explains it
+    if report.is_unsized and any(
+        each.kind == REVERSED and each.code == Why.REFUNDS_NAMED and each.resolution != CORRECTED
+        for each in position.exceptions
+    ):
+        return Proof.AS_BOOKED  # the channel named the refunds, so their sum is known, and it would name others
     if report.is_unsized:
         unsized = Proof.ENDED if report.state is State.ENDED else Proof.UNKNOWN
         return Proof.AS_BOOKED if position.is_unsized else unsized

@@ -63,7 +63,7 @@ class Earned:
 
     Deposits are credited ones, withdrawals paid out ones, less those that came back; both before fees. `fees` are those
     that merchants paid, less those returned with refunds and less refunds that the platform paid: `given_back`.
-    `costs` are what channels kept.
+    `costs` are what channels kept, with the `corrections` by bills of earlier days.
     """
 
     deposits: int = 0
@@ -75,6 +75,7 @@ class Earned:
     fees: int = 0
     given_back: int = 0
     costs: int = 0
+    corrections: int = 0
 
     def __add__(self, other: Earned) -> Earned:
         return Earned(*map(add, vars(self).values(), vars(other).values()))
@@ -233,7 +234,7 @@ def _earned(kind: str, count: int, volume: int, fees: int, costs: int) -> Earned
         return Earned(withdrawals=count, withdrawn=volume, fees=fees, costs=costs)
     if kind == REFUND:
         return Earned(refunds=count, refunded=volume, fees=fees, given_back=-fees, costs=costs)
-    return Earned(fees=fees, costs=costs)
+    return Earned(fees=fees, costs=costs, corrections=costs if kind == CORRECTION else 0)
 
 
 def lines(since: date | None, until: date | None, by: Collection[str] = ()) -> list[Line]:
@@ -245,8 +246,11 @@ def lines(since: date | None, until: date | None, by: Collection[str] = ()) -> l
         since, until: None for no bound.
 
     Raises:
-        OperatorError: the sums are not complete yet; the text says when to try again.
+        OperatorError: the first day is after the last one (`until`), or the sums are not complete yet; the text says
+        when to try again.
     """
+    if since and until and since > until:
+        raise OperatorError(N_("The first day is after the last one."), "until")
     first = since.toordinal() - EPOCH if since else -EPOCH
     last = until.toordinal() - EPOCH if until else date.max.toordinal()
     table = EarningsDay

@@ -210,13 +210,16 @@ class Line:
 
 
 def month_of(text: str) -> date:
-    """Return the first day of a month such as 2026-05. Raises OperatorError."""
+    """Return the first day of a month such as 2026-05. Raises OperatorError if it is none, or in the future."""
     try:
         if not re.fullmatch(r"[12][0-9]{3}-[0-9]{2}", text, re.ASCII):
             raise ValueError(text)
-        return date(int(text[:4]), int(text[5:]), 1)
+        month = date(int(text[:4]), int(text[5:]), 1)
     except ValueError:
         raise OperatorError(N_("Enter a month, such as 2026-05."), "month") from None
+    if month > this_month():
+        raise OperatorError(N_("The month is in the future."), "month")
+    return month
 
 
 def next_month(month: date) -> date:

@@ -69,6 +69,7 @@ class Why(Coded):
     PAID_AFTER_CREDIT = "paid_after_credit", N_("Paid after an operator credited other money")
     MORE_RECEIVED = "more_received", N_("%(reported)s received under this transaction ID, but %(booked)s recorded")
     RETURNED_AFTER_CREDIT = "returned_after_credit", N_("%(amount)s returned, but %(booked)s recorded")
+    REFUNDS_NAMED = "refunds_named", N_("Refunded at the channel: %(amount)s")
     RETURNED_UNKNOWN = "returned_unknown", N_("Partly or fully returned. The channel does not report the amount")
     NOT_PAID_THERE = "not_paid_there", N_("Not paid at the channel. Order status: %(status)s")
     PAYOUT_OTHER_AMOUNT = "payout_other_amount", N_("Paid out a different amount")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from gateways.base import Notice, Report, State
 from models.db.writer import transaction
@@ -10,6 +11,7 @@ from models.tables.order import (
     CANCELLED,
     COMPLETED,
     CONFIRMED,
+    MONEY_IN,
     OF_REFUNDS,
     PAID,
     PENDING,
@@ -261,22 +263,39 @@ def take_unknown(order: Order, number: str, report: Report, payment: str) -> boo
     placed = Refund.find(number)
     if placed is not None and placed.order_id == order.id:
         return False  # it was placed just now, after a restore, and its own status check finds the same
-    if not lifecycle.note_once(order, "channel", because(Why.REFUND_ELSEWHERE, amount=report.amount, number=number)):
+    if is_told(order, number):
         return False
     reference = payment or str(order.channel_reference)
+    why = because(Why.REFUND_ELSEWHERE, amount=report.amount, number=number, payment=reference)
+    lifecycle.note(order, "channel", why)
     position = deposit_money.position_of(order, reference, exceptions_of(order), refunds_of(order))
-    less = min(report.amount, _unrecorded(order, position))
+    # Of a payment that the ledger does not have any more, nothing else can be missing.
+    booked = max(position.least + position.refunded, 0)
+    less = min(report.amount, _unrecorded(order, reference, position), booked)
     if less > 0:
         settle_deposit.record_less(order, less, report, reference, position, "channel")
+        for each in exceptions_of(order):
+            if each.is_open and each.kind == REVERSED and each.reference == reference:
+                each.change(**because(Why.REFUNDS_NAMED, amount=int(each.amount)).columns)
         settle_deposit.hold_or_resume(order)
     return True
 
 
-def _unrecorded(order: Order, position: Position) -> int:
-    """Return how much of the refunds that the channel named is not in `reversed` exceptions of the payment, in fen."""
-    went_back = [each for each in position.exceptions if each.kind == REVERSED]
+def is_told(order: Order, number: str) -> bool:
+    """Return whether the history has a refund of this number that this service did not request."""
+    return number in [each["number"] for each in _told(order)]
+
+
+def _told(order: Order) -> list[dict[str, Any]]:
+    return [json.loads(line.args) for line in lifecycle.lines_about(order, Why.REFUND_ELSEWHERE)]
+
+
+def _unrecorded(order: Order, reference: str, position: Position) -> int:
+    """Return how much of the payment's refunds that the channel named is in no exception, in fen."""
+    went_back = [each for each in position.exceptions if each.kind == REVERSED and each.resolution != CORRECTED]
     if any(not each.amount and not each.is_open for each in went_back):
         return 0  # an operator resolved a refund of unknown amount: all that is missing was decided then
-    told = lifecycle.lines_about(order, Why.REFUND_ELSEWHERE)
-    named = sum(int(json.loads(each.args)["amount"]) for each in told)
-    return named - sum(int(each.amount) for each in went_back)
+    named = sum(int(each["amount"]) for each in _told(order) if each.get("payment", reference) == reference)
+    recorded: list[int] = [each.amount for each in went_back]
+    recorded += [each.returned or 0 for each in position.exceptions if each.kind in MONEY_IN]
+    return int(named - sum(recorded))

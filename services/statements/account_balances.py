@@ -6,6 +6,7 @@ keeps its difference to the books, and an operator explains a difference once: o
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -120,7 +121,7 @@ class Account:
 def expected(channels: Collection[Channel], day: date | None = None) -> dict[int, Expected]:
     """Return what the accounts of these channels should hold, by channel id: at the end of a China day, or now.
 
-    A day that is not over ends now. Exceptions count with their present amounts, also for days before.
+    A day that is not over ends now. Exceptions that were open then count with their present amounts.
     """
     ids = [channel.id for channel in channels]
     until = begin_of(day) + DAY if day and day < in_china(clock.now()).date() else None
@@ -270,10 +271,12 @@ def _refunds(ids: list[int], until: int | None) -> Counter[int]:
 
 
 def day_of(text: str) -> date:
-    """Return the day in a text such as 2026-05-01, today in China for "". Raises OperatorError."""
+    """Return the day in a text such as 2026-05-01, from the year 2000; today in China for "". Raises OperatorError."""
     if not text.strip():
         return in_china(clock.now()).date()
     try:
+        if not re.fullmatch("[2-9][0-9]{3}-[0-9]{2}-[0-9]{2}", text.strip()):
+            raise ValueError(text)
         return date.fromisoformat(text.strip())
     except ValueError:
         raise OperatorError(N_("Enter a day, such as 2026-05-01."), "day") from None
@@ -283,7 +286,8 @@ def record(channel: Channel, day: date, amount: int, source: str, who: str, note
     """Record a channel's figure for the end of a China day, or for now if the day is not over.
 
     A figure of the channel's flow replaces an earlier one of the day unless that is explained. An operator corrects
-    figures of operators; of a figure of the flow, an operator with the same amount explains the difference.
+    figures of operators; of a figure of the flow, an operator with the same amount explains the difference. The same
+    amount without a note leaves an explained figure as it is.
 
     Args:
         amount: fen; an account can be overdrawn.
@@ -308,6 +312,8 @@ def _store(channel: Channel, day: date, amount: int, by_books: int, source: str,
     facts["createtime"] = clock.now()
     if present is None:
         row.add(channel=channel.id, day=str(day), **facts)
+    elif present.note and present.amount == amount and not note:
+        return  # a new comparison with the books would hide what moved since the explanation
     elif source == BILL:
         if not present.note:
             row.update(facts).where(*mine).execute()

@@ -30,19 +30,17 @@ from models.tables.bill import (
     StatementDifference,
 )
 from models.tables.channel import Channel
-from models.tables.ledger import CLEARING, COMMISSION
 from models.tables.order import Order
 from runtime import clock
 from runtime.clock import in_china
 from services.channels.calls import call_driver, driver_of
 from services.errors import N_, OperatorError
-from services.ledger import accounts
-from services.ledger.postings import BILL_COSTS, OPERATOR
+from services.platform import storage_health
 from services.platform.worker_pool import claim
 from services.refunds import settle as settle_refund
-from services.statements import account_balances, book_side, compare_file, differences, kept_results, tables
-from services.statements.book_side import Days
-from services.statements.compare_file import DAY, Choices, Result, begin_of
+from services.statements import account_balances, compare_file, differences, kept_results, tables
+from services.statements.compare_file import DAY, Choices, Result, Statement, begin_of
+from services.statements.parse import Parsed
 
 log = logging.getLogger(__name__)
 
@@ -54,6 +52,7 @@ OLDEST = 90  # days for which upstreams keep bills
 RUN_SECONDS = 10
 LEASE = 900  # seconds that a fetch and its comparison may take before another host tries
 WHO = "service"
+FAULT = N_("An error of the service. See the log.")
 NOT_READY = N_("There is no bill yet, although money was booked on that day.")
 
 
@@ -62,8 +61,21 @@ def run() -> None:
     plan()
     for bill in _due():
         if claim([bill], clock.now() + LEASE):
-            fetch(bill)
+            _fetch_or_try_again(bill)
     differences.check_due()
+
+
+def _fetch_or_try_again(bill: Bill) -> None:
+    """Fetch a claimed bill. A failure that nobody foresaw must neither stop the other bills nor stay unnoticed."""
+    try:
+        fetch(bill)
+    except Overtaken:
+        log.info("Channel %s: bill of %s: another host is quicker", bill.channel_id, bill.day)
+    except Exception as error:
+        if storage_health.report(error) is not None:
+            raise
+        log.exception("Channel %s: bill of %s", bill.channel_id, bill.day)
+        _try_again(bill, FAULT, _next_try(date.fromisoformat(bill.day), clock.now()))
 
 
 def plan() -> None:
@@ -74,9 +86,10 @@ def plan() -> None:
         return
     days = [today - timedelta(days=back) for back in range(1, FILLED_IN + 1)]
     known = {(bill.channel_id, bill.day) for bill in Bill.select().where(Bill.day >= str(days[-1]))}
+    used = Channel.enabled | (Channel.updatetime >= begin_of(days[-1]))  # or was, until some day of these
     missing = [
         (channel, day)
-        for channel in Channel.select().where(Channel.enabled).order_by(Channel.id)
+        for channel in Channel.select().where(used).order_by(Channel.id)
         if driver_of(channel).fetches_statements
         for day in days
         if (channel.id, str(day)) not in known and day >= in_china(channel.createtime).date()
@@ -106,12 +119,10 @@ def fetch(bill: Bill) -> None:
     driver = driver_of(channel)
     try:
         raw = call_driver(driver.fetch_statement, day)
-        if raw is None:
-            _end_without(bill, driver, day)
-        else:
-            _compare(bill, day, raw)
+        is_final = _end_without(bill, driver, day) if raw is None else _compare(bill, day, raw)
         if driver.fetches_balances:
             account_balances.fetch(channel, day)
+        _store(bill, due_at=_last_look(bill, day, is_final))
     except tables.Busy:
         _try_again(bill, bill.problem, clock.now() + SOON)
     except (ChannelError, OperatorError) as problem:
@@ -119,50 +130,58 @@ def fetch(bill: Bill) -> None:
         _try_again(bill, str(problem), _next_try(day, clock.now()))
 
 
-def _end_without(bill: Bill, driver: Driver, day: date) -> None:
-    """End a bill that the upstream does not have. Raises OperatorError if anything was booked on its day."""
-    days = Days(begin_of(day), begin_of(day) + DAY, bool(driver.statement.created))
-    if book_side.recorded(bill.channel, [], days, driver.statement.types, None).within:
+def _end_without(bill: Bill, driver: Driver, day: date) -> bool:
+    """End a bill that the upstream does not have; False, as it may not be ready.
+
+    Raises:
+        OperatorError: it should have lines.
+    """
+    layout = driver.statement
+    nothing = Statement(Parsed([], lists_refunds=True), day, day, bool(layout.created), layout.types, fee_rate=None)
+    if nothing.compared(bill.channel).differences:
         raise OperatorError(NOT_READY)
     _finish(bill, state=NONE)
+    return False
 
 
-def _compare(bill: Bill, day: date, raw: bytes) -> None:
-    """Compare a bill with the orders and keep the result."""
+def _compare(bill: Bill, day: date, raw: bytes) -> bool:
+    """Compare a bill with the orders and keep the result; False if refunds in it can still end either way."""
     compared = partial(tables.alone, compare_file.compare, bill.channel, raw, Choices(since=day, until=day))
     result = compared()
     if _take_refunds(result):
         result = compared()
     _keep(bill, raw, result)
+    return not any(line.is_unproven for line in result.statement.parsed.lines)
 
 
 def _take_refunds(result: Result) -> bool:
-    """Record the completed refunds of a bill that this service did not request; return whether any was new."""
-    is_new = False
-    for line, payment in result.comparison.refunds:
+    """Record the completed refunds of a bill that this service did not request; return whether any may be new.
+
+    Their orders are checked at the channel first: it may report the same without an amount, which then follows.
+    """
+    orders = {line.at: Order.get_by_id(result.comparison.orders[line.at]) for line, _ in result.comparison.refunds}
+    new = [
+        (line, payment)
+        for line, payment in result.comparison.refunds
+        if not (line.refund_number and settle_refund.is_told(orders[line.at], line.refund_number))
+    ]
+    for order in {orders[line.at].id: orders[line.at] for line, _ in new}.values():
+        differences.ask(order)
+    for line, payment in new:
         if line.refund_number and not line.is_unproven:
-            order = Order.get_by_id(result.comparison.orders[line.at])
-            differences.ask(order)  # it may report the same without the amount, which then follows
             report = Report(State.PAID, abs(line.amount))
-            is_new |= settle_refund.take_unknown(order, line.refund_number, report, line.reference or payment)
-    return is_new
+            settle_refund.take_unknown(orders[line.at], line.refund_number, report, line.reference or payment)
+    return bool(new)
 
 
 @transaction
 def _keep(bill: Bill, raw: bytes, result: Result) -> None:
-    """Store the result, and post by how much the fees of the bill differ from the estimates of its orders.
-
-    A bill that was fetched again posts only what has changed since.
-    """
+    """Store the result and the costs of a bill."""
     channel, earlier = bill.channel, bill.reconciliation
     row = kept_results.keep(channel, f"{channel.driver} {bill.day}", raw, result, WHO)
-    if earlier is not None and earlier.id != row.id:
-        differences.close_outdated(earlier, row)
-    found = result.comparison.costs
-    costs = bill.costs if found is None else found.there - found.here
-    if more := costs - bill.costs:
-        lines = {(CLEARING, channel.id): more, (COMMISSION, OPERATOR): -more}
-        accounts.post(f"{BILL_COSTS} {channel.id} {bill.day}", lines, who=WHO)
+    if earlier is not None:
+        kept_results.replace(earlier, row)
+    costs = kept_results.post_costs(bill, result)
     _finish(bill, state=COMPARED, costs=costs, reconciliation=row.id)
 
 
@@ -172,8 +191,25 @@ class Overtaken(Exception):
 
 @transaction
 def _finish(bill: Bill, **facts: object) -> None:
-    if not _store(bill, **facts, due_at=None, problem=""):
+    """Store a result; the claim ends when the balance is stored, too."""
+    if not _store(bill, **facts, problem=""):
         raise Overtaken
+
+
+def _last_look(bill: Bill, day: date, is_final: bool) -> int | None:
+    """Return when to fetch a bill once more that is not final, None if never.
+
+    One that the upstream does not have may not be ready until the evening. The returned fees of refunds that were in
+    progress are known after a week.
+    """
+    now = clock.now()
+    if is_final:
+        return None
+    if bill.state == NONE:
+        later = _next_try(day, now)
+        return later if later is not None and later <= begin_of(day) + DAY + EVENING else None
+    known = begin_of(day) + (FILLED_IN + 1) * DAY + MORNING
+    return known if now < known else None
 
 
 @transaction
@@ -187,6 +223,7 @@ def _try_again(bill: Bill, problem: str, at: int | None) -> None:
     _store(bill, state=state, problem=problem, due_at=at)
 
 
+@transaction
 def _store(bill: Bill, **facts: Any) -> bool:
     """Store facts of a bill and its next fetch; False if another host or an operator was quicker."""
     same = (Bill.id == bill.id, Bill.due_at == bill.due_at)

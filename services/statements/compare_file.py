@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time
+from typing import Any
 
 from gateways import registry
 from models.tables.channel import Channel
 from models.tables.reconciliation import Reconciliation
 from runtime.clock import CHINA, in_china
+from services.channels.calls import driver_of
 from services.channels.order_numbers import order_numbers_in
 from services.errors import N_, OperatorError
 from services.statements import kept_layouts, parse, received, reconcile
@@ -55,6 +57,8 @@ class Statement:
     by_creation: bool
     types: tuple[int, ...]
     fee_rate: int | None
+    is_whole: bool = False  # with all order types of the channel's statements
+    is_official: bool = False  # the same, and the upstream's own export with all its columns
 
     def compared(self, channel: Channel, only: list[int] | None = None) -> Comparison:
         """Compare it with the channel's orders as they are now.
@@ -64,7 +68,16 @@ class Statement:
         """
         days = Days(begin_of(self.since), begin_of(self.until) + DAY, self.by_creation)
         elsewhere = _beyond(channel, self.since, self.until)
-        return reconcile.compare(channel, self.parsed, days, self.types, self.fee_rate, elsewhere=elsewhere, only=only)
+        return reconcile.compare(
+            channel,
+            self.parsed,
+            days,
+            self.types,
+            self.fee_rate,
+            elsewhere=elsewhere,
+            only=only,
+            same_account=_same_account(channel),
+        )
 
 
 @dataclass(frozen=True)
@@ -105,8 +118,21 @@ def compare(channel: Channel, raw: bytes, chosen: Choices) -> Result:
     first, last = _days(lines, chosen)
     types = (chosen.order_type,) if chosen.order_type else layout.types
     by_creation = any(line.created for line in lines) if lines else bool(layout.created)
-    statement = Statement(parsed, first, last, by_creation, types, chosen.fee_rate)
+    is_whole = types == layout.types
+    is_official = is_whole and not driver.by_hand and not chosen.columns
+    statement = Statement(parsed, first, last, by_creation, types, chosen.fee_rate, is_whole, is_official)
     return Result(statement, statement.compared(channel))
+
+
+def _same_account(channel: Channel) -> set[int]:
+    """Return the other channels with the same account at the same upstream."""
+    fields = registry.DRIVERS[channel.driver].account_fields
+
+    def account_of(row: Channel) -> list[Any]:
+        return [driver_of(row).config.get(name) for name in fields]
+
+    others = Channel.select().where(Channel.driver == channel.driver, Channel.id != channel.id) if fields else []
+    return {row.id for row in others if account_of(row) == account_of(channel)}
 
 
 def _beyond(channel: Channel, first: date, last: date) -> Beyond:

@@ -12,11 +12,24 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import asdict
 from datetime import date, timedelta
+from decimal import Decimal
 from typing import Any
+
+from peewee import Case
 
 from models.db.base import database
 from models.db.writer import transaction
-from models.tables.bill import CHECKING, CLOSED, EXPECTED, EXPLAINED, OPEN, UNSETTLED, StatementDifference
+from models.tables.bill import (
+    CHECKING,
+    CLOSED,
+    COMPARED,
+    EXPECTED,
+    EXPLAINED,
+    OPEN,
+    UNSETTLED,
+    Bill,
+    StatementDifference,
+)
 from models.tables.channel import Channel
 from models.tables.order import Order
 from models.tables.reconciliation import Reconciliation
@@ -34,6 +47,7 @@ from services.statements.reconcile import (
     FEE,
     MISSING_HERE,
     MISSING_THERE,
+    STATUS,
     Comparison,
     Difference,
     Remark,
@@ -46,9 +60,11 @@ EVENING = 18 * 3_600  # seconds of a day after which yesterday's statement is la
 AGAIN, LATER = 600, DAY  # seconds between two comparisons of a difference: at first, and after YOUNG
 YOUNG = 7 * DAY
 LEASE = 120  # seconds that one check may take before another worker tries
+SPECIAL = (Remark.OTHERS, Remark.MORE, Remark.RATE, Remark.REPEATED)
 RATE = f"{FEE} {Remark.RATE.value}"  # the name of the difference between a channel's rates and its fees
 SECONDS = 30  # for which one run begins checks
 LONGEST_NOTE = 500
+SIMILAR = 2  # times the explained sum of other uses, up to which another day's sum has the same explanation
 SETTLED = N_("This difference is settled already.")
 ASKED = because(Why.ASKED_FOR_STATEMENT)
 
@@ -65,14 +81,21 @@ def keep(channel: Channel, row: Reconciliation, result: Result) -> None:
     known = {each.name: each for each in table.select().where(of_channel, table.name.in_(list(found)))}
     for name, difference in found.items():
         _store(channel, row, result.statement, comparison, known.get(name), name, difference)
-    if comparison.costs is not None and RATE not in found:
+    if result.statement.is_whole:  # a corrected file of the same days
+        fixed = (of_channel, table.state == OPEN, table.due_at.is_null(), table.name.not_in(list(found)))
+        of_days = (table.since >= str(result.since), table.until <= str(result.until))
+        table.update(state=CLOSED, updatetime=now).where(*fixed, *of_days).execute()
+    fees = comparison.costs is not None and result.statement.fee_rate is None
+    if fees and not any(each.kind == FEE for each in comparison.differences):
         settled = (of_channel, table.name == RATE, table.state.in_(UNSETTLED), table.since <= str(result.since))
         table.update(state=CLOSED, updatetime=now).where(*settled).execute()
+    more = (of_channel, table.name == _name_of_more(result.since), table.state.in_(UNSETTLED))
+    if _name_of_more(result.since) not in found:
+        table.update(state=CLOSED, updatetime=now).where(*more).execute()
     waiting = (of_channel, table.state.in_((EXPECTED, OPEN)), table.due_at > now)
     table.update(due_at=now).where(*waiting).execute()
 
 
-@transaction
 def close_outdated(earlier: Reconciliation, row: Reconciliation) -> None:
     """Close what only an earlier version of the same bill had."""
     table = StatementDifference
@@ -81,7 +104,7 @@ def close_outdated(earlier: Reconciliation, row: Reconciliation) -> None:
 
 
 def _summed_up(found: list[Difference]) -> list[Difference]:
-    """Return the differences to keep, at most MOST_DIFFERENCES.
+    """Return the differences to keep: at most MOST_DIFFERENCES, those of other channels last, and one for the rest.
 
     Lines without a number of this service become one: the account may have other uses, and the result lists them.
     """
@@ -93,12 +116,21 @@ def _summed_up(found: list[Difference]) -> list[Difference]:
         and Remark.OTHER_CHANNEL not in {told.code for told in each.notes}
     ]
     left_out = {id(each) for each in others}  # a comparison of contents would take long
-    numbered = [each for each in found if id(each) not in left_out][:MOST_DIFFERENCES]
+    numbered = [each for each in found if id(each) not in left_out]
+    numbered.sort(key=lambda each: Remark.OTHER_CHANNEL in {told.code for told in each.notes})
+    numbered, rest = numbered[:MOST_DIFFERENCES], numbered[MOST_DIFFERENCES:]
+    if rest:
+        there = {"status": PAID, "amount": hundredths(sum(each.fen for each in rest))}
+        numbered.append(Difference(STATUS, "", "", None, {}, there, (note(Remark.MORE, count=str(len(rest))),)))
     if not others:
         return numbered
     there = {"status": PAID, "amount": hundredths(sum(each.fen for each in others))}
     notes = (note(Remark.OTHERS, count=str(len(others))),)
     return [*numbered, Difference(MISSING_HERE, "", "", None, {}, there, notes)]
+
+
+def _name_of_more(since: date) -> str:
+    return f"{STATUS} {Remark.MORE.value} {since}"
 
 
 def _named(found: Iterable[Difference], since: date) -> dict[str, Difference]:
@@ -107,7 +139,7 @@ def _named(found: Iterable[Difference], since: date) -> dict[str, Difference]:
     for each in found:
         codes = {told.code: told.values for told in each.notes}
         refund = next((values["number"] for values in codes.values() if "number" in values), "")
-        special = next((code.value for code in (Remark.OTHERS, Remark.RATE, Remark.REPEATED) if code in codes), "")
+        special = next((code.value for code in SPECIAL if code in codes), "")
         parts = [each.kind, special, each.order_no, each.reference, refund]
         if Remark.RATE not in codes and not (each.order_no or each.reference):
             parts.append(str(since))
@@ -163,7 +195,7 @@ def _store(
 def _changes_by_itself(difference: Difference) -> bool:
     """Return whether a later comparison of the same lines can be another one: not for fees and unknown payments."""
     codes = {told.code for told in difference.notes}
-    return difference.kind != FEE and not codes & {Remark.OTHERS, Remark.REPEATED}
+    return difference.kind != FEE and not codes & set(SPECIAL)
 
 
 def _explained_before(channel: Channel, difference: Difference) -> StatementDifference | None:
@@ -174,12 +206,17 @@ def _explained_before(channel: Channel, difference: Difference) -> StatementDiff
     named = table.name.startswith(f"{MISSING_HERE} {Remark.OTHERS.value}")
     found = table.select().where(table.channel == channel, table.kind == MISSING_HERE, named)
     last = found.order_by(table.since.desc()).first()
-    return last if last is not None and last.state == EXPLAINED else None
+    is_alike = last is not None and last.state == EXPLAINED and difference.fen <= SIMILAR * last.fen
+    return last if is_alike else None
 
 
 def _says(difference: Difference) -> tuple[Any, ...]:
-    """Return what an operator has explained."""
-    return difference.here, difference.there, {told.code for told in difference.notes}
+    """Return what an operator has explained: of a channel's rate, by how much the fees differ from it."""
+    codes = {told.code for told in difference.notes}
+    if Remark.RATE in codes:
+        here, there = (Decimal(side["fee"]) for side in (difference.here, difference.there))
+        return codes, round(there / here, 1)
+    return difference.here, difference.there, codes
 
 
 def _lines_of(statement: Statement, comparison: Comparison, difference: Difference, order_id: int | None) -> str:
@@ -271,25 +308,28 @@ def _settle(seen: StatementDifference, statement: Statement, comparison: Compari
     found = _named(comparison.differences, statement.since)
     difference = found.pop(seen.name, None)
     if difference is None:
-        settled = {"state": CLOSED, "due_at": None, "asked_at": asked_at, "updatetime": now}
-        if not table.update(settled).where(*same).execute():
-            return
+        facts: dict[str, Any] = {"state": CLOSED, "due_at": None}
     else:
-        expected = _is_expected(difference, now)
-        wait = AGAIN if now - seen.createtime < YOUNG else LATER
-        facts = {
-            "state": EXPECTED if expected else OPEN,
-            "fen": difference.fen,
-            "facts": json.dumps(vars(difference), ensure_ascii=False),
-            "due_at": now + wait,
-            "asked_at": asked_at,
-            "updatetime": now,
-        }
-        if not table.update(facts).where(*same).execute():
-            return
-    for name, other in found.items():  # it is another difference now
+        facts = {"fen": difference.fen, "facts": json.dumps(vars(difference), ensure_ascii=False)}
+        facts["due_at"] = now + (AGAIN if now - seen.createtime < YOUNG and seen.state != EXPLAINED else LATER)
+        is_explained = seen.state == EXPLAINED and _says(difference) == _says(facts_of(seen))
+        expected = EXPECTED if _is_expected(difference, now) else OPEN
+        facts["state"] = EXPLAINED if is_explained else expected
+    if not table.update(**facts, asked_at=asked_at, updatetime=now).where(*same).execute():
+        return
+    # Fees are compared with the whole statement.
+    others = {name: each for name, each in found.items() if each.kind != FEE}
+    for name, other in others.items():  # it is another difference now
         known = table.get_or_none(table.channel == seen.channel_id, table.name == name)
         _store(seen.channel, seen.reconciliation, statement, comparison, known, name, other)
+    if difference is None or others:
+        _fetch_again(seen)
+
+
+def _fetch_again(row: StatementDifference) -> None:
+    """Make the bill of a difference due, as the costs of its orders may have changed with it."""
+    compared = (Bill.reconciliation == row.reconciliation_id, Bill.state == COMPARED, Bill.due_at.is_null())
+    Bill.update(due_at=clock.now()).where(*compared).execute()
 
 
 def _is_expected(difference: Difference, now: int) -> bool:
@@ -351,7 +391,9 @@ def explain(rows: Iterable[StatementDifference], text: str, who: str) -> int:
         raise OperatorError(N_("Enter at most %(most)s characters."), "note", most=str(LONGEST_NOTE))
     table = StatementDifference
     wanted = (table.id.in_([each.id for each in rows]), table.state.in_(UNSETTLED))
-    told = {"state": EXPLAINED, "due_at": None, "note": text, "who": who, "updatetime": clock.now()}
+    now = clock.now()
+    again = Case(None, [(table.due_at.is_null(), None)], now + LATER)  # it may still be settled
+    told = {"state": EXPLAINED, "due_at": again, "note": text, "who": who, "updatetime": now}
     return int(table.update(told).where(*wanted).execute())
 
 

@@ -11,11 +11,14 @@ from models.db.base import database
 from models.db.writer import transaction
 from models.tables.bill import COMPARED, LATE, WAITING, Bill
 from models.tables.channel import Channel
+from models.tables.ledger import CLEARING, COMMISSION
 from models.tables.merchant import Merchant
 from models.tables.order import Order, PaymentException
 from models.tables.reconciliation import Reconciliation
 from runtime import clock
 from services.errors import N_, OperatorError
+from services.ledger import accounts
+from services.ledger.postings import BILL_COSTS, OPERATOR
 from services.statements import compare_file, differences, reconcile, tables
 from services.statements.compare_file import Choices, Result
 from services.statements.differences import MOST_DIFFERENCES
@@ -52,10 +55,49 @@ def compare(channel: Channel, name: str, raw: bytes, chosen: Choices, who: str) 
 def _keep_upload(channel: Channel, name: str, raw: bytes, result: Result, who: str) -> Reconciliation:
     """Store the result of an uploaded statement, which replaces bills of its days that could not be fetched."""
     row = keep(channel, name, raw, result, who)
-    missing = (Bill.channel == channel, Bill.day.between(row.since, row.until), Bill.state.in_((WAITING, LATE)))
-    replaced = {"state": COMPARED, "due_at": None, "problem": "", "reconciliation": row.id, "updatetime": clock.now()}
-    Bill.update(replaced).where(*missing).execute()
+    if not result.statement.is_official:
+        return row
+    of_days = list(
+        Bill.select().where(Bill.channel == channel, Bill.day.between(row.since, row.until)).order_by(Bill.day)
+    )
+    missing = [bill for bill in of_days if bill.state in (WAITING, LATE)]
+    facts = {"state": COMPARED, "due_at": None, "problem": "", "reconciliation": row.id, "updatetime": clock.now()}
+    for bill in missing:
+        # The fees of all these days are posted with the first one.
+        others = sum(int(each.costs) for each in of_days if each.id != bill.id)
+        costs = post_costs(bill, result, others) if bill is missing[0] else int(bill.costs)
+        same = (Bill.id == bill.id, Bill.state == bill.state, Bill.due_at == bill.due_at)
+        if not Bill.update(facts, costs=costs).where(*same).execute():
+            raise tables.Busy(N_("The bill is being fetched. Try again in a moment."))
     return row
+
+
+def post_costs(bill: Bill, result: Result, others: int = 0) -> int:
+    """Post by how much the fees of a bill differ from the estimates of its orders, less what was posted for it before.
+
+    Call it in the transaction that stores the bill. Amounts in fen.
+
+    Args:
+        others: what is posted for other bills with lines in this result.
+
+    Returns: all that is posted for the bill then.
+    """
+    found, channel = result.comparison.costs, bill.channel_id
+    costs = (found.there - found.here if found else 0) - others
+    if more := costs - int(bill.costs):
+        lines = {(CLEARING, channel): more, (COMMISSION, OPERATOR): -more}
+        accounts.post(f"{BILL_COSTS} {channel} {bill.day}", lines, who="service")
+    return costs
+
+
+def replace(earlier: Reconciliation, row: Reconciliation) -> None:
+    """Drop what only an earlier version of the same bill had, in the caller's transaction."""
+    if earlier.id != row.id and (earlier.since, earlier.until) == (row.since, row.until):
+        differences.close_outdated(earlier, row)
+        kept = json.loads(earlier.result) | {"beyond": {}}
+        Reconciliation.update(result=json.dumps(kept, ensure_ascii=False)).where(
+            Reconciliation.id == earlier.id
+        ).execute()
 
 
 @transaction
@@ -87,7 +129,8 @@ def keep(channel: Channel, name: str, raw: bytes, result: Result, who: str) -> R
         "who": who,
         "updatetime": now,
     }
-    same = (Reconciliation.channel == channel.id, Reconciliation.hash == digest)
+    same = [getattr(Reconciliation, name) == facts[name] for name in ("since", "until")]
+    same += [Reconciliation.channel == channel.id, Reconciliation.hash == digest]
     if not Reconciliation.update(facts).where(*same).execute():
         Reconciliation.add(channel=channel.id, hash=digest, createtime=now, **facts)
     row = Reconciliation.get(*same)

@@ -70,6 +70,7 @@ class Remark(Coded):
     COMPARED_WITH = "compared_with", N_("compared with what %(kind)s recorded")
     REPEATED = "repeated", N_("the statement has the same line twice: it is also line %(line)s")
     OTHERS = "others", N_("lines without an order number of this service: %(count)s")
+    MORE = "more", N_("further differences, which only the file shows: %(count)s")
     RATE = "rate", N_("the fees of %(count)s payments differ from the rates of this channel")
 
 
@@ -186,6 +187,7 @@ def compare(
     *,
     elsewhere: Beyond = Beyond(),
     only: Collection[int] | None = None,
+    same_account: Collection[int] = (),
 ) -> Comparison:
     """Compare a statement's lines with the channel's orders; nothing is changed.
 
@@ -195,6 +197,7 @@ def compare(
         fee_rate: the channel's contractual fee on deposits, in basis points; None for the estimates of the orders.
         elsewhere: what statements of other days have of these days.
         only: the ids of the orders that can be missing in the statement; None for all of its days.
+        same_account: other channels with the account of this one, whose orders are in its statements, too.
     """
     repeated, lines = _repeated(statement.lines)
     here = recorded(channel, lines, days, types, fee_rate, only)
@@ -214,17 +217,24 @@ def compare(
     ]
     within = {record.order.id for record in here.within}
     beyond = _beyond(with_lines, within)
-    differences = [_missing_here(line, here.elsewhere.get(line.at)) for line in lines if line.at not in here.by_line]
+    unmatched = [line for line in lines if line.at not in here.by_line]
+    others = [line for line in unmatched if here.elsewhere.get(line.at) not in same_account]
+    differences = [_missing_here(line, here.elsewhere.get(line.at)) for line in others]
     differences += [
         _repetition(line, first, here.by_line[line.at].order.order_no if line.at in here.by_line else line.number)
         for line, first in repeated
     ]
     differences += _fee_differences(with_lines, fee_rate)
+    reported = set()
     for payment in with_lines:
-        differences += _judged(payment)
+        of_payment = list(_judged(payment))
+        differences += of_payment
+        reported |= {id(payment)} if of_payment else set()
     differences.sort(key=lambda difference: difference.line or 0)
     for payment in chain.from_iterable(payments[row] for row in within):
-        has_line = payment.paid or payment.back or (payment.order_no, payment.reference) in elsewhere.payments
+        # A deposit's refund stands beside its payment, so a refund that agrees is no line of the payment.
+        is_back = payment.back and (id(payment) in reported or not payment.record.order.is_buy)
+        has_line = payment.paid or is_back or (payment.order_no, payment.reference) in elsewhere.payments
         if not has_line:
             differences += _missing_there(payment, days)
     if statement.lists_refunds:
@@ -276,7 +286,9 @@ def _costs(payments: list[Payment]) -> Costs | None:
         record = payment.record
         if not isinstance(record, DepositRecord):
             continue
-        back = [line for line in payment.back + payment.apart if line.state == REFUNDED]
+        listed = [(line, payment.refund_of(line)) for line in payment.back + payment.apart if line.state == REFUNDED]
+        # The fee of a refund that failed after all was not returned.
+        back = [line for line, refund in listed if not (line.is_unproven and refund and refund.status == CANCELLED)]
         is_known |= any(line.fee is not None for line in payment.paid + back)
         there += sum(line.fee or 0 for line in payment.paid) - sum(line.fee or 0 for line in back)
         if payment.is_own:
@@ -320,7 +332,7 @@ def _missing_here(line: Line, elsewhere: int | None) -> Difference:
 def _missing_there(payment: Payment, days: Days) -> Iterator[Difference]:
     """Report money of these days that the channel must have, without a line."""
     record, (event, at) = payment.record, _moved(payment)
-    if event is None or not days.have(record.order, at):
+    if event is None or not days.have(record.order, at) or (event.code is Remark.REVERSED and payment.back):
         return
     notes = [event]
     if step := days.neighbour(record.order, at):

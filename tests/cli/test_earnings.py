@@ -59,6 +59,8 @@ def test_csv_has_the_lines_without_a_total(flask, tmp_path):
     ("given", "why"),
     [
         (("--month", "2026-13"), "Enter a month, such as 2026-05."),
+        (("--month", "2026-06"), "The month is in the future."),
+        (("--since", "2026-05-02", "--until", "2026-05-01"), "The first day is after the last one."),
         (("--month", "2026-05", "--since", "2026-05-01"), "Give a month, or the first and last day."),
         (("--by", "day,colour"), "choose from day, merchant, channel, method, not"),
         (("--since", "May"), "May"),

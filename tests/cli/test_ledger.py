@@ -151,6 +151,9 @@ def test_a_balance_can_be_zero_or_negative_and_of_an_earlier_day(flask, flask_js
 def test_an_invalid_balance_is_not_recorded(refuses, flask_json):
     for arguments, words in (
         ((2, "1.005"), "decimals"),
+        ((2, "1e5"), "decimal number"),
+        ((2, "5", "--day", "20260501"), "such as 2026-05-01"),
+        ((2, "5", "--day", "1999-12-31"), "such as 2026-05-01"),
         ((99, "5"), "no channel 99"),
         ((2, "5", "--day", "2999-01-01"), "in the future"),
         ((2, "5", "--day", "May"), "such as 2026-05-01"),

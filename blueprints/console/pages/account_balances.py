@@ -32,7 +32,7 @@ pages = Blueprint("account_balances", __name__, url_prefix="/account_balances")
 class BalanceForm(FlaskForm):
     """A figure of the channel: amount, day, and the explanation of its difference."""
 
-    amount = SchemaField(lazy_gettext("Balance at the channel"), Sum(zero=True, negative=True))
+    amount = SchemaField(lazy_gettext("Balance at the channel"), Sum(zero=True, negative=True, plain=True))
     day = StringField(lazy_gettext("Day (China)"), [Length(max=10)])
     note = StringField(lazy_gettext("Explanation of the difference (optional)"), [Length(max=300)])
 

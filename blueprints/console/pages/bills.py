@@ -11,11 +11,11 @@ from markupsafe import Markup
 from wtforms import SelectChoice, SelectField
 from wtforms.validators import DataRequired
 
-from blueprints.console import access
+from blueprints.console import access, labels
 from blueprints.console.access import current_user
 from blueprints.console.columns import Column, channel_link
 from blueprints.console.filters import CHANNEL, Filter, choices
-from blueprints.console.forms import SchemaField, message_of, translate
+from blueprints.console.forms import SchemaField, message_of
 from blueprints.console.list_page import ListPage
 from blueprints.console.pages.reconciliations import Day, outcome
 from models.tables.bill import COMPARED, LATE, NONE, WAITING, Bill
@@ -31,7 +31,7 @@ from services.statements.differences import MOST_DIFFERENCES
 STATES = {
     WAITING: lazy_gettext("Waiting for the bill"),
     LATE: lazy_gettext("Late"),
-    COMPARED: lazy_gettext("Compared"),
+    COMPARED: lazy_gettext("Compared with the orders"),
     NONE: lazy_gettext("None needed: nothing was booked"),
 }
 COLOURS = {WAITING: "under-way", LATE: "bad", NONE: "good"}
@@ -106,7 +106,7 @@ BILLS = ListPage(
         Column("lines", lazy_gettext("Lines"), lambda row: _of_result(row, "lines")),
         Column("matched", lazy_gettext("Matched"), lambda row: _of_result(row, "matched")),
         Column("costs", lazy_gettext("Costs posted (¥)"), lambda row: row.costs, "money"),
-        Column("problem", lazy_gettext("Last problem"), lambda row: translate(row.problem)),
+        Column("problem", lazy_gettext("Last problem"), lambda row: labels.known(row.problem)),
         Column("due_at", lazy_gettext("Next attempt"), lambda row: row.due_at, "time"),
         Column("updatetime", lazy_gettext("Updated"), lambda row: row.updatetime, "time", on="export"),
         Column("again", lazy_gettext("Actions"), _again, "html", on="page"),

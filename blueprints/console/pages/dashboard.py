@@ -11,12 +11,13 @@ from typing import Any
 from babel.lists import format_list
 from flask import Blueprint, render_template, request
 from flask_babel import gettext
+from peewee import fn
 
 from blueprints.console import alert_links, figures, locale, queues
 from blueprints.console.figures import RANGES, Volume, orders_url
 from blueprints.console.pages.ledger import owed
 from blueprints.console.plot import plot
-from models.tables.bill import LATE, WAITING
+from models.tables.bill import COMPARED, LATE, WAITING, Bill
 from models.tables.channel import Channel
 from models.tables.order import BUY, CANCELLED, COMPLETED, SELL
 from runtime.state import current
@@ -98,12 +99,13 @@ def _numbers(shown: Statistics, chosen: str) -> dict[str, Any]:
     largest = max(line.value for line in chart.lines)
     names = dict(Channel.select(Channel.id, Channel.name).tuples())
     rates = {kind: list(_rates(shown, length, kind, names)) for kind in (BUY, SELL)}
+    day_before = shown.booked_on - timedelta(1)
     return {
         "ranges": RANGES,
         "range": chosen,
         "length": length,
-        "yesterday": figures.yesterday(shown, _bills(shown.booked_on - timedelta(1))),
-        "day_before": shown.booked_on - timedelta(1),
+        "yesterday": figures.yesterday(shown, _costs(day_before), _bills(day_before)),
+        "day_before": day_before,
         "figures": found,
         "sentences": locale.sentences,
         "compared": figures.compared_with(shown, length) if any(each.change for each in found) or is_first_hour else "",
@@ -123,11 +125,16 @@ def _numbers(shown: Statistics, chosen: str) -> dict[str, Any]:
     }
 
 
+def _costs(day: date) -> int:
+    """Return the fen by which the bills of a day correct the costs."""
+    return int(Bill.select(fn.COALESCE(fn.SUM(Bill.costs), 0)).where(Bill.day == str(day)).scalar())
+
+
 def _bills(day: date) -> str:
     """Return what the bills of a day say, such as "WeChat Pay and Alipay agree"; empty without bills."""
     rows = bills.of_day(day)
     missing = [row.channel for row in rows if row.state in (WAITING, LATE)]
-    agree = [row.channel for row in rows if row.channel not in missing and not row.differences]
+    agree = [row.channel for row in rows if row.state == COMPARED and not row.differences]
     differ, expected = sum(row.differences for row in rows), sum(row.expected for row in rows)
     names = partial(format_list, locale=locale.language())
     parts = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -72,17 +73,12 @@ def _wanted() -> Wanted:
 @pages.get("/")
 def index() -> Any:
     """Show the earnings of a month or a range of days, in one table by the chosen groups."""
-    wanted, problem = _wanted(), ""
+    wanted, problem, status = _wanted(), "", 200
     found: list[Line] = []
-    is_reversed = bool(wanted.since and wanted.until and wanted.since > wanted.until)
-    if is_reversed:
-        problem = gettext("The first day is after the last one.")
-    else:
-        try:
-            found = earnings.lines(wanted.since, wanted.until, wanted.by)
-        except OperatorError as refusal:
-            problem = message_of(refusal)
-    status = 200 if not problem else 422 if is_reversed else 503
+    try:
+        found = earnings.lines(wanted.since, wanted.until, wanted.by)
+    except OperatorError as refusal:
+        problem, status = message_of(refusal), 422 if refusal.wrong else 503
     page = render_template(
         "console/earnings/earnings.html",
         wanted=wanted,
@@ -115,11 +111,14 @@ def _names(found: list[Line]) -> Any:
 
 
 @pages.post("/export")
-def export() -> Response:
-    """Send the table as CSV. Raises ApiError if too many exports are running."""
+def export() -> Any:
+    """Send the table as CSV, or the page with the reason. Raises ApiError if too many exports are running."""
     wanted = _wanted()
-    found = earnings.lines(wanted.since, wanted.until, wanted.by)
-    name = wanted.days.replace(" – ", "-to-")
+    try:
+        found = earnings.lines(wanted.since, wanted.until, wanted.by)
+    except OperatorError:
+        return index()
+    name = re.sub(" ?– ?", "-to-", wanted.days).strip("-")
     with access.act("export earnings", "earnings", "", export_slot, f"{wanted.days}; by: {', '.join(wanted.by)}"):
         return Response(
             BYTE_ORDER_MARK + cells(earnings.table(found)),

@@ -90,6 +90,11 @@ def _owner_link(row: Any) -> str:
     return (channel_link if row.account.kind == "clearing" else merchant_link)(row.owner)
 
 
+def _concerned(row: Any) -> str:
+    """Return the merchant and the channel of an entry of the platform."""
+    return "" if row.owner else " · ".join(each.name for each in (row.merchant, row.channel) if each)
+
+
 def _order_of(row: Any) -> Any:
     return row.posting.of_order if row.posting.order_id else None
 
@@ -117,7 +122,9 @@ ENTRIES = ListPage(
         Column("id", lazy_gettext("Entry"), lambda row: row.id, "number"),
         Column("createtime", lazy_gettext("Posted"), lambda row: row.posting.createtime, "time"),
         Column("account", lazy_gettext("Account"), lambda row: labels.name_of(labels.ACCOUNTS, row.account.kind)),
-        Column("owner", lazy_gettext("Owner"), _owner, link=_owner_link),
+        Column("owner", lazy_gettext("Owner"), _owner, link=_owner_link, note=_concerned),
+        Column("merchant", lazy_gettext("Merchant"), lambda row: row.merchant and row.merchant.name, on="export"),
+        Column("channel", lazy_gettext("Channel"), lambda row: row.channel and row.channel.name, on="export"),
         Column("amount", lazy_gettext("Amount (¥)"), lambda row: row.amount, "money"),
         Column(
             "purpose",

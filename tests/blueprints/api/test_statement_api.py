@@ -85,7 +85,10 @@ def test_a_merchant_reads_only_its_own(api, other):
     ("fields", "wrong"),
     [
         ({}, "month"),
-        *(({"month": text}, "month") for text in ("2026-13", "2026-5", "may", "２０２６-05", "2026-05-01")),
+        *(
+            ({"month": text}, "month")
+            for text in ("2026-13", "2026-06", "2027-01", "2026-5", "may", "２０２６-05", "2026-05-01")
+        ),
         (MAY | {"format": "xml"}, "format"),
         (MAY | {"limit": 1001}, "limit"),
         (MAY | {"limit": 0}, "limit"),

@@ -91,6 +91,10 @@ def test_an_operator_records_a_figure_and_explains_its_difference(page, send, fi
         ({"amount": "5", "day": "2026-05-03"}, "The day is in the future."),
         ({"amount": "5", "day": "2026-02-30"}, "Enter a day, such as 2026-05-01."),
         ({"amount": "5", "day": "9999-12-31"}, "The day is in the future."),
+        ({"amount": "5", "day": "20260501"}, "Enter a day, such as 2026-05-01."),
+        ({"amount": "5", "day": "2026-W18-5"}, "Enter a day, such as 2026-05-01."),
+        ({"amount": "5", "day": "1999-12-31"}, "Enter a day, such as 2026-05-01."),
+        ({"amount": "1e5", "day": "2026-05-01"}, "Must be a decimal number."),
         ({"amount": "5", "day": "2026-05-01", "note": "x" * 301}, "300"),
     ],
 )

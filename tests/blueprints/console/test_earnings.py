@@ -80,7 +80,9 @@ def test_any_days_and_groups_can_be_chosen(page, booked):
     )
 
 
-@pytest.mark.parametrize("query", ["month=2026-13", "month=May", "since=yesterday", "until=2026-02-30"])
+@pytest.mark.parametrize(
+    "query", ["month=2026-13", "month=2026-06", "month=May", "since=yesterday", "until=2026-02-30"]
+)
 def test_what_is_no_period_is_not_found(console, query):
     assert console.get(f"/console/earnings/?{query}").status_code == 404
 
@@ -96,6 +98,29 @@ def test_the_page_says_when_sums_are_being_prepared(console, api, monkeypatch):
     monkeypatch.setattr(earnings, "MOST", 0)
     shown = console.get("/console/earnings/")
     assert (shown.status_code, "The earnings are being prepared." in shown.text) == (503, True)
+
+
+@pytest.mark.parametrize(
+    ("days", "name"),
+    [
+        ("since=2026-05-01", "2026-05-01-to"),
+        ("until=2026-05-02", "to-2026-05-02"),
+        ("since=2026-05-01&until=2026-05-02", "2026-05-01-to-2026-05-02"),
+        ("since=2026-05-02&until=2026-05-02", "2026-05-02"),
+    ],
+)
+def test_the_name_of_the_file_has_the_days(export, booked, days, name):
+    answer = export(f"earnings/export?{days}")
+    assert answer.headers["Content-Disposition"] == f'attachment; filename="earnings-{name}.csv"'
+
+
+def test_what_the_page_refuses_the_file_refuses_too(send, api, monkeypatch):
+    reversed_days = send("earnings/export?since=2026-05-02&until=2026-05-01")
+    assert (reversed_days.status_code, "The first day is after the last one." in reversed_days.text) == (422, True)
+    completed(api)
+    monkeypatch.setattr(earnings, "MOST", 0)
+    too_early = send("earnings/export?month=2026-05")
+    assert (too_early.status_code, "The earnings are being prepared." in too_early.text) == (503, True)
 
 
 def test_the_file_has_the_lines_with_stable_names(export, viewer, booked):

@@ -1,17 +1,26 @@
 """The console's lists: their content, their filters, and pages in both directions."""
 
+import csv
+import io
 import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from models.db.base import database
-from models.tables.order import STATUSES
+from models.tables.bill import COMPARED, Bill
+from models.tables.ledger import CLEARING, COMMISSION
+from models.tables.merchant import PROPORTIONAL
+from models.tables.order import STATUSES, Order
 from services.console import lists
+from services.ledger import accounts
+from services.refunds import place
+from services.refunds.place import Wanted
 from services.sandbox import seeded_orders
-from tests.all_interfaces import LISTS
+from tests.all_interfaces import LISTS, add_difference
 from tests.blueprints.console.reading import Shown
 from tests.databases import raw as connected
+from tests.refunds import allow, refunded
 from tests.services import walks
 from tests.support import completed
 
@@ -348,15 +357,60 @@ def test_entries_are_found_by_account_owner_purpose_order_and_time(page, api, fl
     assert sorted((row["Account"], row["Owner"], row["Amount (¥)"]) for row in credit) == [
         ("Available", "Demo Shop 演示商户", "99.40"),
         ("Channel clearing", "Sandbox B", "-100.00"),
-        ("Fees", "Platform", "0.60"),
+        ("Fees", "Platform Demo Shop 演示商户 · Sandbox B", "0.60"),
     ]
-    assert page("entries/?flt_merchant=other").column("Amount (¥)") == ["5.00"]
-    assert page("entries/?flt_channel=2").column("Amount (¥)") == ["-100.00"]
+    assert page("entries/?flt_merchant=other").column("Amount (¥)") == ["-5.00", "5.00"]
+    assert page("entries/?flt_channel=2").column("Amount (¥)") == ["0.60", "-100.00"]
     assert page("entries/?flt_purpose=credit").column("Order number") == [order_no] * 3
     today = datetime.now(UTC)
     assert len(page(f"entries/?flt_since={today:%Y-%m-%d}").rows) == 5
     assert page(f"entries/?flt_account=available&flt_since={today:%Y-%m-%d}").column("Amount (¥)") == ["5.00", "99.40"]
     assert not page("entries/?flt_until=2020-01-01").rows
+
+
+@pytest.fixture
+def operators_entries(page, api, flask, due, later):
+    """`operators_entries("flt_channel=2")`: amount, merchant and channel of the operator's entries in the list."""
+    allow(fees=PROPORTIONAL)
+    order_no = completed(api)
+    refunded(api, order_no, "40.00")
+    later(61)
+    place.place(Order.find(order_no), Wanted(1_000, "operator ann", "operator ann", by_platform=True))
+    due.orders()
+    sent = api.sell("50.00", channel=3).data["order_no"]
+    flask("order", "accept", sent)
+    flask("order", "paid", sent)
+    accounts.post("bill_costs 2 2026-05-01", {(CLEARING, 2): 7, (COMMISSION, 0): -7}, who="service")
+    flask("ledger", "adjust", "other", "5.00", "--reason", "a gift")
+
+    def read(query):
+        rows = page(f"entries/?{query}").rows
+        of_operator = [row for row in rows if row["Owner"].startswith("Platform")]
+        return [(row["Amount (¥)"], row["Owner"].removeprefix("Platform").strip()) for row in of_operator]
+
+    return read
+
+
+def test_fees_and_costs_are_found_by_merchant_and_channel(operators_entries, page, export):
+    demo, b, c = "Demo Shop 演示商户", "Sandbox B", "Manual C"
+    deposit, refund, platform = (("0.60", f"{demo} · {b}"), ("-0.24", f"{demo} · {b}"), ("-10.00", f"{demo} · {b}"))
+    payout = [("0.15", f"{demo} · {c}"), ("-0.03", f"{demo} · {c}")]
+    bill = ("-0.07", b)
+    assert sorted(operators_entries("flt_merchant=demo")) == sorted([deposit, refund, platform, *payout])
+    assert sorted(operators_entries("flt_channel=2")) == sorted([deposit, refund, platform, bill])
+    assert sorted(operators_entries("flt_channel=3")) == sorted(payout)
+    assert sorted(operators_entries("flt_channel=2&flt_merchant=demo")) == sorted([deposit, refund, platform])
+    assert operators_entries("flt_channel=2&flt_account=commission") == [bill]
+    assert operators_entries("flt_merchant=demo&flt_purpose=credit") == [deposit]
+    assert [amount for amount, _ in operators_entries("flt_merchant=other")] == ["-5.00"]
+    of_order = page("entries/?flt_channel=2").rows[-1]["Order number"]
+    assert sorted(operators_entries(f"flt_merchant=demo&flt_order={of_order}")) == sorted([deposit, refund, platform])
+    assert operators_entries(f"flt_merchant=other&flt_order={of_order}") == []
+    shown = page("entries/?flt_channel=2&flt_merchant=demo").rows
+    older = page(f"entries/?flt_channel=2&flt_merchant=demo&before={shown[0]['Entry']}").rows
+    assert [row["Entry"] for row in older] == [row["Entry"] for row in shown[1:]], "each once on the pages"
+    rows = csv.DictReader(io.StringIO(export("entries/export?flt_account=fees").data.decode("utf-8-sig")))
+    assert {(row["Merchant"], row["Channel"]) for row in rows if row["Amount (¥)"] == "0.60"} == {(demo, b)}
 
 
 def test_an_entry_is_found_by_its_time_although_older_entries_were_added_later(page, api, many):
@@ -401,8 +455,10 @@ def test_a_page_takes_as_many_queries_for_one_row_as_for_ten(page, export, api, 
         return len(seen)
 
     def happen(times):
-        for _ in range(times):
-            completed(api)
+        for number in range(times):
+            day = f"2026-05-{times + number:02}"
+            add_difference(completed(api), day, name=day)
+            Bill.add(channel=2, day=day, state=COMPARED, createtime=0, updatetime=0)
             api.notice(api.buy().data["order_no"], 9_900)
             api.sell("1.00", channel=3)
             walks.buy_claimed(world)

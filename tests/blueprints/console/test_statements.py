@@ -145,8 +145,20 @@ def test_the_last_month_is_the_default_and_each_page_links_to_it(page, console):
     assert ("until now" in page(MAY).html, "until now" in shown.html) == (True, False)
     assert "Nothing was credited or deducted in this month." in page(MAY).html
     assert "on this day" in page(f"{MAY}&day=2026-05-02").html
-    for path in ("statements/?merchant=nobody", "statements/?month=2026-13", "statements/?month=x"):
+    for path in (
+        "statements/?merchant=nobody",
+        "statements/?month=2026-13",
+        "statements/?month=2027-01",
+        "statements/?month=x",
+    ):
         page(path, status=404)
+
+
+def test_a_month_in_the_future_has_no_statement(console, flask, tmp_path):
+    assert console.get("/console/statements/?merchant=demo&month=2026-06").status_code == 404
+    for command in (("statement", "demo", "2026-06"), ("statements", "2026-06", tmp_path / "all.zip")):
+        assert "The month is in the future." in flask("merchant", *command, fails=True).output
+    assert not (tmp_path / "all.zip").exists()
 
 
 @pytest.fixture
@@ -179,6 +191,7 @@ def test_all_merchants_of_a_month_are_one_zip_with_a_summary(packed, export, vie
     monkeypatch.setattr(day_sums, "MOST", 0)
     waits = export("statements/export/all?month=2026-05")
     assert (waits.status_code, waits.location) == (303, "/console/statements/?month=2026-05")
+    assert export("statements/export/all?month=2026-06").status_code == 404
 
 
 def test_the_printed_page_has_a_letterhead_and_places_for_stamps(page, console, viewer):

@@ -277,6 +277,23 @@ def test_the_channels_flow_replaces_figures_that_are_not_explained(record, api, 
     assert (account.last.amount, AccountBalance.select().count()) == (9_990, 1)
 
 
+def test_the_same_figure_again_keeps_its_explanation(record, api):
+    record(FIRST, 9_000, "opening balance")
+    completed(api)
+    account = record(FIRST, 9_000)
+    assert (account.last.note, account.last.expected) == ("opening balance", 0)
+    assert (record(FIRST, 9_100).last.note, record(FIRST, 9_100, "counted").last.note) == ("", "counted")
+
+
+def test_the_flow_compares_an_unexplained_figure_with_the_present_books(record, api, to):
+    completed(api)
+    to(2, 10, 30)
+    assert record(FIRST, 9_940, source=BILL).last.difference == -60
+    lines = {("clearing", SANDBOX): 60, ("commission", 0): -60}
+    accounts.post(f"bill_costs {SANDBOX} {FIRST}", lines, who="service")
+    assert record(FIRST, 9_940, source=BILL).last.difference == 0
+
+
 def test_a_day_in_the_future_is_refused(record):
     with pytest.raises(OperatorError, match="future"):
         record(SECOND, 1)

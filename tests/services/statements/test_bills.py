@@ -5,10 +5,12 @@ from datetime import date
 
 import pytest
 
+from gateways.wechatpay import WechatpayDriver
 from models.tables.account_balance import AccountBalance
-from models.tables.bill import Bill
+from models.tables.bill import Bill, StatementDifference
 from models.tables.channel import Channel
 from models.tables.ledger import COMMISSION, LedgerAccount
+from models.tables.order import PaymentException
 from models.tables.reconciliation import Reconciliation
 from runtime import clock
 from services.platform.worker_pool import claim
@@ -16,6 +18,7 @@ from services.statements import bills, kept_results
 from services.statements.compare_file import Choices
 from tests.refunds import allow
 from tests.upstreams.accounts import AlipayAccount, WechatAccount
+from tests.upstreams.bills import wechat_tradebill
 
 DAY = date(2026, 5, 1)
 
@@ -118,10 +121,35 @@ def test_a_late_bill_is_given_up_after_a_week(wechat, paid, run):
 
 
 @pytest.mark.parametrize("kind", [WechatAccount, AlipayAccount])
-def test_a_day_without_money_has_no_bill(kind, opened, run):
+def test_a_day_without_money_has_no_bill_and_the_last_look_is_in_the_evening(kind, opened, run):
     opened(kind)
     assert run("2026-05-02 10:15:00") == NONE
+    assert run("2026-05-02 17:45:00") == NONE
+    assert run("2026-05-02 18:00:00") == NONE
     assert Bill.get().due_at is None
+
+
+@pytest.mark.parametrize("kind", [WechatAccount, AlipayAccount])
+def test_a_bill_that_was_not_ready_and_proves_a_payment_is_found_before_the_evening(kind, opened, buy, api, run):
+    account = opened(kind)
+    order_no = buy(account)
+    account.receives(order_no)  # its notice is lost
+    assert run("2026-05-02 10:15:00") == NONE
+    account.publish(DAY)
+    assert run("2026-05-02 10:45:00") == COMPARED
+    assert api.status(order_no) == "completed"
+
+
+def test_a_payment_of_the_last_seconds_that_is_booked_after_midnight_needs_no_second_bill(wechat, buy, api, china, run):
+    china("2026-05-01 23:59:55")
+    order_no = buy(wechat)
+    wechat.receives(order_no)
+    china("2026-05-02 00:00:05")
+    wechat.notice(order_no).to(api.send, order_no)
+    china("2026-05-02 10:15:00")
+    wechat.publish(DAY)
+    assert run("2026-05-02 10:15:00") == COMPARED
+    assert run("2026-05-03 10:15:00")[1] == ("2026-05-02", "none")
 
 
 def test_the_last_seven_days_are_filled_in_but_none_before_the_channel(china, opened, run):
@@ -132,10 +160,31 @@ def test_the_last_seven_days_are_filled_in_but_none_before_the_channel(china, op
     assert days[3:] == [f"2026-05-{day:02d}" for day in range(3, 10)]
 
 
-def test_a_disabled_channel_has_no_new_bills(wechat, paid, run, flask):
+def test_a_channel_has_bills_of_the_days_until_it_was_disabled(wechat, paid, run, flask):
     paid(wechat)
     flask("channel", "set", wechat.channel, "--disabled")
-    assert run("2026-05-02 10:15:00") == []
+    wechat.publish(DAY)
+    assert run("2026-05-02 10:15:00") == COMPARED
+    assert [day for day, _ in run("2026-05-20 10:15:00")] == [str(DAY)]
+
+
+def test_an_error_of_the_service_stops_no_other_bill_and_is_an_alert(wechat, alipay, paid, run, monkeypatch):
+    for account in (wechat, alipay):
+        paid(account)
+        account.publish(DAY)
+
+    def fail(*_):
+        raise RuntimeError("a fault")
+
+    monkeypatch.setattr(WechatpayDriver, "fetch_balance", fail)
+    monkeypatch.setattr(
+        bills,
+        "_compare",
+        lambda bill, *rest, do=bills._compare: fail() if bill.channel_id == wechat.channel else do(bill, *rest),
+    )
+    assert run("2026-05-02 10:15:00") == [("2026-05-01", "waiting"), ("2026-05-01", "compared")]
+    assert run("2026-05-02 18:00:00")[0] == ("2026-05-01", "late")
+    assert Bill.get(Bill.channel == wechat.channel).problem == bills.FAULT
 
 
 # --- once
@@ -176,7 +225,47 @@ def test_an_uploaded_statement_replaces_a_late_bill(wechat, paid, run):
     row = kept_results.compare(channel, "bill.csv", wechat.bills[str(DAY)], Choices(), "operator demo")
     assert run("2026-05-03 10:15:00")[0] == COMPARED[0]
     bill = Bill.get(Bill.day == str(DAY))
-    assert (bill.reconciliation_id, bill.due_at) == (row.id, None)
+    assert (bill.reconciliation_id, bill.due_at, commission()) == (row.id, None, 60)
+
+
+def test_a_statement_of_several_days_replaces_late_bills_whose_costs_are_posted_once(wechat, paid, run, china):
+    paid(wechat)
+    china("2026-05-02 12:00:00")
+    wechat.rate = 100
+    paid(wechat)
+    run("2026-05-03 10:15:00")
+    channel = Channel.get_by_id(wechat.channel)
+    both = wechat_tradebill([*wechat.rows(DAY), *wechat.rows(date(2026, 5, 2))])
+    kept_results.compare(channel, "bill.csv", both, Choices(), "operator demo")
+    assert commission() == 160
+    for day in (DAY, date(2026, 5, 2)):
+        wechat.publish(day)
+        bills.request(channel, day)
+    run("2026-05-03 12:00:00")
+    assert (commission(), [bill.costs for bill in Bill.select().order_by(Bill.day)]) == (160, [0, 40])
+
+
+def test_fetching_a_day_again_keeps_the_differences_of_other_days(wechat, paid, run, china):
+    first = paid(wechat)
+    china("2026-05-02 12:00:00")
+    paid(wechat)
+    run("2026-05-03 10:15:00")
+    channel = Channel.get_by_id(wechat.channel)
+    without = wechat_tradebill(wechat.rows(date(2026, 5, 2)))
+    kept_results.compare(channel, "bill.csv", without, Choices(since=DAY, until=date(2026, 5, 2)), "operator demo")
+    wechat.publish(date(2026, 5, 2))
+    bills.request(channel, date(2026, 5, 2))
+    run("2026-05-03 12:00:00")
+    assert [(row.state, row.order.order_no) for row in StatementDifference.select()] == [("open", first)]
+
+
+def test_two_days_with_the_same_file_have_two_results(wechat, paid, run, monkeypatch):
+    empty = wechat_tradebill([])
+    monkeypatch.setattr(WechatpayDriver, "fetch_statement", lambda self, day: empty)
+    paid(wechat)
+    run("2026-05-02 10:15:00")
+    run("2026-05-03 10:15:00")
+    assert [bill.reconciliation.since for bill in Bill.select().order_by(Bill.day)] == ["2026-05-01", "2026-05-02"]
 
 
 def test_a_bill_on_request_of_an_older_day(china, opened, paid, run):
@@ -217,6 +306,42 @@ def test_a_balance_that_cannot_be_read_is_fetched_again_and_the_bill_stays_compa
 
 
 # --- costs
+
+
+def test_the_cost_of_a_payment_that_is_booked_after_its_bill_is_posted_once(wechat, buy, api, run):
+    order_no = buy(wechat)
+    wechat.receives(order_no)  # its notice is lost
+    wechat.publish(DAY)
+    run("2026-05-02 10:15:00")
+    run("2026-05-02 10:15:10")
+    assert (api.status(order_no), commission(), wechat.fees(DAY)) == ("completed", 60, 60)
+
+
+def test_the_cost_of_a_late_payment_that_an_operator_completes_is_posted_once(wechat, buy, api, china, due, run, flask):
+    order_no = buy(wechat)
+    china("2026-05-01 14:00:00")
+    due.orders()
+    wechat.receives(order_no)
+    wechat.notice(order_no).to(api.send, order_no)
+    wechat.publish(DAY)
+    run("2026-05-02 10:15:00")
+    flask("order", "resolve", order_no, "--complete", "--yes")
+    run("2026-05-02 10:30:00")
+    run("2026-05-02 10:30:10")
+    assert (commission(), wechat.fees(DAY)) == (60, 60)
+
+
+def test_a_refund_in_the_vendors_console_before_the_credit_takes_nothing_else_back(
+    opened, paid, china, due, run, found
+):
+    account = opened(AlipayAccount, "--settlement-days", "5")
+    order_no = paid(account)
+    china("2026-05-01 12:30:00")
+    account.gives_back(order_no, 10_000, "CONSOLE-1")
+    account.publish(DAY)
+    run("2026-05-02 10:15:00")
+    run("2026-05-02 10:15:10")
+    assert (PaymentException.select().where(PaymentException.resolution.is_null()).count(), commission()) == (0, 0)
 
 
 @pytest.fixture
@@ -279,3 +404,16 @@ def test_a_bill_that_is_fetched_again_posts_only_what_changed_of_its_costs(wecha
             bills.request(Channel.get_by_id(wechat.channel), DAY)
         assert run(f"2026-05-02 {at}:00") == COMPARED
         assert (commission(), Bill.get().costs) == (fee, fee - 60)
+
+
+def test_two_channels_of_one_account_have_no_differences(wechat, paid, run, flask, flask_json, found):
+    first = wechat.channel
+    paid(wechat)
+    pairs = [part for name, value in wechat.config("key").items() for part in ("--config", f"{name}={value}")]
+    new = ("channel", "add", "--category", "gateway_b", "--driver", wechat.driver, "--name", "second", *pairs)
+    wechat.channel = flask_json(*new, "--cost", "0.6")["id"]
+    flask("channel", "link", wechat.channel, "demo")
+    paid(wechat)
+    wechat.publish(DAY)
+    assert run("2026-05-02 10:15:00") == [("2026-05-01", "compared")] * 2
+    assert (found(), commission(), wechat.channel != first) == ([], 120, True)

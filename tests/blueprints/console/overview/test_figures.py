@@ -7,12 +7,14 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from models.db.base import database
+from models.tables.bill import COMPARED, NONE, Bill
+from models.tables.ledger import CLEARING, COMMISSION
 from models.tables.merchant import PROPORTIONAL
 from runtime.clock import CHINA
 from runtime.state import current
 from services.console import order_sums, statistics
 from services.jobs import job_table
-from services.ledger import earnings
+from services.ledger import accounts, earnings
 from tests.blueprints.console.overview.parts import (
     alerts,
     assert_links_agree,
@@ -200,6 +202,27 @@ def test_income_is_what_was_booked_on_the_days_in_china_less_costs_and_refunds(o
     assert "/console/earnings/?since=2026-11-21&until=2026-11-21" in shown.links.values()
     time_machine.move_to(yesterday + timedelta(2), tick=False)
     assert _yesterday(overview("Asia/Shanghai")) == "Yesterday: 0 payments, 0 refunds, ¥5.00 lost"
+
+
+def test_what_was_earned_yesterday_includes_its_bills_and_no_bills_of_days_before(overview, api, time_machine):
+    yesterday = datetime(2026, 11, 21, 12, tzinfo=CHINA)
+    time_machine.move_to(yesterday, tick=False)
+    completed(api)  # fee 0.60
+    _bill("2026-11-20", 7)
+    time_machine.move_to(yesterday + timedelta(1), tick=False)
+    assert _yesterday(overview("Asia/Shanghai")).startswith("Yesterday: 1 payment, 0 refunds,")
+    assert _yesterday(overview("Asia/Shanghai")).endswith("¥0.60 earned")
+    _bill("2026-11-21", 38)
+    shown = overview("Asia/Shanghai")
+    assert _yesterday(shown) == "Yesterday: 1 payment, 0 refunds, Sandbox B agrees, ¥0.22 earned"
+    Bill.update(state=NONE).where(Bill.day == "2026-11-21").execute()
+    assert "agrees" not in _yesterday(overview("Asia/Shanghai"))
+
+
+def _bill(day, costs):
+    """A compared bill of a day that corrects the costs by so many fen."""
+    accounts.post(f"bill_costs 2 {day}", {(CLEARING, 2): costs, (COMMISSION, 0): -costs}, who="service")
+    Bill.add(channel=2, day=day, state=COMPARED, costs=costs, createtime=0, updatetime=0)
 
 
 def test_without_the_sums_of_older_entries_income_is_unknown_not_zero(overview, api, monkeypatch):

@@ -197,7 +197,7 @@ def _finish(bill: Bill, **facts: object) -> None:
 
 
 def _last_look(bill: Bill, day: date, is_final: bool) -> int | None:
-    """Return when to fetch a bill once more that is not final, None if never.
+    """Return when to fetch a bill again that is not final, None if never.
 
     One that the upstream does not have may not be ready until the evening. The returned fees of refunds that were in
     progress are known after a week.

@@ -232,7 +232,7 @@ def compare(
         reported |= {id(payment)} if of_payment else set()
     differences.sort(key=lambda difference: difference.line or 0)
     for payment in chain.from_iterable(payments[row] for row in within):
-        # A deposit's refund stands beside its payment, so a refund that agrees is no line of the payment.
+        # A deposit's refund is next to its payment, so a refund that agrees is no line of the payment.
         is_back = payment.back and (id(payment) in reported or not payment.record.order.is_buy)
         has_line = payment.paid or is_back or (payment.order_no, payment.reference) in elsewhere.payments
         if not has_line:

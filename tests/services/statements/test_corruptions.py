@@ -123,7 +123,7 @@ class Day:
         return [row for row in self.rows if row not in rows]
 
     def with_other(self, row: Row, **facts: Any) -> list[Row]:
-        """Its bill with another line in the place of one."""
+        """Its bill with another line instead of one."""
         return [replace(row, **facts) if each == row else each for each in self.rows]
 
 

@@ -204,7 +204,7 @@ MEANINGS: dict[str, Meaning] = {
         "The next page: only refunds that follow this refund_no in the list. Leave `page` out.", _REFUND_NO, 40405
     ),
     # --- statements
-    "StatementQuery.month": _in("The month in China (UTC+8), YYYY-MM.", "2026-10"),
+    "StatementQuery.month": _in("The month in China (UTC+8), YYYY-MM, not a future one.", "2026-10"),
     "StatementQuery.format": _in("`json` (default): `list` has the lines. `csv`: `csv` has them as text.", "json"),
     "StatementQuery.limit": _in("The number of lines of a page. The default is 100.", 100, unit=PIECES),
     "StatementQuery.after": _in(

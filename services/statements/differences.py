@@ -42,7 +42,7 @@ from services.errors import N_, OperatorError
 from services.orders.reasons import Why, because
 from services.refunds import send
 from services.statements.compare_file import DAY, Result, Statement, begin_of
-from services.statements.parse import PAID, Line, Parsed
+from services.statements.parse import PAID, REFUNDED, Line, Parsed
 from services.statements.reconcile import (
     FEE,
     MISSING_HERE,
@@ -124,7 +124,8 @@ def _summed_up(found: list[Difference]) -> list[Difference]:
         numbered.append(Difference(STATUS, "", "", None, {}, there, (note(Remark.MORE, count=str(len(rest))),)))
     if not others:
         return numbered
-    there = {"status": PAID, "amount": hundredths(sum(each.fen for each in others))}
+    total = sum(-each.fen if each.there["status"] == REFUNDED else each.fen for each in others)
+    there = {"status": PAID, "amount": hundredths(total)}
     notes = (note(Remark.OTHERS, count=str(len(others))),)
     return [*numbered, Difference(MISSING_HERE, "", "", None, {}, there, notes)]
 

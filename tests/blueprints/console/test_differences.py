@@ -125,7 +125,7 @@ def test_an_explained_difference_stays_explained_until_its_facts_change(upload, 
 
 
 def test_lines_without_a_number_of_this_service_are_one_difference(upload, states):
-    upload(line("SHOP-1", "5.00"), line("SHOP-2", "7.50"))
+    upload(line("SHOP-1", "5.00"), line("SHOP-2", "8.50"), line("SHOP-2", "1.00", status="refunded"))
     (row,) = StatementDifference.select()
     assert (row.state, row.fen, [note.code for note in differences.facts_of(row).notes]) == ("open", 1_250, ["others"])
 

@@ -15,7 +15,7 @@ class AccountBalance(Table):
 
     `amount` is the channel's figure, `expected` what the account should have held by the books. Of a day that was not
     over, both are of `createtime`. `source` is the channel's flow of funds or an operator. `note` explains the
-    difference: only later changes of it need an explanation. "" if nobody has explained it.
+    difference: only later changes of it need an explanation. "" if there is no explanation.
     """
 
     channel = ForeignKeyField(Channel, index=False)

@@ -56,7 +56,7 @@ Bill.add_index(Bill.index(Bill.due_at, where=Bill.due_at.is_null(False), name="b
 
 
 class StatementDifference(Table):
-    """One difference between a channel's statements and the orders, until something or somebody settles it.
+    """One difference between a channel's statements and the orders, until it is settled or explained.
 
     `name` identifies it among those of its channel, so that later comparisons find it again. `state`: checking, as the
     order's status is checked at the channel first; expected, as the statement of a neighbouring day may have the line;

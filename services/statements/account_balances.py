@@ -329,7 +329,7 @@ def _store(channel: Channel, day: date, amount: int, by_books: int, source: str,
 def fetch(channel: Channel, day: date) -> None:
     """Fetch and record the figure of a channel's flow for the end of a China day; outside any transaction.
 
-    A flow without a line on that day leaves the account as it was, and nothing is recorded.
+    A flow without a line on that day leaves the account as it was, and is not recorded.
 
     Raises:
         ChannelUnknown: no usable response.

@@ -66,7 +66,7 @@ def run() -> None:
 
 
 def _fetch_or_try_again(bill: Bill) -> None:
-    """Fetch a claimed bill. A failure that nobody foresaw must neither stop the other bills nor stay unnoticed."""
+    """Fetch a claimed bill. After an unexpected failure the other bills go on, and it is stored."""
     try:
         fetch(bill)
     except Overtaken:

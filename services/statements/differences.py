@@ -320,10 +320,12 @@ def _settle(seen: StatementDifference, statement: Statement, comparison: Compari
         return
     # Fees are compared with the whole statement.
     others = {name: each for name, each in found.items() if each.kind != FEE}
-    for name, other in others.items():  # it is another difference now
+    has_changed = difference is None
+    for name, other in others.items():
         known = table.get_or_none(table.channel == seen.channel_id, table.name == name)
+        has_changed |= known is None or known.state == CLOSED  # it is another difference now
         _store(seen.channel, seen.reconciliation, statement, comparison, known, name, other)
-    if difference is None or others:
+    if has_changed:
         _fetch_again(seen)
 
 

@@ -87,6 +87,19 @@ def test_a_bill_is_fetched_once(wechat, paid, run):
     assert fetched(wechat) == 1
 
 
+def test_a_bill_with_two_open_differences_of_an_order_is_not_fetched_with_each_check(wechat, paid, run):
+    paid(wechat)
+    (row,) = wechat.rows(DAY)
+    wechat.publish(DAY, [replace(row, amount=9_900), replace(row, reference="4200000000000000000000000009")])
+    run("2026-05-02 10:15:00")
+    run("2026-05-02 10:15:10")
+    before = fetched(wechat)
+    for at in ("10:26", "10:37", "10:48"):
+        run(f"2026-05-02 {at}:00")
+    assert [difference.state for difference in StatementDifference.select()] == ["open", "open"]
+    assert fetched(wechat) == before
+
+
 def test_a_bill_that_is_not_ready_is_fetched_every_half_hour(wechat, paid, run):
     paid(wechat)
     wechat.refuses.append((400, {"code": "STATEMENT_CREATING", "message": "账单生成中"}))

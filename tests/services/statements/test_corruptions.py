@@ -74,7 +74,7 @@ class Day:
         self.fixtures.clock.move_to(datetime(day.year, day.month, day.day, hour, minute, tzinfo=CHINA))
 
     def places(self, name: str, amount: str = "80.00") -> str:
-        """The merchant places a deposit, for which nobody pays."""
+        """The merchant places a deposit, which is not paid."""
         answer = self.fixtures.api.buy(amount, self.account.channel, paychannel_paymethod=self.account.method)
         self.orders[name] = answer.data["order_no"]
         return self.orders[name]

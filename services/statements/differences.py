@@ -183,6 +183,8 @@ def _store(
         table.update(facts).where(table.id == known.id).execute()
         return
     state, due_at = (CHECKING, now) if _changes_by_itself(difference) else (OPEN, None)
+    if known is not None and known.state == CLOSED and due_at is not None:
+        due_at += AGAIN  # two comparisons that disagree do not follow each other without a pause
     note_of = _explained_before(channel, difference)
     begun = facts | {"state": state, "due_at": due_at, "asked_at": None, "note": "", "who": ""}
     if note_of is not None:
@@ -227,6 +229,7 @@ def _lines_of(statement: Statement, comparison: Comparison, difference: Differen
         for each in statement.parsed.lines
         if each.at == difference.line
         or (order_id is not None and comparison.orders.get(each.at) == order_id)
+        or (difference.order_no and each.number == difference.order_no)
         or (difference.reference and each.reference == difference.reference)
     ]
     told = {

@@ -130,6 +130,14 @@ def test_lines_without_a_number_of_this_service_are_one_difference(upload, state
     assert (row.state, row.fen, [note.code for note in differences.facts_of(row).notes]) == ("open", 1_250, ["others"])
 
 
+def test_two_lines_of_one_unknown_order_stay_two_differences(upload, states):
+    number = "20260501" + "0" * 15 + "9"
+    upload(line(number, "5.00"), line(number, "7.00"))
+    assert states() == [("open", number), ("open", number)]
+    upload(line(number, "5.00"), line(number, "7.00"), "")
+    assert states() == [("open", number), ("open", number)]
+
+
 def test_another_use_of_the_account_is_explained_once(upload, states, clock):
     upload(line("SHOP-1", "5.00"))
     differences.explain([StatementDifference.get()], "our shop in Hangzhou", "owner")

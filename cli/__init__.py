@@ -18,6 +18,7 @@ COMMANDS = {
     "merchant": "cli.merchants:merchant",
     "account": "cli.merchants:account",
     "channel": "cli.channels:channel",
+    "group": "cli.groups:group",
     "epay": "cli.epay:epay",
     "order": "cli.orders:order",
     "refund": "cli.refunds:refund",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from functools import partial
 from typing import Any, BinaryIO
 
 import click
@@ -16,9 +17,10 @@ from models.tables.channel import CATEGORIES, Channel, ChannelLink
 from models.tables.merchant import Merchant
 from runtime.money import hundredths
 from runtime.texts import N_
-from services.channels import channel_setup, pictures
+from services.channels import channel_setup, health, merchant_move, pictures
 from services.errors import OperatorError
 from services.merchants import links, merchant_setup
+from services.security import audit
 
 channel = Commands("channel", help="Payment channels: add, change, test, link to merchants.")
 
@@ -73,7 +75,21 @@ _settable = output.options(
         type=yuan(zero=True),
         help="Auto-approve withdrawals up to this amount, in yuan. 0 turns it off.",
     ),
-    click.option("--enabled/--disabled", default=None, help="Accept new orders on this channel, or refuse them."),
+    click.option(
+        "--enabled/--disabled",
+        default=None,
+        help="Use this channel, or no longer. Open orders, notices, refunds and payouts of a disabled channel go on.",
+    ),
+    click.option(
+        "--takes-orders/--no-new-orders",
+        default=None,
+        help="Accept new orders, or ask merchants to retry later, as for maintenance. Open orders go on.",
+    ),
+    click.option(
+        "--hours",
+        callback=lambda context, option, value: "" if value == "none" else value,
+        help="Hours of new orders in China, such as 09:00-21:00 or 22:00-02:00, or none for the whole day.",
+    ),
     click.option(
         "--config",
         "pairs",
@@ -203,14 +219,60 @@ def unlink(channel_id: int, merchant_key: str) -> None:
     click.echo(output.said(text, key=merchant_key, channel_id=channel_id))
 
 
+@channel.command("move")
+@click.argument("source", metavar="FROM", type=ROW_ID)
+@click.argument("target", metavar="TO", type=ROW_ID)
+@click.option("--keep", is_flag=True, help="Let the merchants use channel FROM as well.")
+@click.option("--yes", is_flag=True, help="Move the merchants. Default: only show what would change.")
+@json_option
+def move(source: int, target: int, keep: bool, yes: bool, as_json: bool) -> None:
+    """Let all merchants of channel FROM use channel TO instead. Open orders of channel FROM go on.
+
+    The types of epay gateways that lead to FROM then lead to TO. Requests that name FROM are refused, unless --keep is
+    given.
+    """
+    present, new = channel_setup.find_channel(source), channel_setup.find_channel(target)
+    found = merchant_move.plan(present, new, keep=keep)
+    if yes:
+        do = partial(merchant_move.move, present, new, keep=keep, mark=found.mark)
+        action = "share merchants" if keep else "move merchants"
+        audit.act(audit.HERE, action, "channel", str(source), do, found.detail)
+    settings = [
+        {"name": each.name, "from": each.present, "to": each.new, "unusable": each.loses} for each in found.settings
+    ]
+    merchants = [
+        {"merchant": each.key, "types": each.types, "to": each.new_types, "unusable": ",".join(each.left)}
+        for each in found.merchants
+    ]
+
+    def tell(_: Any) -> None:
+        table([row | {"name": output.heading(row["name"])} for row in settings], N_("no differences"))
+        click.echo()
+        table(merchants)
+        if found.closed:
+            click.echo(output.said(found.closed))
+        if yes:
+            click.echo(output.said(N_("merchants moved: %(count)s"), count=len(merchants)))
+        else:
+            click.echo(output.said(N_("nothing changed: repeat with --yes to move these merchants")))
+
+    show({"settings": settings, "merchants": merchants, "moved": yes}, as_json, tell)
+
+
 def _view(row: Channel) -> dict[str, Any]:
-    linked = ChannelLink.select(Merchant.key).join(Merchant).where(ChannelLink.channel == row).tuples()
+    own = ChannelLink.select(Merchant.key).join(Merchant).where(ChannelLink.channel == row)
+    linked = own.order_by(Merchant.id).tuples()
+    methods, low, high = channel_setup.offer_of(row)
     return {
-        **output.picked(row, "id", "name", "category", "driver", "pay_method"),
+        **output.picked(row, "id", "name", "category", "driver"),
+        "pay_method": methods,
         "unusable": ",".join(pictures.unusable_methods(row)),
         "enabled": bool(row.enabled),
-        "min": hundredths(row.min_amount),
-        "max": hundredths(row.max_amount),
+        "takes_orders": bool(row.takes_orders),
+        "health": health.shown(row.id),
+        "hours": row.hours,
+        "min": "" if low is None else hundredths(low),
+        "max": "" if high is None else hundredths(high),
         "passage_rate": hundredths(row.passage_rate),
         "commission_rate": hundredths(row.commission_rate),
         "cost_rates": ",".join(f"{method}={hundredths(points)}" for method, points in row.costs.items()),
@@ -218,19 +280,29 @@ def _view(row: Channel) -> dict[str, Any]:
         "settlement_days": row.settlement_days,
         "auto_accept_max": hundredths(row.auto_accept_max),
         "merchants": ",".join(key for (key,) in linked),
+        "groups": ",".join(str(group.id) for group in channel_setup.groups_of(row)),
     }
+
+
+@channel.command("show")
+@click.argument("channel_id", type=ROW_ID)
+@json_option
+def one(channel_id: int, as_json: bool) -> None:
+    """Show the settings of channel CHANNEL_ID. The driver's config is never shown."""
+    row = channel_setup.find_channel(channel_id)
+    show(_view(row) | output.picked(row, "createtime", "updatetime"), as_json, facts)
 
 
 @channel.command("list")
 @json_option
 def every(as_json: bool) -> None:
-    """List the channels. --json adds their rates. The drivers' config is never shown.
+    """List the channels. --json adds their rates and groups. The drivers' config is never shown.
 
     `unusable` are the payment methods by which payers cannot pay: `tillbook channel check` has the reason.
     """
-    names = ("id", "name", "category", "driver", "pay_method", "unusable", "enabled", "min", "max", "merchants")
+    rates = {"passage_rate", "commission_rate", "cost_rates", "deposit_rate", "settlement_days", "auto_accept_max"}
 
     def tell(views: list[dict[str, Any]]) -> None:
-        table([{name: view[name] for name in names} for view in views])
+        table([{name: value for name, value in view.items() if name not in {*rates, "groups"}} for view in views])
 
     show([_view(row) for row in Channel.select().order_by(Channel.id)], as_json, tell)

@@ -102,7 +102,7 @@ def record_balance(channel_id: int, amount: int, day: str, note: str) -> None:
     With --note, the difference to the books is explained, and later comparisons start from it. To explain a figure of
     the channel's flow of funds, repeat its day and amount with --note.
     """
-    channel, on = channel_setup.find_channel(channel_id), account_balances.day_of(day)
+    channel, on = channel_setup.find_with_account(channel_id), account_balances.day_of(day)
     audit.act(
         audit.HERE,
         "record account balance",

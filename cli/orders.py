@@ -38,7 +38,7 @@ from services.merchants import merchant_setup
 from services.operations import actions, notes
 from services.operations import resolve as resolution
 from services.orders import lifecycle
-from services.orders.reasons import Reason, Why, because, reason_of
+from services.orders.reasons import Reason, Why, because, own_words, reason_of
 from services.orders.resolution import Case
 from services.orders.returned import UNKNOWN, returned
 from services.sandbox import removal
@@ -112,6 +112,8 @@ def everything(found: Order, of_reason: Callable[[Reason], str] = Reason.text) -
         "id": found.id,
         "merchant": found.merchant.key,
         "channel": found.channel_id,
+        "group": found.group_id,
+        "tried": [{"channel": name, "detail": of_reason(own_words(why))} for name, why in whole.tried],
         **picked(
             found, "payment_method", "channel_reference", "expires_at", "shown_from", "due_at", "left_alone_until"
         ),

@@ -57,22 +57,24 @@ COUNTS = {"count", "lines", "matched", "differences", "orders", "failures", "att
 
 # The names of columns and facts, which people see translated. JSON has them as they are.
 _NAMES = """
-    about accepted account action adjustments adjustments_count allowed_addresses amount answer api_secret api_url
-    approved_by at attempts audit auto_accept_max available balance bank body booked buy_rate callback_secret
-    callback_url callbacks card_number category channel channel_reference channels check clock closing cny_amount
-    code collect color commission_rate connection contact cost_rates costs count createtime customer_name day
-    deducted delivered deposit_rate deposits deposits_amount deposits_count detail difference differences
-    digest_hour driver due_at enabled entries events exceptions exceptions_count expected expires_at failures
-    fee_returned fees fen fields from head held here history hosts keys kind language last ledger left_alone_until
-    line lines logo_type loss matched max memo merchant merchant_actual_amount merchant_order_no merchant_refund_no
-    merchants method milliseconds min month name net new_order_url note notes old_one_valid_hours on_file opening
-    operator order_no order_type orders owner paid_from passage_rate path pay_method pay_out payment payment_method
-    period pid platform_public_key private_key problem purpose questioned real_name reason reference refund_auto_max
-    refund_count refund_deducted refund_fees refund_no refunds refunds_amount refunds_count refused requested_by
-    resolution result return_reference return_url returned_on role second_factor see seentime sell_rate
-    service_amount service_rate settlement_days severity shown_from signature since source state status sub_bank
-    text their_signature there to type types uncounted uncredited under_way unexplained unknown unusable updatetime
-    version webhooks who why withdrawals withdrawals_amount withdrawals_count yuan
+    about accepted account action adjustments adjustments_count allowed_addresses amount amounts answer api_secret
+    api_url approved_by at attempts audit auto_accept_max available balance bank body booked buy_rate
+    callback_secret callback_url callbacks card_number category channel channel_reference channels check clock
+    closing cny_amount code collect color commission_rate connection contact cost_rates costs count createtime
+    customer_name daily_amount daily_count day deducted delivered deposit_rate deposits deposits_amount
+    deposits_count detail difference differences digest_hour driver due_at enabled entries events exceptions
+    exceptions_count expected expires_at failures fee_returned fees fen fields from group groups head health held
+    here history hosts hours keys kind language last ledger left_alone_until line lines logo_type loss matched max
+    memo merchant merchant_actual_amount merchant_order_no merchant_refund_no merchants method milliseconds min mode
+    month name net new_order_url note notes old_one_valid_hours on_file opening operator order_no order_type orders
+    owner paid_from passage_rate path pay_method pay_out payment payment_method period pid platform_public_key
+    position private_key problem purpose questioned real_name reason reference refund_auto_max refund_count
+    refund_deducted refund_fees refund_no refunds refunds_amount refunds_count refused requested_by resolution
+    result return_reference return_url returned_on role second_factor see seentime sell_rate service_amount
+    service_rate settlement_days severity shown_from signature since source state status sub_bank takes_orders text
+    their_signature there to today_amount today_count tried type types uncounted uncredited under_way unexplained
+    unknown unusable updatetime version webhooks weight who why withdrawals withdrawals_amount withdrawals_count
+    yuan
 """
 NAMES = {"to do", *_NAMES.split()}
 _AMOUNT = re.compile(r"(>?-?)([0-9,]{1,17}\.[0-9]{2})", re.ASCII)

@@ -138,7 +138,7 @@ def reconcile(
     CHANNEL is the channel's id. STATEMENT is the downloaded CSV file, or - for standard input. Nothing is changed.
     Exits with status 0 if both agree, 3 if they differ.
     """
-    channel = channel_setup.find_channel(channel_id)
+    channel = channel_setup.find_with_account(channel_id)
     chosen = Choices(
         since=since and since.date(),
         until=until and until.date(),

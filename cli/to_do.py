@@ -14,6 +14,8 @@ from services.channels import unknown_notices
 from services.operations import to_do as queues
 from services.operations.to_do import Queue
 
+SILENT = N_("exceptions about the silence of channel %(channel)s")
+
 
 def _total(queue: Queue) -> str:
     """Return the total in yuan; ">" precedes one that not all orders are part of."""
@@ -31,7 +33,11 @@ def to_do(as_json: bool) -> None:
     every = [
         (N_("open orders without a next step"), found.stuck, f"tillbook order show {first}"),
         (N_("payouts paused since a restore"), Queue(int(paused is not None), paused), "tillbook db resume"),
-        (N_("exceptions to resolve"), found.exceptions, "tillbook order list --exceptions"),
+        (N_("exceptions to resolve"), found.decisions, "tillbook order list --exceptions"),
+        *(
+            (SILENT % {"channel": channel}, queue, "tillbook order list --exceptions")
+            for channel, queue in sorted(found.silent.items())
+        ),
         (N_("withdrawals to approve"), found.approve, "tillbook order list --type sell --status pending"),
         (N_("payouts to send manually"), found.send, "tillbook order list --type sell --status confirmed"),
         (N_("payouts that need a second operator"), found.requests, N_("console: Payouts")),
@@ -50,8 +56,12 @@ def to_do(as_json: bool) -> None:
         for what, queue, command in every
     ]
 
+    silent = {SILENT % {"channel": channel}: said(SILENT, channel=channel) for channel in found.silent}
+
     def tell(rows: list[dict[str, Any]]) -> None:
-        shown = [row | {name: said(row[name]) for name in ("to do", "see")} for row in rows]
+        shown = [
+            row | {"to do": silent.get(row["to do"]) or said(row["to do"]), "see": said(row["see"])} for row in rows
+        ]
         table(shown, N_("nothing needs attention"))
 
     show([row for row in rows if row["count"]], as_json, tell)

@@ -25,7 +25,10 @@ NO_STATUS_CHECKS = N_(
 
 
 class ChannelError(Exception):
-    """A channel call failed; the text gives the reason and contains no secret."""
+    """A channel call failed; the text gives the reason, is never empty and contains no secret."""
+
+    def __str__(self) -> str:
+        return super().__str__() or type(self).__name__
 
 
 class ChannelRefused(ChannelError):
@@ -59,12 +62,20 @@ class ChannelUnknown(ChannelError):
     """No usable response (a timeout, garbage): the call may have succeeded, so its status is checked again.
 
     `has_it`: the response shows that the channel has the payout, but not its status. `problem`: a known reason, with
-    the `values` of its text.
+    the `values` of its text. `sent` is False if no byte of the call's only request left this machine.
     """
 
-    def __init__(self, text: str = "", has_it: bool = False, problem: Problem | None = None, **values: str):
+    def __init__(
+        self,
+        text: str = "",
+        has_it: bool = False,
+        problem: Problem | None = None,
+        *,
+        sent: bool = True,
+        **values: str,
+    ):
         super().__init__(text)
-        self.has_it, self.problem, self.values = has_it, problem, values
+        self.has_it, self.problem, self.sent, self.values = has_it, problem, sent, values
 
     @property
     def was_reached(self) -> bool:
@@ -118,7 +129,8 @@ class Report:
 
     `amount` is the channel's present amount in fen, and `returned` what it sent back, if reported; `reference` is the
     channel's own number for the payment; `proven` is False for a mere claim (a payer's click, an unsigned notice).
-    `by_operator` is True for what an operator says about the channel.
+    `by_operator` is True for what an operator says about the channel. `channel` is the id of the one that reports, if
+    the services know that it is another than the order's; drivers leave it 0.
 
     On a refund, PAID means that the payer gets the money, OPEN that the channel has accepted it, FAILED that no money
     moved and none will, ABSENT that the channel does not know it; `amount` is the refund's, and `reference` the
@@ -132,6 +144,7 @@ class Report:
     detail: str = ""
     returned: int = 0
     by_operator: bool = False
+    channel: int = 0
 
     @property
     def is_unsized(self) -> bool:
@@ -389,6 +402,8 @@ class Driver:
 
     def open_payment(self, payment: Payment) -> Opened:
         """Register a deposit upstream; repeating the order number refers to the same deposit.
+
+        It sends one request at most, so that its error says whether anything was sent.
 
         Raises:
             ChannelRefused: the deposit can't be opened.

@@ -8,13 +8,15 @@ from typing import Any
 from gateways.alipay import AlipayDriver
 from gateways.base import Driver
 from gateways.epay import EpayDriver
+from gateways.group import GroupDriver
 from gateways.manual import ManualDriver
 from gateways.sandbox.driver import SandboxDriver
 from gateways.wechatpay import WechatpayDriver
 from runtime.state import current
 
 DRIVERS: dict[str, type[Driver]] = {
-    driver.name: driver for driver in (SandboxDriver, ManualDriver, EpayDriver, WechatpayDriver, AlipayDriver)
+    driver.name: driver
+    for driver in (SandboxDriver, ManualDriver, EpayDriver, WechatpayDriver, AlipayDriver, GroupDriver)
 }
 
 

@@ -177,12 +177,13 @@ class Upstream:
     ) -> Reply:
         """Send one request; return the response with the body as it was sent. Raises ChannelUnknown."""
         host = str(urlsplit(address).hostname)
+        # Operators enter the addresses of channels and proxies, so private ones need a setting.
+        limits = Limits(seconds, private_allowed=current().settings.private_channels_allowed, most=most)
         try:
             all_headers = {"User-Agent": USER_AGENT, "Accept-Encoding": "identity", **headers}
             request = requests.Request(method, address, all_headers, data=body or None).prepare()
             with (
-                # Operators enter the addresses of channels and proxies, so private ones need a setting.
-                Limits(seconds, private_allowed=current().settings.private_channels_allowed, most=most),
+                limits,
                 self._adapter.send(request, stream=True, timeout=(CONNECT, READ), proxies=self._proxies) as answer,
             ):
                 received = b"".join(answer.raw.stream(decode_content=False))
@@ -192,10 +193,10 @@ class Upstream:
                 "host": host,
                 "why": refusal,
             }
-            raise ChannelUnknown(text, problem=Problem.PRIVATE, host=host) from None
+            raise ChannelUnknown(text, problem=Problem.PRIVATE, sent=False, host=host) from None
         except (OSError, ValueError, HTTPError, HTTPException) as error:  # those of requests are OSErrors
             text = N_("no response from %(host)s: %(error)s") % {"host": host, "error": type(error).__name__}
-            raise ChannelUnknown(text, problem=_problem(error), host=host) from None
+            raise ChannelUnknown(text, problem=_problem(error), sent=limits.sent, host=host) from None
 
     def clock(self) -> Finding:
         """Return by how much this machine's clock differs from the upstream's, by its last response."""

@@ -15,7 +15,7 @@ from models.queries.search import create as search_statements
 from models.schema_postgres import statements as postgres_statements
 from models.tables.account_balance import AccountBalance
 from models.tables.bill import Bill, StatementDifference
-from models.tables.channel import Channel, ChannelLink, ChannelPicture
+from models.tables.channel import Channel, ChannelHealth, ChannelLink, ChannelMember, ChannelPicture, MemberDay
 from models.tables.earnings import EarningsDay, EarningsProgress
 from models.tables.epay import EpayAccount, EpayOrder
 from models.tables.ledger import Entry, LedgerAccount, LedgerDay, Posting
@@ -103,6 +103,9 @@ TABLES = [
     AccountBalance,
     EarningsDay,
     EarningsProgress,
+    ChannelMember,
+    MemberDay,
+    ChannelHealth,
 ]
 # Conditions that find a row that must not change or be deleted, not even by REPLACE, which fires no DELETE trigger.
 APPEND_ONLY = {

@@ -126,10 +126,11 @@ class Limits:
     def __init__(self, seconds: float, *, private_allowed: bool, most: int = MOST):
         """`private_allowed`: otherwise only public addresses are called (net/ip_addresses.py).
 
-        `most`: the bytes of a response, with its head.
+        `most`: the bytes of a response, with its head. `sent` becomes True before the first byte of the request itself
+        is sent, after the connection, the proxy's consent and the TLS handshake.
         """
         self.at = time.monotonic() + seconds
-        self.private_allowed, self.most = private_allowed, most
+        self.private_allowed, self.most, self.sent = private_allowed, most, False
         self._connection: Any = None
         self._socket: socket.socket | None = None
 
@@ -223,6 +224,20 @@ class Guarded:
             carrier.setsockopt(*option)
         carrier.settimeout(max(0.001, give_up - time.monotonic()))  # for the TLS handshake
         return carrier
+
+    def connect(self) -> None:
+        """Connect. What a proxy is asked is no part of the request."""
+        try:
+            super().connect()  # type: ignore[misc]
+        finally:
+            limits().sent = False
+
+    def send(self: Any, data: Any) -> None:
+        """Send a part of the request; connect before the first one."""
+        if self.sock is None:
+            self.connect()
+        limits().sent = True
+        super().send(data)  # type: ignore[misc]
 
     def request(self, *arguments: Any, **named: Any) -> None:
         """Send a request before the exchange must end."""

@@ -5,7 +5,8 @@ services/orders/new.py inserts the order from these fields. Describe a new field
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from marshmallow import EXCLUDE, Schema, ValidationError
@@ -108,38 +109,50 @@ def _errors(error: ValidationError, schema: Schema) -> dict[str, list[str]]:
 
 
 def _limits(
-    wanted: dict[str, Any], channel: Channel, payout_methods: Collection[str], unusable: Collection[str]
+    wanted: dict[str, Any],
+    channel: Channel,
+    accepted: Mapping[str, Sequence[tuple[int, int]]],
+    payout_methods: Collection[str],
 ) -> dict[str, list[str]]:
     """Messages about fields that the channel does not accept."""
     errors: dict[str, list[str]] = {}
-    methods, text = channel.pay_methods, N_("This channel accepts: %(methods)s.")
+    own = [(channel.min_amount, channel.max_amount)]
+    text = N_("This channel accepts: %(methods)s.")
     if wanted.get("order_type") == SELL:
-        methods, text = (
-            [each for each in methods if each in payout_methods],
-            N_("This channel pays out by: %(methods)s."),
-        )
-    else:
-        methods = [each for each in methods if each not in unusable]
-    if "paychannel_paymethod" in wanted and wanted["paychannel_paymethod"] not in methods:
-        errors["paychannel_paymethod"] = [Message(text, methods=", ".join(methods) or "-")]
-    if "cny_amount" in wanted and not channel.min_amount <= wanted["cny_amount"] <= channel.max_amount:
-        low, high = hundredths(channel.min_amount), hundredths(channel.max_amount)
-        errors["cny_amount"] = [Message(N_("This channel accepts %(low)s to %(high)s yuan."), low=low, high=high)]
+        accepted = {method: own for method in channel.pay_methods if method in payout_methods}
+        text = N_("This channel pays out by: %(methods)s.")
+    method = wanted.get("paychannel_paymethod", "")
+    if method and method not in accepted:
+        errors["paychannel_paymethod"] = [Message(text, methods=", ".join(accepted) or "-")]
+    ranges = accepted.get(method) or own
+    if "cny_amount" in wanted and not any(low <= wanted["cny_amount"] <= high for low, high in ranges):
+        errors["cny_amount"] = [_range_message(wanted["cny_amount"], ranges)]
     return errors
+
+
+def _range_message(fen: int, ranges: Sequence[tuple[int, int]]) -> Message:
+    """Say between which amounts this one is, or name the whole range."""
+    below, above = [high for _, high in ranges if high < fen], [low for low, _ in ranges if low > fen]
+    if below and above:
+        text = N_("This channel accepts %(low)s yuan or less, and %(high)s yuan or more.")
+        return Message(text, low=hundredths(max(below)), high=hundredths(min(above)))
+    least, most = min(low for low, _ in ranges), max(high for _, high in ranges)
+    return Message(N_("This channel accepts %(low)s to %(high)s yuan."), low=hundredths(least), high=hundredths(most))
 
 
 def load_new_order(
     payload: dict[str, Any],
     channel: Channel | None,
+    accepted: Mapping[str, Sequence[tuple[int, int]]] = MappingProxyType({}),
     payout_methods: Collection[str] = (),
-    unusable: Collection[str] = (),
 ) -> dict[str, Any]:
     """Validate the fields of a new order by the schema of its type and its channel's category.
 
     Args:
         channel: None if the payload has no valid channel id.
+        accepted: the amounts of deposits that it accepts, in fen, by payment method: ranges from the least to the
+            largest.
         payout_methods: the payment methods by which its driver can pay out.
-        unusable: the payment methods by which payers cannot pay with its settings.
 
     Raises:
         ValidationError: all invalid fields, by dotted path.
@@ -150,7 +163,7 @@ def load_new_order(
     except ValidationError as error:
         wanted, errors = error.valid_data or {}, _errors(error, schema)
     if channel is not None:
-        errors = _limits(wanted, channel, payout_methods, unusable) | errors
+        errors = _limits(wanted, channel, accepted, payout_methods) | errors
     if errors:
         raise ValidationError(errors)
     return wanted

@@ -7,22 +7,25 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Any
 
-from gateways.base import BadNotice, ChannelUnknown, Incoming, Notice, Report
+from gateways.base import BadNotice, ChannelUnknown, Driver, Incoming, Notice, Report
 from models.db.writer import transaction
+from models.tables.channel import Channel
 from models.tables.order import BUY, CANCELLED, COMPLETED, OF_REFUNDS, SELL, Order, PaymentException
 from runtime import clock
 from services.channels.bulkhead import channel_slot
-from services.channels.calls import LATE, driver_for, pause
-from services.channels.order_numbers import order_no_of
+from services.channels.calls import LATE, driver_for, driver_of, pause
+from services.channels.order_numbers import attempt_of, order_no_of
 from services.deposits import attempts, claims
 from services.deposits import expire as expire_deposit
 from services.deposits import place as place_deposit
 from services.deposits import resolve as resolve_deposit
 from services.deposits import settle as settle_deposit
 from services.errors import N_, OperatorError, refuse
+from services.merchants import cache
 from services.orders import lifecycle, next_step
 from services.orders.lifecycle import Acted
 from services.orders.new import Placed
@@ -130,19 +133,36 @@ def of(order: Order) -> Kind:
     return KINDS[order.order_type]
 
 
-def take_notice(order: Order, incoming: Incoming) -> None:
-    """Verify a notice over its raw bytes and apply its report.
+def take_notice(order: Order, incoming: Incoming) -> Driver:
+    """Verify a notice over its raw bytes and apply its report; return the driver of the channel that sent it.
 
     Raises:
         BadNotice: the order's channel can't have sent it, or does not confirm it.
     """
-    notice = driver_for(order).read_notice(incoming)
+    channel, notice = _read(order, incoming)
     if order_no_of(notice.order_no) != order.order_no:
         raise BadNotice("it is about another order")
+    if order.group_id and not attempts.is_of(order, channel, attempt_of(notice.order_no)):
+        raise BadNotice("it is about a payment at another channel")
     if notice.refund_no:
         settle_refund.take_notice(order, notice)
     if notice.report is not None:
+        if channel.id != order.channel_id:
+            notice = replace(notice, report=replace(notice.report, channel=channel.id))
         of(order).take_notice(order, notice)
+    return driver_of(channel)
+
+
+def _read(order: Order, incoming: Incoming) -> tuple[Channel, Notice]:
+    """Return a verified notice, and the channel that sent it: the order's, or one that its group tried before."""
+    own = cache.channel_of(order)
+    try:
+        return own, driver_of(own).read_notice(incoming)
+    except BadNotice:
+        for channel in attempts.channels_before(order):
+            with suppress(BadNotice):
+                return channel, driver_of(channel).read_notice(incoming)
+        raise
 
 
 def advance(order: Order) -> bool:

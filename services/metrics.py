@@ -15,6 +15,7 @@ from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector,
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from models.tables.channel import Channel
 from models.tables.maintenance import HOLDS
 from models.tables.merchant import Merchant
 from models.tables.order import STATUSES, TYPES, PaymentException
@@ -23,6 +24,7 @@ from models.tables.outbox import DEAD, Callback
 from runtime import clock
 from runtime.state import Part, current
 from services.backups import scheduled
+from services.channels import health
 from services.ledger import scheduled_checks
 from services.operations import to_do
 from services.platform import heartbeats, storage_health
@@ -76,6 +78,17 @@ def _of_database() -> Iterator[Family]:
     kinds = PaymentException.select(PaymentException.kind, fn.COUNT(PaymentException.id))
     opened = kinds.where(PaymentException.resolution.is_null()).group_by(PaymentException.kind).tuples()
     yield "orders_exceptions_open", "open exceptions", ("kind",), [((name,), count) for name, count in opened]
+
+    labels, states = ("channel", "method"), {(each.channel, each.method): each for each in health.states()}
+    off: Rows = []
+    failures: Rows = []
+    deposits = (row for row in Channel.select().where(Channel.enabled).order_by(Channel.id) if not row.is_group)
+    for channel, method in ((row.id, method) for row in deposits for method in row.pay_methods):
+        state = states.get((channel, method))
+        off.append(((str(channel), method), bool(state and state.is_off)))
+        failures.append(((str(channel), method), state.failures if state else 0))
+    yield "orders_channel_off", "1 if groups leave the channel out after failures", labels, off
+    yield "orders_channel_failures", "failures among the last 20 new payments, within 15 minutes", labels, failures
 
     is_overdue = scheduled_checks.overdue(current().settings.verify_every)
     yield _one("orders_ledger_overdue", "1 if the last ledger integrity check is too old", is_overdue)

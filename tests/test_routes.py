@@ -61,7 +61,8 @@ CONSOLE = {
     "GET POST": """
         /account_balances/<int:channel_id>
         /callbacks/resend
-        /channel/new /channel/<int:channel_id>
+        /channel/new /channel/<int:channel_id> /channel/<int:channel_id>/move
+        /channel/<int:channel_id>/members/new /channel/<int:channel_id>/members/<int:member_id>
         /claims/confirm /claims/not-received /claims/upload
         /factor /login /login/code /password
         /merchant/new /merchant/<key> /merchant/<key>/account /merchant/<key>/adjust /merchant/<key>/epay
@@ -80,7 +81,9 @@ CONSOLE = {
         /callback/<webhook_id>/act /order/<order_no>/act /order/<order_no>/note
         /channel/<int:channel_id>/picture/<any(wxpay,alipay,bank):method>/remove
         /channel/<int:channel_id>/picture/<any(wxpay,alipay,bank):method>/upload
-        /channel/<int:channel_id>/try
+        /channel/<int:channel_id>/members/<int:member_id>/place
+        /channel/<int:channel_id>/members/<int:member_id>/remove
+        /channel/<int:channel_id>/disable /channel/<int:channel_id>/try
         /confirm /difference/<int:row_id>/check /difference/<int:row_id>/explain
         /earnings/export /factor/remove /factor/renew /logout /logout/everywhere
         /ledger/verify

@@ -9,6 +9,7 @@ import requests
 from prometheus_client.parser import text_string_to_metric_families
 
 from blueprints.api import envelope
+from services.channels import health
 from services.platform import heartbeats
 from tests.support import ROOT, Service, finished, until
 
@@ -62,6 +63,16 @@ def test_orders_and_calls_to_channels_are_counted(api, http, flask):
     assert numbers[("orders_database_up",)] == 1
     calls = [key for key in numbers if key[0] == "orders_channel_calls_total"]
     assert any(("driver", "trial") in key and ("result", "answered") in key for key in calls)
+
+
+def test_channels_that_groups_leave_out_are_counted(http):
+    for _ in range(5):
+        health.record(2, "wxpay", "the merchant is limited")
+    numbers = _numbers(http)
+    off = {key[1:]: value for key, value in numbers.items() if key[0] == "orders_channel_off"}
+    failures = {key[1:]: value for key, value in numbers.items() if key[0] == "orders_channel_failures"}
+    wxpay, alipay = ((("channel", "2"), ("method", method)) for method in ("wxpay", "alipay"))
+    assert (off[wxpay], off[alipay], failures[wxpay], failures[alipay]) == (1, 0, 5, 0)
 
 
 @pytest.mark.parametrize("settings_of_app", [{"trusted_proxies": 1}])

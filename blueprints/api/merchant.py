@@ -39,7 +39,7 @@ from schemas.views import (
     statement_view,
 )
 from services import kinds
-from services.channels import pictures
+from services.channels import groups
 from services.channels.calls import account_of, driver_of, pay_url
 from services.errors import N_, ApiError, Code, OperatorError
 from services.ledger import balance, monthly_statement, statement_files
@@ -51,6 +51,7 @@ from services.refunds import place, search, send
 from services.security import replay
 from services.security.replay import Call
 
+DISABLED = N_("disabled")
 PREPARING = 60  # seconds after which a statement that is being prepared is probably ready
 
 merchant_api = Blueprint("merchant", __name__, url_prefix="/merchant")
@@ -59,13 +60,17 @@ merchant_api.teardown_request(view_share.end_order)
 
 
 def _place(call: Call) -> Placed:
-    wanted_channel = channel_id(call.payload)
-    channel = cache.by_id(call.merchant.id).channels.get(wanted_channel) if wanted_channel else None
-    if wanted_channel and channel is None:  # it does not exist, is disabled or is not the merchant's
+    wanted_channel, known = channel_id(call.payload), cache.by_id(call.merchant.id)
+    channel = known.channels.get(wanted_channel) if wanted_channel else None
+    if wanted_channel in known.disabled:
+        raise ApiError(Code.CHANNEL_NOT_FOUND, detail=DISABLED)
+    if wanted_channel and channel is None:  # it does not exist, or is not the merchant's
         raise ApiError(Code.CHANNEL_NOT_FOUND)
-    able = (driver_of(channel).payout_methods, pictures.unusable_methods(channel)) if channel else ()
+    able = (groups.accepted(channel), driver_of(channel).payout_methods) if channel else ()
     wanted = load_new_order(call.payload, channel, *able)
     assert channel is not None  # load_new_order refuses a payload without a channel
+    if closed := groups.why_closed(channel):
+        raise ApiError(Code.SERVICE_UNAVAILABLE, detail=closed, retry_after=groups.LATER)
     return kinds.KINDS[wanted["order_type"]].place(call, channel, wanted)
 
 

@@ -32,12 +32,13 @@ def notify(order_no: str) -> Response:
     if order is None:
         unknown_notices.take(order_no, incoming, rate_limits.caller(request.remote_addr or ""))
         raise ApiError(Code.ORDER_NOT_FOUND)
+    driver = driver_for(order)
     try:
-        kinds.take_notice(order, incoming)
+        driver = kinds.take_notice(order, incoming)
         accepted = True
     except BadNotice as error:
         log.warning("Refused a notice for order %s from %s: %s", order_no, request.remote_addr, error)
         lifecycle.note_refused_notice(order, str(error)[:200])
         accepted = False
-    said = driver_for(order).acknowledge(accepted)
+    said = driver.acknowledge(accepted)
     return Response(said.body, said.status, content_type=said.content_type)

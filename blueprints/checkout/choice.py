@@ -15,6 +15,7 @@ from models.tables.order import CANCELLED, Order
 from runtime.money import hundredths
 from runtime.state import current
 from schemas.views import PAY_METHOD_TEXTS
+from services.channels import groups
 from services.channels.calls import driver_of, pay_url
 from services.epay import payments
 from services.epay.refusals import Refusal, Refused
@@ -23,8 +24,8 @@ from services.merchants import cache
 
 def moves_no_money(channel: Channel) -> bool:
     """Return whether payments by this channel are tests: in the sandbox, or manual in demo mode."""
-    driver = driver_of(channel)
-    return driver.simulated or (current().settings.demo and driver.by_hand)
+    drivers = [driver_of(each) for each in groups.channels_in(channel)]
+    return all(each.simulated or (current().settings.demo and each.by_hand) for each in drivers)
 
 
 def page(number: str) -> str | None:
@@ -38,7 +39,8 @@ def page(number: str) -> str | None:
     choices = [] if over else payments.choices_of(known, payment.type, payment.amount)
     repeated = Counter(method for _, method in choices)
     closed_to = {method: parts.app_closed_to(method, payer().browser) for method in repeated}
-    if any(driver_of(channel).needs_sign_in(payer().browser) for channel, _ in choices):
+    every = [each for channel, _ in choices for each in groups.channels_in(channel)]
+    if any(driver_of(each).needs_sign_in(payer().browser) for each in every):
         g.forms_lead_away = True  # browsers apply the policy to the redirects after the form, too
     return render_template(
         "checkout/choice.html",

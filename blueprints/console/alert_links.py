@@ -22,12 +22,13 @@ Facts = dict[str, Any]
 
 @dataclass(frozen=True)
 class Alert:
-    """An alert on the overview: a sentence and its link."""
+    """An alert on the overview: a sentence and its link; `channel` is the id of a channel that is off, or else None."""
 
     severity: str
     kind: str
     text: str
     url: str
+    channel: int | None = None
 
 
 def ago(at: int | None) -> str:
@@ -65,8 +66,9 @@ LINKS: dict[str, Callable[[Facts], str]] = {
         "orders.index",
         flt_channel=facts["channel"],
         flt_type=TYPES[facts["order_type"]],
-        flt_since=f"{facts['since']}T00:00",
+        flt_since=f"{local_time(facts['since']):%Y-%m-%dT%H:%M:%S}",
     ),
+    "channel_off": lambda facts: url_for("channel.show", channel_id=facts["channel"], _anchor="health"),
     "low_balance": lambda facts: url_for("channel.show", channel_id=facts["channel"]),
     "unusable": lambda facts: url_for("channel.show", channel_id=facts["channel"], _anchor="pictures"),
     "bills": lambda facts: url_for("bills.index", flt_channel=facts["channel"], flt_state=LATE),
@@ -78,4 +80,5 @@ def alert(finding: Finding) -> Alert:
     """Return the alert for a finding."""
     text = alert_texts.sentence(finding, language_of(language().language))
     link = LINKS.get(finding.kind)
-    return Alert(finding.severity, finding.kind, text, link(finding.facts) if link else "#")
+    channel = finding.facts["channel"] if finding.kind == "channel_off" else None
+    return Alert(finding.severity, finding.kind, text, link(finding.facts) if link else "#", channel)

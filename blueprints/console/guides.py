@@ -47,6 +47,8 @@ GUIDES = {
 }
 # Pages with a guide of their own, by endpoint.
 PAGES = {
+    "channel.add_member": "guides/groups#limits",
+    "channel.member": "guides/groups#limits",
     "merchant.new": "guides/merchants#add-a-merchant",
     "merchant.epay": "epay-inbound#enable-it",
     "merchant.page": "payment-page",

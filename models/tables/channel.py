@@ -1,4 +1,4 @@
-"""Payment channels and which merchants are linked to them."""
+"""Payment channels, groups of them, and which merchants are linked to them."""
 
 from __future__ import annotations
 
@@ -12,13 +12,18 @@ from models.tables.merchant import Merchant
 
 CATEGORIES = ("gateway_a", "gateway_b", "gateway_c")
 LARGEST_AMOUNT = 100_000_000  # fen: the default maximum of a channel
+GROUP = "group"  # the driver of a channel that passes its deposits on to its members
+PRIORITY, WEIGHT = MODES = ("priority", "weight")
 
 
 class Channel(Table):
-    """One payment channel.
+    """One payment channel, or a group of channels (its driver is GROUP).
 
     - `config` is an encrypted JSON object that only its driver reads.
     - `cost_rates` are the costs of deposits in basis points by payment method, a JSON object without zeros.
+    - `hours` are those of new orders in China, such as 09:00-21:00; "" for all. `takes_orders` is False while it
+    accepts no new orders; the present ones go on.
+    - A group's members decide its payment methods and amounts, so its own columns of these are not used.
     """
 
     category = TextField(constraints=[Check("category IN ('gateway_a', 'gateway_b', 'gateway_c')")])
@@ -37,9 +42,16 @@ class Channel(Table):
     createtime = Timestamp()
     updatetime = Timestamp()
     cost_rates = TextField(default="{}", constraints=[SQL("DEFAULT '{}'")])
+    hours = TextField(default="", constraints=[SQL("DEFAULT ''")])
+    takes_orders = BooleanField(default=True, constraints=[SQL("DEFAULT TRUE")])
 
     class Meta:
         constraints = [Check("max_amount >= min_amount")]
+
+    @property
+    def is_group(self) -> bool:
+        """True for a group of channels."""
+        return bool(self.driver == GROUP)
 
     @property
     def pay_methods(self) -> list[str]:
@@ -69,6 +81,63 @@ class ChannelLink(Table):
 
     class Meta:
         primary_key = CompositeKey("merchant", "channel")
+
+
+class ChannelMember(Table):
+    """A channel's place in a group, with the limits of what the group passes on to it.
+
+    `min_amount`, `max_amount` and `daily_amount` in fen; null for no limit but the channel's own. The lowest `position`
+    is tried first; equal ones by id. `hours` as those of a channel.
+    """
+
+    group = ForeignKeyField(Channel, index=False)
+    channel = ForeignKeyField(Channel)
+    position = IntegerField(default=1)
+    weight = IntegerField(default=1, constraints=[Check("weight > 0")])
+    min_amount = Fen(null=True)
+    max_amount = Fen(null=True)
+    daily_amount = Fen(null=True)
+    daily_count = IntegerField(null=True)
+    hours = TextField(default="")
+
+
+ChannelMember.add_index(ChannelMember.group, ChannelMember.channel, name="channel_member_pair", unique=True)
+
+
+class MemberDay(Table):
+    """What a group has passed on to a member on one day in China, without cancelled orders; `amount` in fen.
+
+    Only members with a daily limit have such rows. Each is changed in the transaction of its order.
+    """
+
+    member = ForeignKeyField(ChannelMember, index=False, on_delete="CASCADE")
+    day = TextField()
+    amount = Fen()
+    count = IntegerField()
+
+
+MemberDay.add_index(MemberDay.member, MemberDay.day, name="member_day_key", unique=True)
+
+
+class ChannelHealth(Table):
+    """How the last payments of one payment method were opened at a channel; no row means without a failure.
+
+    `results` are the last ones, oldest first, as JSON: the Unix time, and why it failed ("" if it was opened). After
+    too many failures, groups leave the channel out until `off_until`; `level` counts how often in a row. Then one order
+    tries it: `trial_until` is set meanwhile. `since` is when the first of these failures was.
+    """
+
+    channel = ForeignKeyField(Channel, index=False)
+    method = TextField()
+    results = TextField(default="[]")
+    level = IntegerField(default=0)
+    off_until = Timestamp(null=True)
+    trial_until = Timestamp(null=True)
+    since = Timestamp(null=True)
+    updatetime = Timestamp()
+
+
+ChannelHealth.add_index(ChannelHealth.channel, ChannelHealth.method, name="channel_health_pair", unique=True)
 
 
 class ChannelPicture(Table):

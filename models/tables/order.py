@@ -46,6 +46,7 @@ class Order(Table):
     its credit, null once that has passed while an exception holds it.
     - `received_amount` is the amount that the payer sent, null if it is the order's amount.
     - `cost_amount` is the part of a deposit that its channel is expected to keep.
+    - `group` is the group of channels that the merchant named, null if it named `channel` itself.
     - `completedtime` is when it was completed, null before.
     """
 
@@ -81,6 +82,7 @@ class Order(Table):
     shown_from = Timestamp(null=True)
     opens_on_view = BooleanField(default=False, constraints=[SQL("DEFAULT FALSE")])
     cost_amount = Fen(default=0, constraints=[SQL("DEFAULT 0"), Check("cost_amount >= 0")])
+    group = ForeignKeyField(Channel, null=True, index=False, backref="+")
 
     @property
     def received(self) -> int:
@@ -179,6 +181,8 @@ Order.add_index(
 )
 _numbered = Order.channel_reference != ""
 Order.add_index(Order.index(Order.channel, Order.channel_reference, Order.id, where=_numbered, name="order_reference"))
+_grouped = Order.group.is_null(False)
+Order.add_index(Order.index(Order.group, Order.channel, Order.createtime, where=_grouped, name="order_group"))
 
 
 @compiled_rows(Order)
@@ -262,7 +266,7 @@ class PaymentException(Table):
     payment. The cause is `code` with `args` (services/orders/reasons.py). `history` is the line that opened it, null if
     an upgrade from before 0.4.0 did not find it. `return_reference` and `returned_on` are the bank's number and day
     (2026-05-01, in China) of the transfer by which a payout came back, or an operator sent the money back; null if
-    nobody entered them.
+    nobody entered them. `channel` is where its money is: the order's, or an earlier one that a group had tried.
     """
 
     order = ForeignKeyField(Order)
@@ -279,6 +283,7 @@ class PaymentException(Table):
     history = ForeignKeyField(History, null=True, index=False)
     return_reference = TextField(null=True)
     returned_on = TextField(null=True)
+    channel = ForeignKeyField(Channel, null=True, index=False)
 
     @property
     def is_open(self) -> bool:
@@ -332,7 +337,8 @@ class Attempt(Table):
     `payer` is a hash of the payer's id at the upstream, null if the channel needs none in this browser, and empty if a
     restored database knows the attempt by its notice only. `opened` is what the payer sees, as JSON, and `refusal` the
     channel's message; both are empty until it responds. `triedtime` is the time of the last request. `closed`: the
-    channel confirmed that it accepts no money for this attempt.
+    channel confirmed that it accepts no money for this attempt. `channel` is the member of a group that was tried;
+    `sent` is False if no request reached it. Once a group passes an order on, it has rows for all its channels.
     """
 
     order = ForeignKeyField(Order, index=False)
@@ -343,6 +349,8 @@ class Attempt(Table):
     refusal = TextField(default="")
     triedtime = Timestamp()
     closed = BooleanField(default=False)
+    channel = ForeignKeyField(Channel, null=True, index=False)
+    sent = BooleanField(default=True, constraints=[SQL("DEFAULT TRUE")])
 
 
 Attempt.add_index(Attempt.order, Attempt.count, name="attempt_count", unique=True)

@@ -1,4 +1,4 @@
-"""A number that rises with every change of merchants, channels, epay accounts and payment pages, in any process."""
+"""A number that rises with every change of merchants, channels and what belongs to them, in any process."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from peewee import IntegerField
 from models.db.base import Table
 from models.db.compiled import compiled
 from models.db.writer import transaction
-from models.tables.channel import Channel, ChannelLink
+from models.tables.channel import Channel, ChannelHealth, ChannelLink, ChannelMember
 from models.tables.epay import EpayAccount
 from models.tables.merchant import Merchant, PaymentPage
 
@@ -21,7 +21,8 @@ class SetupVersion(Table):
         table_name = "revision"
 
 
-OF_TABLES = tuple(table._meta.table_name for table in (Merchant, Channel, ChannelLink, EpayAccount, PaymentPage))
+_TABLES = (Merchant, Channel, ChannelLink, EpayAccount, PaymentPage, ChannelMember, ChannelHealth)
+OF_TABLES = tuple(table._meta.table_name for table in _TABLES)
 REVISED = tuple(
     f'CREATE TRIGGER {name}_{verb.lower()}_revised AFTER {verb} ON "{name}" '
     "BEGIN UPDATE revision SET number = number + 1; END"

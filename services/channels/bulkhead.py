@@ -24,9 +24,9 @@ def channel_slot(channel: int) -> Iterator[None]:
     most, most_of_all = max(1, threads // SHARE), max(1, threads // SHARE_OF_ALL)
     with _lock:
         if _waiting()[channel] >= most:
-            raise ChannelUnknown(f"{most} requests wait for this channel already")
+            raise ChannelUnknown(f"{most} requests wait for this channel already", sent=False)
         if _waiting().total() >= most_of_all:
-            raise ChannelUnknown(f"{most_of_all} requests wait for channels already")
+            raise ChannelUnknown(f"{most_of_all} requests wait for channels already", sent=False)
         _waiting()[channel] += 1
     try:
         yield

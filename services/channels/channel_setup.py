@@ -14,13 +14,13 @@ from gateways.base import METHODS, ChannelUnknown, Finding, Payment
 from models.db.base import LARGEST_ID, database
 from models.db.errors import first_line
 from models.db.writer import after_commit, transaction
-from models.tables.channel import CATEGORIES, LARGEST_AMOUNT, Channel
+from models.tables.channel import CATEGORIES, LARGEST_AMOUNT, Channel, ChannelMember
 from models.tables.ledger import CLEARING
 from models.tables.order import Order
 from models.tables.refund import OPEN, Refund
 from runtime import clock
 from runtime.state import current
-from services.channels import pictures
+from services.channels import groups, health, pictures
 from services.channels.calls import call_driver, driver_of, payment_of
 from services.channels.order_numbers import new_order_no
 from services.errors import N_, OperatorError
@@ -31,6 +31,10 @@ from services.security import vault
 DEMO_ONLY = N_("The sandbox is available in demo mode only. Choose another provider.")
 BY_HAND = N_("Manual channel: no automatic status check.")
 UNDER_WAY = N_("Orders are still in progress at the current account. For a different account, add another channel.")
+MEMBER = N_(
+    "All channels of a group have the settlement delay of the group. Remove the channel from group %(group)s first."
+)
+WITH_MEMBERS = N_("All channels of a group have the settlement delay of the group. Remove its channels first.")
 REFUNDING = N_("Refunds are still in progress at the current account. For a different account, add another channel.")
 
 
@@ -67,12 +71,38 @@ def check(channel: Channel) -> list[Finding]:
     except ChannelUnknown as silence:
         of_clock = driver.clock() if silence.was_reached else []
         raise CheckFailed(str(silence), silence.findings() + of_clock) from silence
+    if all(each.good is not False for each in found):
+        health.try_again(channel)
     return found
 
 
 def every() -> list[Channel]:
     """Return all channels, the oldest first."""
     return list(Channel.select().order_by(Channel.id))
+
+
+def with_accounts() -> list[Channel]:
+    """Return the channels that are not groups, the oldest first: only they receive money."""
+    return [row for row in every() if not row.is_group]
+
+
+def groups_of(channel: Channel) -> list[Channel]:
+    """Return the groups that have this channel as a member, by id."""
+    own = Channel.select().join(ChannelMember, on=ChannelMember.group == Channel.id)
+    return list(own.where(ChannelMember.channel == channel).order_by(Channel.id))
+
+
+def offer_of(channel: Channel) -> tuple[str, int | None, int | None]:
+    """Return the payment methods, joined by commas, and the minimum and maximum amount in fen.
+
+    A group offers those of its members; without members, no method, and None.
+    """
+    if not channel.is_group:
+        return channel.pay_method, channel.min_amount, channel.max_amount
+    accepted = groups.accepted(channel)
+    amounts = [each for ranges in accepted.values() for each in ranges]
+    low, high = min((low for low, _ in amounts), default=None), max((high for _, high in amounts), default=None)
+    return ",".join(method for method in METHODS if method in accepted), low, high
 
 
 def find_channel(channel_id: int) -> Channel:
@@ -83,9 +113,17 @@ def find_channel(channel_id: int) -> Channel:
     return channel
 
 
-def find_usable(channel_id: int) -> Channel:
-    """Return the channel with this id. Raises OperatorError, also for a sandbox channel outside demo mode."""
+def find_with_account(channel_id: int) -> Channel:
+    """Return the channel with this id. Raises OperatorError, also for a group."""
     channel = find_channel(channel_id)
+    if channel.is_group:
+        raise OperatorError(N_("A channel group has no account. Choose one of its channels."), "channel")
+    return channel
+
+
+def find_usable(channel_id: int) -> Channel:
+    """Return the channel with this id. Raises OperatorError: no such channel, a group, or a sandbox in production."""
+    channel = find_with_account(channel_id)
     if channel.driver not in registry.usable():
         raise OperatorError(DEMO_ONLY, "channel")
     return channel
@@ -147,7 +185,7 @@ def add_channel(
     cost_rates: dict[str, int] | None = None,
     **facts: Any,
 ) -> Channel:
-    """Add a channel with its clearing account.
+    """Add a channel with its clearing account, or a group, which has none.
 
     Args:
         config: the driver's config; validated by its schema.
@@ -155,7 +193,7 @@ def add_channel(
         new_name: refuse a name that another channel has, so that a form that was sent twice adds one channel.
         cost_rates: costs of deposits by payment method, in basis points.
         pay_method: some of wxpay, alipay, bank, joined by commas; None for all that the driver supports.
-        facts: columns of Channel; amounts in fen, rates in basis points.
+        facts: columns of Channel; amounts in fen, rates in basis points, `hours` such as 09:00-21:00.
 
     Raises:
         OperatorError: invalid value; it names the field.
@@ -167,6 +205,7 @@ def add_channel(
     if driver not in registry.usable():
         raise OperatorError(DEMO_ONLY)
     _check_range(facts.get("min_amount", 1), facts.get("max_amount", LARGEST_AMOUNT))
+    facts["hours"] = groups.checked_hours(facts.get("hours", ""))
     if new_name:
         database.advisory_lock("names of channels")
         if Channel.select().where(Channel.name == name).exists():
@@ -183,7 +222,8 @@ def add_channel(
             **{"createtime": now, "updatetime": now} | facts,
         )
     )
-    accounts.open_accounts((CLEARING, channel.id))
+    if not channel.is_group:
+        accounts.open_accounts((CLEARING, channel.id))
     links.set_merchants(channel, merchants)
     return channel
 
@@ -206,7 +246,8 @@ def set_channel(
         mark: `edit_conflicts.version_of` the channel when it was shown; a later change is not overwritten.
 
     Raises:
-        OperatorError: invalid value, open orders in the present account, or someone changed the channel meanwhile.
+        OperatorError: invalid value, open orders in the present account, another settlement delay than that of a group
+            of the channel, or someone changed the channel meanwhile.
     """
     channel = edit_conflicts.check_version(channel, mark)
     if facts.get("enabled") and channel.driver not in registry.usable():
@@ -220,10 +261,16 @@ def set_channel(
         facts["pay_method"] = _pay_method(facts["pay_method"], channel.driver)
     if "cost_rates" in facts:
         facts["cost_rates"] = _cost_rates(facts["cost_rates"], channel.driver, channel.cost_rates)
+    if "hours" in facts:
+        facts["hours"] = groups.checked_hours(facts["hours"])
+    if facts.get("settlement_days", channel.settlement_days) != channel.settlement_days:
+        _check_groups(channel)
     _check_range(facts.get("min_amount", channel.min_amount), facts.get("max_amount", channel.max_amount))
     facts["updatetime"] = clock.now()
     after_commit(cache.forget)
     _checked(lambda: Channel.update(facts).where(Channel.id == channel.id).execute())
+    if config:
+        health.try_again(channel)
     if merchants is not None:
         links.set_merchants(channel, merchants)
 
@@ -252,6 +299,14 @@ def _check_account(channel: Channel, present: dict[str, Any], config: dict[str, 
             "--same-account if this is a new name of the same account",
             {"same_account": [REFUNDING]},
         )
+
+
+def _check_groups(channel: Channel) -> None:
+    """Refuse to change the settlement delay of a member of a group, or of a group with members."""
+    if channel.is_group and ChannelMember.select().where(ChannelMember.group == channel).exists():
+        raise OperatorError(WITH_MEMBERS, "settlement_days")
+    if in_groups := groups_of(channel):
+        raise OperatorError(MEMBER, "settlement_days", group=str(in_groups[0].id))
 
 
 def _check_range(least: int, largest: int) -> None:

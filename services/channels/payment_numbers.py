@@ -67,9 +67,9 @@ def first_with(order: Order, reference: str) -> Order | None:
 def _others_with(channel: int, order_id: int, reference: str) -> Any:
     others = Order.select(Order.id).where(Order.channel == channel, Order.id != order_id)
     paid = others.where(Order.channel_reference == reference, Order.channel_reference != _NONE)
-    reported = others.join(PaymentException).where(
-        PaymentException.reference == reference, PaymentException.reference != _NONE
-    )
+    another = Order.select(Order.id).where(Order.id != order_id)
+    named = (PaymentException.reference == reference, PaymentException.reference != _NONE)
+    reported = another.join(PaymentException).where(PaymentException.channel == channel, *named)
     returned = others.join(PaymentException).where(PaymentException.return_reference == reference)
     sent_back = others.join(Refund).where(
         Refund.channel == channel, Refund.channel_reference == reference, Refund.channel_reference != _NONE

@@ -47,7 +47,8 @@ MOST_SPANS = 10  # merchants whose orders are counted by status in a time range;
 class Orders(Browse):
     """Orders, by `merchant`, `channel`, `status`, `type`, `method`, `least`, `most`, `since`, `until`, `note`, `text`.
 
-    `text` is an order's number, or a part of the merchant's own; `note` wants the orders with a note of an operator.
+    `channel` may be a group. `text` is an order's number, or a part of the merchant's own; `note` wants the orders with
+    a note of an operator.
     """
 
     table = Order
@@ -79,7 +80,9 @@ class Orders(Browse):
         least = [Order.amount >= self.wanted["least"]] if "least" in self.wanted else []
         most = [Order.amount <= self.wanted["most"]] if "most" in self.wanted else []
         noted = [Order.id.in_(InternalNote.select(InternalNote.order))] if "note" in self.wanted else []
-        return [*self.equal(channel=Order.channel, method=Order.payment_method), *least, *most, *noted]
+        channel = self.wanted.get("channel")
+        of_channel = [(Order.channel == channel) | (Order.group == channel)] if channel else []
+        return [*of_channel, *self.equal(method=Order.payment_method), *least, *most, *noted]
 
     def lines(self, above: Key | None, below: Key | None) -> list[Line]:
         """One line for each merchant, type and status, or for each merchant alone."""

@@ -36,8 +36,8 @@ ACCOUNTS = (AVAILABLE, HELD, FEES, COMMISSION, CLEARING)
 class Exceptions(Browse):
     """Exceptions, by `state` (OPEN, SETTLED), `kind`, `type`, `merchant`, `channel`, `amount`, `text`, times.
 
-    `amount` is that of the exception or of its order, `text` an order's number or a part of the transaction ID. The
-    list leaves out those of the causes `apart`.
+    `amount` is that of the exception or of its order, `text` an order's number or a part of the transaction ID, and
+    `channel` the one that has the money. The list leaves out those of the causes `apart`.
     """
 
     table = PaymentException
@@ -60,9 +60,9 @@ class Exceptions(Browse):
 
     def _plain_conditions(self) -> list[Any]:
         """All conditions but the text."""
-        own = self.equal(kind=PaymentException.kind)
+        own = self.equal(kind=PaymentException.kind, channel=PaymentException.channel)
         own += [] if self.timed else self.within(PaymentException.createtime)
-        if of_order := self.equal(merchant=Order.merchant, channel=Order.channel, type=Order.order_type):
+        if of_order := self.equal(merchant=Order.merchant, type=Order.order_type):
             own.append(fn.EXISTS(Order.select(SQL("1")).where(Order.id == PaymentException.order_id, *of_order)))
         if (amount := self.wanted.get("amount")) is not None:
             of_amount = Order.select(SQL("1")).where(Order.id == PaymentException.order_id, Order.amount == amount)
@@ -70,8 +70,7 @@ class Exceptions(Browse):
         if self.wanted.get("state") == SETTLED:
             own.append(PaymentException.resolution.is_null(False))
         for cause in self.wanted.get("apart", ()):
-            at = Order.select(SQL("1")).where(Order.id == PaymentException.order_id, Order.channel == cause.channel)
-            own.append((PaymentException.kind != cause.kind) | ~fn.EXISTS(at))
+            own.append((PaymentException.kind != cause.kind) | (PaymentException.channel != cause.channel))
         return own
 
     def few(self) -> list[Key] | None:
@@ -95,10 +94,10 @@ class Exceptions(Browse):
         return PaymentException.select(PaymentException, Order).join(Order)
 
     def rows(self, ids: list[int]) -> list[Any]:
-        """The rows with order, merchant and channel."""
+        """The rows with their channel, and their order with its merchant and channel."""
         rows = super().rows(ids)
         add_owners([row.order for row in rows])
-        return rows
+        return add_owners(rows)
 
 
 @dataclass(frozen=True)
@@ -127,11 +126,10 @@ def frequent_causes(wanted: dict[str, Any]) -> list[Cause]:
     browse = Exceptions(wanted)
     about = PaymentException.resolution.is_null(), *browse.conditions(), *browse.within(PaymentException.createtime)
     count, fen = fn.COUNT(PaymentException.id), fn.COALESCE(fn.NULLIF(PaymentException.amount, 0), Order.amount)
-    found = PaymentException.select(
-        PaymentException.kind, Order.channel, count, fn.SUM(fen), fn.MIN(PaymentException.createtime)
-    ).join(Order)
-    grouped = found.where(*about).group_by(PaymentException.kind, Order.channel).having(count > 1)
-    rows = list(grouped.order_by(count.desc(), PaymentException.kind, Order.channel).tuples())
+    cause = (PaymentException.kind, PaymentException.channel)
+    found = PaymentException.select(*cause, count, fn.SUM(fen), fn.MIN(PaymentException.createtime)).join(Order)
+    grouped = found.where(*about).group_by(*cause).having(count > 1)
+    rows = list(grouped.order_by(count.desc(), *cause).tuples())
     channels = {each.id: each for each in Channel.select()}
     return [Cause(kind, channels[channel], number, int(amount), at) for kind, channel, number, amount, at in rows]
 

@@ -14,6 +14,7 @@ from models.tables.ledger import AVAILABLE, CLEARING, HELD, LedgerAccount
 from models.tables.merchant import Merchant
 from models.tables.operator import AuditEntry, FailedSignIn
 from models.tables.payout_account import PayoutAccount
+from services.channels import channel_setup
 from services.console.lists import Browse, add_owners, merchants
 from services.security import masking
 from services.security.audit import NOT_DONE
@@ -76,10 +77,11 @@ class Channels(_SetUp):
 
     def rows(self, ids: list[int]) -> list[Any]:
         """The rows with `clearing`: the balance of its account in fen, and `linked`: the number of merchants that may
-        use it."""
+        use it. Groups have the payment methods and amounts of their members."""
         rows, linked = super().rows(ids), _linked(ChannelLink.channel_id, ids)
         balances = _balances((CLEARING,), ids)
         for row in rows:
+            row.pay_method, row.min_amount, row.max_amount = channel_setup.offer_of(row)
             row.clearing, row.linked = balances.get((CLEARING, row.id), 0), linked.get(row.id, 0)
         return rows
 

@@ -241,6 +241,13 @@ class OrderTimeline:
         return sum(each.amount for each in self.entries if each.account.kind == AVAILABLE) - self.balance(AVAILABLE)
 
     @property
+    def tried(self) -> list[tuple[str, str]]:
+        """The members of its group that did not get the order, or lost it, by name: each with why, in English."""
+        codes = (Why.MEMBER_LEFT_OUT, Why.MEMBER_CHANGED, Why.MEMBER_FAILED)
+        reasons = [reason_of(step) for step in self.history if step.code in codes]
+        return [(str(each.args["channel"]), str(each.args["text"])) for each in reasons]
+
+    @property
     def is_charged(self) -> bool:
         """False for a cancelled order whose money never moved through its channel: it has no fees."""
         return self.order.status != CANCELLED or any(entry.account.kind == CLEARING for entry in self.money)

@@ -1,12 +1,14 @@
 """Attempts to pay a deposit: opened, checked and closed at its channel, each under a number of its own.
 
 A channel that opens a payment when the page is viewed has a row for each attempt. Any other has one attempt, without
-a row, under the order's own number.
+a row, under the order's own number. A group may pass an order on after a failed attempt: then all have rows, and each
+names its channel. The order's own channel is the last one. The others refused, so they are only watched.
 """
 
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -14,17 +16,23 @@ from gateways.base import ChannelRefused, ChannelUnknown, Driver, NumberTaken, O
 from models.db.compiled import compiled_rows
 from models.db.writer import transaction
 from models.tables import maintenance
+from models.tables.channel import Channel
 from models.tables.order import MONEY_IN, PENDING, Attempt, Order
 from runtime import clock
+from services.channels import groups, health
 from services.channels.bulkhead import channel_slot
-from services.channels.calls import FIRST_ASK, LATE, call_driver, driver_for, payment_of
+from services.channels.calls import FIRST_ASK, LATE, call_driver, driver_for, driver_of, lock_account, payment_of
+from services.ledger import fees
+from services.merchants import cache
+from services.merchants.cache import Member
 from services.orders import lifecycle
 from services.orders.lifecycle import exceptions_of
 from services.orders.reasons import Why, because
 from services.orders.verdict import RETURNED
+from services.security import vault
 
 LACKING = 5  # attempts of an order that a restored database may lack
-NUMBERS = 3  # that one request tries, if the channel has a payment under the first
+TRIES = 3  # that one request makes: under other numbers, or at other members of a group
 ANSWERS_IN = 20  # seconds after which an attempt without a response is tried again
 
 
@@ -38,15 +46,23 @@ def _all_of(order_id: int) -> Any:
     return Attempt.select().where(Attempt.order == order_id).order_by(Attempt.count)
 
 
-def payments_of(order: Order) -> list[Payment]:
-    """Return the deposit in its driver's form, once for each attempt that may be paid.
+def payments_of(order: Order) -> list[tuple[Channel, Payment]]:
+    """Return the deposit in its drivers' form, once for each attempt that may be paid, with its channel.
 
     A restored database may lack the newest attempts, and some before one that a notice was about.
     """
-    made, driver = all_of(order), driver_for(order)
+    made, own = all_of(order), cache.channel_of(order)
+    channels = {each.count: cache.channel_with(each.channel_id) for each in made}
     last = _newest(made) + (LACKING if _may_lack_some(order) else 0) or 1
-    over = {each.count for each in made if not _may_be_paid(each, driver)}
-    return [_payment(order, count) for count in range(1, last + 1) if count not in over]
+    over = {each.count for each in made if not _may_be_paid(each)}
+    return [(channels.get(count, own), _payment(order, count)) for count in range(1, last + 1) if count not in over]
+
+
+def payment_now(order: Order) -> Payment:
+    """Return the deposit in its driver's form, under the number of the newest attempt at its channel."""
+    if not order.group_id:
+        return payment_of(order)
+    return _payment(order, _newest([each for each in all_of(order) if each.channel_id == order.channel_id]) or 1)
 
 
 def _newest(made: list[Attempt]) -> int:
@@ -58,36 +74,56 @@ def are_several(order: Order) -> bool:
 
     The refund of an attempt that is not recorded here is not stored, so an older notice of it would seem to be new.
     """
-    return _newest(all_of(order)) > 1 or _may_lack_some(order)
+    return len(_own(order, all_of(order))) > 1 or _may_lack_some(order)
 
 
-def _may_be_paid(attempt: Attempt, driver: Driver) -> bool:
-    return not (attempt.closed and driver.closes_for_good)
+def _may_be_paid(attempt: Attempt) -> bool:
+    driver = driver_of(cache.channel_with(attempt.channel_id))
+    return attempt.sent and not (attempt.closed and driver.closes_for_good)
 
 
-def reopen(order: Order, count: int) -> None:
-    """Count an attempt as one that may be paid, because a notice is about it.
+def channels_before(order: Order) -> list[Channel]:
+    """Return the other channels that may have an attempt of the order, because its group tried them.
+
+    A restored database may lack attempts, so that they may be at any member.
+    """
+    found = [each.channel_id for each in all_of(order)] if order.group_id else []
+    if order.group_id and _is_older_than_restore(order):
+        found += [member.channel.id for member in cache.members_of(order.group_id)]
+    return [cache.channel_with(each) for each in dict.fromkeys(found) if each != order.channel_id]
+
+
+def is_of(order: Order, channel: Channel, count: int) -> bool:
+    """Return whether a payment with this number can be at the channel: no other channel has it."""
+    known = [each.channel_id for each in all_of(order) if each.count == count]
+    return channel.id in known if known else channel.id == order.channel_id or _is_older_than_restore(order)
+
+
+def reopen(order: Order, channel: int, count: int) -> None:
+    """Count an attempt at a channel as one that may be paid, because a notice is about it.
 
     The channel may have closed it. A restored database may lack it; then its row is for no payer. Call it on the locked
     order, so that no request takes the same number.
     """
-    known = Attempt.update(closed=False).where(Attempt.order == order, Attempt.count == count).execute()
-    if not known and _may_lack_some(order):
-        Attempt.create(order=order, count=count, browser="", payer="", triedtime=0)
+    mine = (Attempt.order == order, Attempt.count == count)
+    known = Attempt.update(closed=False, sent=True).where(*mine, Attempt.channel == channel).execute()
+    if not known and (_may_lack_some(order) or channel != order.channel_id):
+        Attempt.create(order=order, count=count, browser="", payer="", triedtime=0, channel=channel)
 
 
 def checked_again_at(order: Order) -> int | None:
     """Return when to check a deposit that ends now, because another attempt may still be paid; None if it had one."""
-    several = is_opened_on_view(order, driver_for(order)) and are_several(order)
-    return clock.now() + LATE[0] if several else None
+    return clock.now() + LATE[0] if are_several(order) or (order.group_id and len(payments_of(order)) > 1) else None
 
 
 def _may_lack_some(order: Order) -> bool:
     """Return whether the order is older than a restore: attempts made after the backup may be missing."""
-    if not driver_for(order).opens_on_view:
-        return False
+    return driver_for(order).opens_on_view and _is_older_than_restore(order)
+
+
+def _is_older_than_restore(order: Order) -> bool:
     restored = maintenance.newest()
-    return restored is not None and order.createtime <= restored
+    return restored is not None and bool(order.createtime <= restored)
 
 
 def _payment(order: Order, count: int, payer: Payer | None = None) -> Payment:
@@ -104,18 +140,20 @@ def reports_of(order: Order) -> list[Report]:
     Raises:
         ChannelUnknown: no usable response about one of them, and no money for another.
     """
-    driver, payments = driver_for(order), payments_of(order)
-    if not payments:
-        return [Report(State.ABSENT)]  # two payers closed each other's attempts: the next one opens another
-    reports, silent = [], None
-    for payment in payments:
+    booked, reports, silent = _booked(order), list[Report](), None
+    for channel, payment in payments_of(order):
+        driver, is_own = driver_of(channel), channel.id == order.channel_id
+        if not (is_own or driver.checks_status):
+            continue
         try:
-            reports.append(call_driver(driver.query, payment))
+            report = call_driver(driver.query, payment)
         except ChannelUnknown as silence:
-            silent = silence
-    if len(reports) == 1 and not silent:
+            if is_own or channel.id in booked.values():  # one that refused the order does not delay its end
+                silent = silence
+            continue
+        reports.append(report if is_own else replace(report, channel=channel.id))
+    if len(reports) == 1 and not (silent or reports[0].channel):
         return reports
-    booked = _booked(order)
     money = [each for each in reports if each.state in (State.PAID, State.RETURNED) or each.reference in booked]
     if silent and money:
         return money  # an attempt without a response does not delay the money of another one
@@ -123,18 +161,23 @@ def reports_of(order: Order) -> list[Report]:
         raise silent
     others = sorted((each for each in reports if each not in money), key=lambda each: _HOPE.index(each.state))
     # An attempt without money proves nothing about another one. An attempt in no report no longer exists.
-    missing = booked - {each.reference for each in money}
-    return money + [replace(others[0], reference=each) for each in missing if others] or others[:1]
+    for reference in booked.keys() - {each.reference for each in money}:
+        at = [each for each in others if (each.channel or order.channel_id) == booked[reference]]
+        money += [replace(each, reference=reference) for each in at[:1]]
+    # Without any: two payers closed each other's attempts, and the next one opens another.
+    return money or [each for each in others if not each.channel][:1] or [Report(State.ABSENT)]
 
 
 _HOPE = (State.OPEN, State.ABSENT, State.ENDED, State.FAILED)
 
 
-def _booked(order: Order) -> set[str]:
-    """Return the channel's numbers of the recorded payments."""
-    money = [each for each in exceptions_of(order) if each.kind in MONEY_IN]
-    there = {each.reference for each in money if each.resolution != RETURNED}
-    return (there | {order.channel_reference}) - {""}
+def _booked(order: Order) -> dict[str, int]:
+    """Return the channels' numbers of the recorded payments, each with the id of its channel."""
+    found = {order.channel_reference: order.channel_id}
+    for each in exceptions_of(order):
+        if each.kind in MONEY_IN and each.resolution != RETURNED:
+            found[each.reference] = each.channel_id
+    return {reference: channel for reference, channel in found.items() if reference}
 
 
 def close(order: Order) -> bool:
@@ -145,7 +188,8 @@ def close(order: Order) -> bool:
         ChannelUnknown: no usable response.
     """
     driver = driver_for(order)
-    closed = [call_driver(driver.close, payment) for payment in payments_of(order)]
+    own = [payment for channel, payment in payments_of(order) if channel.id == order.channel_id]
+    closed = [call_driver(driver.close, payment) for payment in own]
     return all(closed)
 
 
@@ -177,22 +221,27 @@ def is_opened_on_view(order: Order, driver: Driver) -> bool:
     """Return whether the payment is opened when its page is viewed, by the present settings or those of before."""
     if order.opened or driver.opens_locally:
         return False
-    return driver.opens_on_view or order.opens_on_view or bool(all_of(order))
+    return driver.opens_on_view or order.opens_on_view or any(each.browser for each in all_of(order))
 
 
 def shown_to(order: Order, payer: Payer) -> Shown:
     """Return the payment details for the payer. Raises ChannelError."""
     driver = driver_for(order)
     if driver.opens_locally:
-        return Shown(driver.open_payment(payment_of(order)))
+        return Shown(driver.open_payment(payment_now(order)))
     if not is_opened_on_view(order, driver):
         return Shown(_opened_as(order.opened) if order.opened else None)
-    made = all_of(order)
+    made = _own(order, all_of(order))
     own = _attempt_for(payer, made, driver)
     if own is None:
         return Shown(moved=bool(made))
     opened = _opened_as(own.opened) if own.opened and not _is_stale(own) else None
     return Shown(opened, own.refusal, is_waiting=_is_recent(own) and not (own.opened or own.refusal))
+
+
+def _own(order: Order, made: list[Attempt]) -> list[Attempt]:
+    """Return the attempts at the order's present channel."""
+    return [each for each in made if each.channel_id == order.channel_id]
 
 
 def _attempt_for(payer: Payer, made: list[Attempt], driver: Driver) -> Attempt | None:
@@ -226,7 +275,7 @@ def signed_again(order: Order, payer: Payer) -> Opened | None:
     opened, driver = shown_to(order, payer).opened, driver_for(order)
     if opened is None or not opened.fields or not driver.signs_again(payer.browser):
         return opened
-    own = _attempt_for(payer, all_of(order), driver)
+    own = _attempt_for(payer, _own(order, all_of(order)), driver)
     return driver.open_payment(_payment(order, own.count, payer)) if own else None
 
 
@@ -238,31 +287,113 @@ def open_for(order: Order, payer: Payer, again: bool = False) -> None:
     Args:
         again: also after a refusal.
     """
-    driver = driver_for(order)
-    if not is_opened_on_view(order, driver) or (driver.needs_sign_in(payer.browser) and not payer.id):
-        return
-    for _ in range(NUMBERS):
+    # Since it was created. An order that was not to be opened on view may be open without a row.
+    if order.group_id and order.opens_on_view and not all_of(order) and (why := groups.why_not_passed_on(order)):
+        pass_on(order, why)
+    for tries_left in reversed(range(TRIES)):
+        driver = driver_for(order)
+        if not is_opened_on_view(order, driver) or (driver.needs_sign_in(payer.browser) and not payer.id):
+            return
         begun = _begun(order.id, payer, again)
         if begun is None:
             return
         attempt, is_new = begun
         try:
             with channel_slot(order.channel_id):
-                if _other_is_paid(order, attempt, driver):
+                if _other_is_paid(order, attempt):
                     return
                 opened = call_driver(driver.open_payment, _payment(order, attempt.count, payer))
         except NumberTaken as taken:
             _refused(order, attempt, str(taken), closed=False)
             again = True  # under the next number
-        except ChannelRefused as refusal:
-            _refused(order, attempt, str(refusal), closed=is_new)  # otherwise an earlier request may have opened it
-            return
-        except ChannelUnknown as silence:
-            lifecycle.outcome_unknown(order, str(silence), ask_again=clock.now())
+        except (ChannelRefused, ChannelUnknown) as failure:
+            if is_new and tries_left and pass_on(order, failure, attempt):
+                payer = replace(payer, id="", token="")  # it is that of the channel before
+                continue
+            if isinstance(failure, ChannelRefused):
+                # If it is not new, an earlier request may have opened it.
+                _refused(order, attempt, str(failure), closed=is_new)
+            else:
+                lifecycle.outcome_unknown(order, str(failure), ask_again=clock.now())
+            health.record(order.channel_id, order.payment_method, str(failure))
             return
         else:
             _opened(order, attempt, opened)
             return
+
+
+@transaction
+def pass_on(order: Order, failure: ChannelRefused | ChannelUnknown | str, attempt: Attempt | None = None) -> bool:
+    """Pass a group's order on to the next member that can take it; False, with nothing changed, if it stays.
+
+    It stays after an unknown outcome, and once a payer may have seen a payment: two could be paid then.
+
+    Args:
+        failure: of the only request, or why the member does not take the order any more.
+        attempt: the one that failed; None for the only one at the channel.
+    """
+    is_unknown = isinstance(failure, ChannelUnknown) and failure.sent
+    if is_unknown or not order.group_id or _is_older_than_restore(order):
+        return False
+    locked, made = Order.for_update(order.id), all_of(order)
+    attempt = attempt or next(iter(_own(order, made)), None)
+    if not is_payable(locked) or locked.opened or locked.channel_id != order.channel_id:
+        return False
+    if any(not (each.closed and each.refusal) for each in made if attempt is None or each.id != attempt.id):
+        return False
+    group, before, method = cache.channel_with(order.group_id), cache.channel_of(order), order.payment_method
+    left_out, tried = list[tuple[Member, str]](), {before.id, *(each.channel_id for each in made)}
+    for member in groups.choices(group, method, order.amount, left_out, tried):
+        if not vault.same(member.channel.config, lock_account(member.channel.id)):
+            continue  # it was changed a moment ago
+        with suppress(groups.NoRoom):
+            groups.take(member, method, order.amount, order.createtime)
+            break
+    else:
+        return False
+    groups.give_back(locked)
+    was_sent = isinstance(failure, ChannelRefused)
+    if attempt is not None:
+        ended = {"refusal": str(failure), "closed": True, "sent": was_sent}
+        Attempt.update(ended).where(Attempt.id == attempt.id).execute()
+    elif not isinstance(failure, str):
+        _add(order, _newest(made) + 1, before, refusal=str(failure), closed=True, sent=was_sent)
+    driver = driver_of(member.channel)
+    facts = {
+        "channel": member.channel.id,
+        "cost_amount": fees.cost_of(order.amount, member.channel.cost_rate(method)),
+        "opens_on_view": driver.opens_on_view or (order.opens_on_view and not driver.opens_locally),
+        "due_at": first_act(driver, order.expires_at),
+    }
+    Order.update(facts).where(Order.id == order.id, Order.status == PENDING).execute()
+    for name, value in facts.items():
+        setattr(order, name, value)
+    if not order.opens_on_view:
+        _add(order, _newest(all_of(order)) + 1, member.channel)
+    note_left_out(order, left_out)
+    names: dict[str, str | int] = {"channel": before.name, "next": member.channel.name}
+    if isinstance(failure, str):
+        lifecycle.note(order, "service", because(Why.MEMBER_CHANGED, **names, text=failure))
+    else:
+        lifecycle.note(order, "channel", because(Why.MEMBER_FAILED, **names, text=str(failure)))
+        health.record(before.id, method, str(failure))
+    return True
+
+
+def _add(order: Order, count: int, channel: Channel, **facts: Any) -> None:
+    """Insert an attempt that is for no payer."""
+    Attempt.create(order=order, count=count, browser="", triedtime=clock.now(), channel=channel, **facts)
+
+
+def note_left_out(order: Order, left_out: list[tuple[Member, str]]) -> None:
+    """Write why a group did not choose its preferred members, in the caller's transaction."""
+    for member, why in left_out:
+        lifecycle.note(order, "service", because(Why.MEMBER_LEFT_OUT, channel=member.channel.name, text=why))
+
+
+def first_act(driver: Driver, expires_at: int) -> int:
+    """Return when to act first on a new deposit of this driver."""
+    return expires_at if driver.by_hand or driver.opens_on_view else min(clock.now() + FIRST_ASK, expires_at)
 
 
 @transaction
@@ -275,9 +406,10 @@ def _begun(order_id: int, payer: Payer, again: bool) -> tuple[Attempt, bool] | N
     if not is_payable(order):
         return None
     made = all_of(order)
-    own = _attempt_for(payer, made, driver_for(order))
+    own = _attempt_for(payer, _own(order, made), driver_for(order))
     if own is None or (own.refusal and again):
         facts = {"browser": payer.browser, "payer": payer.token if payer.id else None, "triedtime": now}
+        facts["channel"] = order.channel_id
         return Attempt.create(order=order, count=_newest(made) + 1, **facts), True
     is_being_opened = not own.opened and _is_recent(own)
     if own.refusal or is_being_opened or (own.opened and not _is_stale(own)):
@@ -286,15 +418,14 @@ def _begun(order_id: int, payer: Payer, again: bool) -> tuple[Attempt, bool] | N
     return own, False
 
 
-def _other_is_paid(order: Order, attempt: Attempt, driver: Driver) -> bool:
+def _other_is_paid(order: Order, attempt: Attempt) -> bool:
     """Close all other attempts if the channel can. Return True if one is paid; the sweep then checks the status now."""
-    if not driver.checks_status:
-        return False
     numbers_are_new = not _may_lack_some(order)
     for other in all_of(order):
         # Anybody can collect refusals, so only the sweep checks such attempts.
         was_never_open = numbers_are_new and other.refusal and other.closed
-        if other.count == attempt.count or was_never_open or not _may_be_paid(other, driver):
+        driver = driver_of(cache.channel_with(other.channel_id))
+        if other.count == attempt.count or was_never_open or not (driver.checks_status and _may_be_paid(other)):
             continue
         payment = _payment(order, other.count)
         state = call_driver(driver.query, payment).state
@@ -334,3 +465,4 @@ def _opened(order: Order, attempt: Attempt, opened: Opened) -> None:
     first_check = clock.now() + FIRST_ASK
     if order.status == PENDING and first_check < (order.due_at or 0):
         order.set_due(first_check)
+    health.record(order.channel_id, order.payment_method, "")

@@ -3,85 +3,134 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from contextlib import suppress
+from dataclasses import asdict, replace
 from typing import Any
 
-from gateways.base import ChannelRefused, ChannelUnknown, Opened
+from gateways.base import ChannelRefused, ChannelUnknown, Driver, Opened
 from models.db.writer import transaction
 from models.tables.channel import Channel
 from models.tables.epay import EpayOrder
 from models.tables.order import CANCELLED, PENDING, Order
 from runtime import clock
 from runtime.state import current
+from services.channels import groups, health
 from services.channels.bulkhead import channel_slot
-from services.channels.calls import FIRST_ASK, call_driver, driver_for, driver_of, payment_of
+from services.channels.calls import call_driver, driver_for, driver_of
 from services.deposits import attempts
-from services.errors import ApiError, Code
+from services.errors import N_, ApiError, Code
 from services.ledger import fees
+from services.merchants.cache import Member
 from services.orders import lifecycle
 from services.orders.lifecycle import exceptions_of
-from services.orders.new import MERCHANT, Placed, Source, insert, note_of, prepared
+from services.orders.new import MERCHANT, New, Placed, Source, insert, note_of, prepared
 from services.orders.reasons import Why, because
 from services.security import replay, vault
 from services.security.replay import Call
+
+NO_MEMBER = N_("No channel of the group can take the order now.")
 
 
 def place(call: Call, channel: Channel, wanted: dict[str, Any], source: Source = MERCHANT) -> Placed:
     """Create a deposit and open it at the channel, unless that happens when the page is viewed (docs/orders.md).
 
+    A group passes it on to a member. If nothing was sent to that one, or it refuses, the next member gets the order.
+
     Args:
         wanted: the loaded fields; `cny_amount` in fen.
 
     Raises:
-        ApiError: Code.CHANNEL_FAILED, the channel refused and the order is cancelled; or a code of `replay`.
+        ApiError: Code.CHANNEL_FAILED, the channel refused and the order is cancelled; Code.SERVICE_UNAVAILABLE, no
+            member of the group can take it now; or a code of `replay`.
     """
-    now = clock.now()
-    expires_at = source.expires_at or now + current().settings.buy_expiry
-    driver = driver_of(channel)
-    opens_now = not (driver.opens_locally or driver.opens_on_view)
-    name = wanted.get("customer_name")
-    quote = fees.quote_buy(wanted["cny_amount"], call.merchant, channel, wanted["paychannel_paymethod"])
-    order = insert(
-        prepared(
-            source,
-            call,
-            channel,
-            wanted,
-            quote,
-            outcome=None if opens_now else 1,
-            customer_name=vault.encrypt(name) if name else "",
-            expires_at=expires_at,
-            opens_on_view=driver.opens_on_view,
-            due_at=expires_at if driver.by_hand or driver.opens_on_view else min(now + FIRST_ASK, expires_at),
-        )
-    )
-    if not opens_now:
-        return Placed(order)
-    try:
-        with channel_slot(order.channel_id):
-            opened = call_driver(driver.open_payment, payment_of(order))
-    except ChannelRefused as refusal:
-        _not_opened(call, order, refusal)
-        raise ApiError(Code.CHANNEL_FAILED, {"order_no": order.order_no}) from refusal
-    except ChannelUnknown as silence:
-        # It may be open upstream: the order stays pending, and its status is checked soon.
-        lifecycle.outcome_unknown(order, str(silence), ask_again=clock.now())
+    order, tries = _inserted(call, channel, wanted, source), 0
+    while _is_opened_now(driver_for(order)):
+        tries += 1
+        try:
+            with channel_slot(order.channel_id):
+                opened = call_driver(driver_for(order).open_payment, attempts.payment_now(order))
+        except (ChannelRefused, ChannelUnknown) as failure:
+            if tries == attempts.TRIES or not attempts.pass_on(order, failure):
+                _not_opened(call, order, failure)
+                return Placed(order)
+        else:
+            _opened(call, order, opened)
+            return Placed(order)
+    if tries:
         replay.finish(call, 1)
-    else:
-        _opened(call, order, opened)
     return Placed(order)
 
 
+def _is_opened_now(driver: Driver) -> bool:
+    return not (driver.opens_locally or driver.opens_on_view)
+
+
+def _inserted(call: Call, channel: Channel, wanted: dict[str, Any], source: Source) -> Order:
+    """Insert the order of a channel, or that of the first member of a group that can take it."""
+    if not channel.is_group:
+        return insert(_new(call, channel, wanted, source))
+    left_out: list[tuple[Member, str]] = []
+
+    def bind(order: Order) -> None:
+        attempts.note_left_out(order, left_out)
+        if source.bind:
+            source.bind(order)
+
+    passed_on = replace(source, bind=bind)
+    for member in groups.choices(channel, wanted["paychannel_paymethod"], wanted["cny_amount"], left_out):
+        with suppress(groups.NoRoom):
+            return insert(_new(call, member.channel, wanted, passed_on, member))
+    raise ApiError(Code.SERVICE_UNAVAILABLE, detail=NO_MEMBER, retry_after=groups.LATER)
+
+
+def _new(call: Call, channel: Channel, wanted: dict[str, Any], source: Source, member: Member | None = None) -> New:
+    expires_at = source.expires_at or clock.now() + current().settings.buy_expiry
+    driver, name = driver_of(channel), wanted.get("customer_name")
+    return prepared(
+        source,
+        call,
+        channel,
+        wanted,
+        fees.quote_buy(wanted["cny_amount"], call.merchant, channel, wanted["paychannel_paymethod"]),
+        outcome=None if _is_opened_now(driver) else 1,
+        member=member,
+        customer_name=vault.encrypt(name) if name else "",
+        expires_at=expires_at,
+        opens_on_view=driver.opens_on_view,
+        due_at=attempts.first_act(driver, expires_at),
+    )
+
+
+def _not_opened(call: Call, order: Order, failure: ChannelRefused | ChannelUnknown) -> None:
+    """Cancel an order that the channel refused; otherwise it may be open there, so that its status is checked soon.
+
+    Raises:
+        ApiError: Code.CHANNEL_FAILED, it is cancelled.
+    """
+    if isinstance(failure, ChannelRefused):
+        _refused(call, order, failure)
+        raise ApiError(Code.CHANNEL_FAILED, {"order_no": order.order_no}) from failure
+    lifecycle.outcome_unknown(order, str(failure), ask_again=clock.now())
+    _finish(call, order, str(failure))
+
+
 @transaction
-def _not_opened(call: Call, order: Order, refusal: ChannelRefused) -> None:
+def _refused(call: Call, order: Order, refusal: ChannelRefused) -> None:
     lifecycle.transition(order, CANCELLED, "channel", because(Why.REFUSED, text=str(refusal)))
-    replay.finish(call, Code.CHANNEL_FAILED)
+    _finish(call, order, str(refusal), Code.CHANNEL_FAILED)
 
 
 @transaction
 def _opened(call: Call, order: Order, opened: Opened) -> None:
     _keep(order, opened)
-    replay.finish(call, 1)
+    _finish(call, order, "")
+
+
+@transaction
+def _finish(call: Call, order: Order, why: str, outcome: int = 1) -> None:
+    """Store the code of the response, and how the channel responded: `why` it failed, or ""."""
+    replay.finish(call, outcome)
+    health.record(order.channel_id, order.payment_method, why)
 
 
 def _keep(order: Order, opened: Opened) -> None:
@@ -99,7 +148,7 @@ def open_again(order: Order) -> bool:
     if order.opened or driver.opens_locally or order.status != PENDING or attempts.is_opened_on_view(order, driver):
         return False
     try:
-        opened = call_driver(driver.open_payment, payment_of(order))
+        opened = call_driver(driver.open_payment, attempts.payment_now(order))
     except ChannelRefused as refusal:
         raise ChannelUnknown(f"refused when it was opened again: {refusal}") from refusal
     _opened_again(order, opened)

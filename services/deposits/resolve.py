@@ -39,7 +39,7 @@ def _credit_lines(order: Order, exception: PaymentException) -> Lines:
     return {
         (AVAILABLE, order.merchant_id): exception.amount - fee,
         (FEES, OPERATOR): fee,
-        (CLEARING, order.channel_id): -exception.amount,
+        (CLEARING, exception.channel_id): -exception.amount,
     }
 
 
@@ -69,9 +69,10 @@ def _completed(order: Order, exception: PaymentException) -> Order:
     """Return the deposit as it will be once it is completed with this money; nothing is stored."""
     fee, cost = fees.apply_rate(exception.amount, order.service_rate), int(order.cost_amount)
     if exception.amount != order.amount:  # the order does not have the rate at which it was placed
-        cost = fees.cost_of(exception.amount, cache.channel_of(order).cost_rate(order.payment_method))
+        cost = fees.cost_of(exception.amount, cache.channel_with(exception.channel_id).cost_rate(order.payment_method))
     money = {"received_amount": exception.amount, "service_amount": fee, "cost_amount": cost}
     money |= {"merchant_actual_amount": exception.amount - fee, "channel_reference": exception.reference}
+    money["channel"] = exception.channel_id
     return previews.changed(order, status=COMPLETED, updatetime=clock.now(), **money)
 
 
@@ -87,7 +88,8 @@ def _cannot_complete(order: Order, exception: PaymentException) -> str:
 
 def _complete(order: Order, exception: PaymentException, who: str) -> None:
     ended, why = _completed(order, exception), because(Why.COMPLETED_BY_OPERATOR, amount=exception.amount)
-    facts = ("received_amount", "channel_reference", "service_amount", "cost_amount", "merchant_actual_amount")
+    money = ("received_amount", "service_amount", "cost_amount", "merchant_actual_amount")
+    facts = (*money, "channel_id", "channel_reference")
     epay_payments.take_over(order)
     for status in (PAID, CONFIRMED) if order.status != CANCELLED else ():
         lifecycle.transition(order, status, who, why)

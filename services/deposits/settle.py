@@ -19,6 +19,7 @@ from models.tables.order import (
     PAID,
     PAID_TWICE,
     PENDING,
+    PROVEN,
     REVERSED,
     SHARED_REFERENCE,
     WRONG_AMOUNT,
@@ -28,12 +29,13 @@ from models.tables.order import (
 from models.tables.refund import UNCREDITED, lives, refunds_of
 from runtime import clock
 from services.callbacks import outbox
+from services.channels import groups
 from services.channels.bulkhead import channel_slot
-from services.channels.calls import driver_for
+from services.channels.calls import driver_of
 from services.channels.order_numbers import attempt_of
 from services.deposits import attempts, money
 from services.deposits.money import DepositMoney
-from services.ledger import accounts, postings
+from services.ledger import accounts, fees, postings
 from services.merchants import cache
 from services.orders import lifecycle, next_step
 from services.orders.lifecycle import change_exception, close_exception, exceptions_of, raise_exception, transition
@@ -75,7 +77,7 @@ def take_notice(order: Order, notice: Notice) -> None:
     Raises:
         BadNotice: the channel, which must confirm it, does not respond.
     """
-    if _take_notice(order, notice, driver_for(order)):
+    if _take_notice(order, notice):
         try:
             with channel_slot(order.channel_id):
                 reports = attempts.reports_of(order)
@@ -86,16 +88,18 @@ def take_notice(order: Order, notice: Notice) -> None:
 
 
 @transaction
-def _take_notice(order: Order, notice: Notice, driver: Driver) -> bool:
+def _take_notice(order: Order, notice: Notice) -> bool:
     """Do what `on_notice` says; return whether to check the status at once."""
     report, locked = notice.report, Order.for_update(order.id)
     assert report is not None  # a notice about a refund alone is applied elsewhere
+    channel = report.channel or locked.channel_id
+    driver = driver_of(cache.channel_with(channel))
     exceptions = exceptions_of(locked)
     payments = money.judge(locked, report, exceptions)
     first = next(payments)
     does = on_notice(locked, driver, report, first, exceptions)
     if does is OnNotice.CHECK:
-        attempts.reopen(locked, attempt_of(notice.order_no))
+        attempts.reopen(locked, channel, attempt_of(notice.order_no))
         if order.status not in (PENDING, CANCELLED):
             return True  # no sweep checks it any more
         locked.set_due(clock.now())
@@ -127,6 +131,7 @@ def apply_report(order: Order, report: Report, who: str = "channel", why: Reason
 def _apply(order: Order, report: Report, payments: Iterable[Judged], who: str, why: Reason) -> bool:
     """Carry out the verdict on each payment of a report, in the caller's transaction."""
     changed, why = False, reported(report.detail, why)
+    _follow_money(order, report)
     for payment in payments:
         position, verdict = payment.position, payment.verdict
         came_and_went = report.state is State.FAILED and report.returned
@@ -146,6 +151,27 @@ def _apply(order: Order, report: Report, payments: Iterable[Judged], who: str, w
             changed |= _confirm(order, payment.reference, who, why)
     hold_or_resume(order)
     return changed
+
+
+def _follow_money(order: Order, report: Report) -> None:
+    """Give an order without proven money the channel that reports some: a member that its group had tried before."""
+    is_money = report.state is State.PAID and report.proven
+    if not report.channel or report.channel == order.channel_id or not is_money or order.status in PROVEN:
+        return
+    channel = cache.channel_with(report.channel)
+    is_counted = order.status != CANCELLED
+    if is_counted:
+        groups.give_back(order)
+    facts = {
+        "channel": channel.id,
+        "cost_amount": fees.cost_of(order.amount, channel.cost_rate(order.payment_method)),
+    }
+    Order.update(facts).where(Order.id == order.id, Order.status == order.status).execute()
+    for name, value in facts.items():
+        setattr(order, name, value)
+    if is_counted:
+        groups.count_again(order)
+    lifecycle.note(order, "channel", because(Why.PAID_AT_MEMBER, channel=channel.name))
 
 
 def _confirm(order: Order, reference: str, who: str, why: Reason) -> bool:
@@ -250,7 +276,7 @@ def _record(order: Order, what: str, report: Report, reference: str, position: P
         sized = [each for each in position.open if each.kind == what and each.code != Why.RETURNED_UNKNOWN]
         if same := received if what == ADJUST else sized:
             return change_exception(same[0], 0, report, who)
-        return raise_exception(order, what, because(Why.RETURNED_UNKNOWN), 0, reference)
+        return raise_exception(order, what, because(Why.RETURNED_UNKNOWN), 0, reference, channel=report.channel)
     there = report.amount if report.state is State.PAID else 0
     if there < position.least:
         return record_less(order, position.least - there, report, reference, position, who)
@@ -268,7 +294,7 @@ def _record(order: Order, what: str, report: Report, reference: str, position: P
     else:
         cause = because({WRONG_AMOUNT: Why.PAID_OTHER_AMOUNT, LATE_PAYMENT: Why.PAID_AFTER_END}[what])
     returned = report.returned if report.returned and not position.most else None  # the refund of this payment
-    return raise_exception(order, what, cause, more, reference, returned)
+    return raise_exception(order, what, cause, more, reference, returned, report.channel)
 
 
 def record_less(order: Order, fen: int, report: Report, reference: str, position: Position, who: str) -> bool:
@@ -291,4 +317,4 @@ def record_less(order: Order, fen: int, report: Report, reference: str, position
         cause = because(Why.NOT_PAID_THERE, status=order.status)
     else:
         cause = because(Why.RETURNED_AFTER_CREDIT, amount=fen, booked=position.least)
-    return raise_exception(order, REVERSED, cause, fen, reference) or changed
+    return raise_exception(order, REVERSED, cause, fen, reference, channel=report.channel) or changed

@@ -17,7 +17,7 @@ from runtime import clock
 from runtime.clock import in_china
 from runtime.state import current
 from services import kinds
-from services.channels import pictures
+from services.channels import groups
 from services.channels.calls import driver_of
 from services.channels.order_numbers import new_order_no
 from services.deposits import epay_payments
@@ -66,13 +66,13 @@ def choices_of(known: Known, kind: str, fen: int | None = None) -> list[tuple[Ch
             (channel.id, method) for method in METHODS if kind in ("", method) for channel in known.channels.values()
         ]
     found = [(known.channels[channel], method) for channel, method in dict.fromkeys(pairs) if channel in known.channels]
-    unusable = {channel: pictures.unusable_methods(channel) for channel in {channel for channel, _ in found}}
+    accepted = {channel: groups.accepted(channel) for channel in {channel for channel, _ in found}}
     return [
         (channel, method)
         for channel, method in found
-        if method in channel.pay_methods
-        and method not in unusable[channel]
-        and (fen is None or channel.min_amount <= fen <= channel.max_amount)
+        if method in accepted[channel]
+        and not groups.why_closed(channel)
+        and (fen is None or any(low <= fen <= high for low, high in accepted[channel][method]))
     ]
 
 
@@ -216,7 +216,7 @@ def _create_order(payment: EpayOrder, known: Known, channel: Channel, method: st
     source = Source(order_no=payment.trade_no if before is None else new_order_no(), bind=bind)
     try:
         payment.order = deposits.place(Call(known.merchant, "", {}), channel, wanted, source).order
-        payment.order.channel = channel  # its page is read next
+        payment.order.channel = cache.channel_of(payment.order)  # its page is read next
     except IntegrityError:
         if Order.find(source.order_no) is None:
             raise

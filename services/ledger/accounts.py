@@ -12,7 +12,7 @@ from models.db.base import database
 from models.db.hash_chain import Facts
 from models.db.writer import transaction
 from models.queries import time_bisect
-from models.tables.channel import Channel
+from models.tables.channel import GROUP, Channel
 from models.tables.ledger import AVAILABLE, CLEARING, COMMISSION, FEES, HELD, Entry, LedgerAccount, Posting, add_entries
 from models.tables.merchant import Merchant
 from models.tables.order import Order
@@ -260,7 +260,7 @@ def sheet() -> Sheet:
     rows = LedgerAccount.select(LedgerAccount.kind, LedgerAccount.owner, LedgerAccount.balance).tuples()
     balance = {(kind, owner): fen for kind, owner, fen in rows}
     merchants = Merchant.select(Merchant.id, Merchant.key, Merchant.name).order_by(Merchant.key)
-    channels = Channel.select(Channel.id, Channel.name).order_by(Channel.id)
+    channels = Channel.select(Channel.id, Channel.name).where(Channel.driver != GROUP).order_by(Channel.id)
     return Sheet(
         [(row, balance.get((AVAILABLE, row.id), 0), balance.get((HELD, row.id), 0)) for row in merchants],
         [(row, balance.get((CLEARING, row.id), 0)) for row in channels],

@@ -7,17 +7,22 @@ process (`forget`) takes effect immediately, one by another process within FRESH
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
+from gateways.base import METHODS
 from models.db.compiled import Compiled, compiled_rows
-from models.tables.channel import Channel
+from models.tables.channel import Channel, ChannelHealth, ChannelMember
 from models.tables.epay import EpayAccount
 from models.tables.merchant import Merchant, PaymentPage
 from models.tables.order import Order
 from models.tables.setup_version import current_version
 from net.ip_addresses import Network, is_within, network_of
 from runtime.state import Part
+
+Range = tuple[int, int]  # fen: the least and the largest amount
 
 FRESH = 0.02  # seconds between checks of the database for changes
 _OF_PAGE = [column for column in PaymentPage._meta.sorted_fields if column is not PaymentPage.logo]
@@ -27,13 +32,14 @@ _OF_PAGE = [column for column in PaymentPage._meta.sorted_fields if column is no
 class Known:
     """A merchant with the data that every request needs. The rows are shared and must not be changed.
 
-    `epay`: its account at the epay gateway, enabled or not. `page`: its settings of the payment page, without the
-    image of the logo.
+    `channels` are those that it may use, `disabled` the ids of others that are linked to it. `epay`: its account at the
+    epay gateway, enabled or not. `page`: its settings of the payment page, without the image of the logo.
     """
 
     merchant: Merchant
     networks: list[Network]
     channels: dict[int, Channel] = field(repr=False)
+    disabled: frozenset[int]
     epay: EpayAccount | None
     page: PaymentPage
 
@@ -48,6 +54,36 @@ class Known:
         return self.epay
 
 
+@dataclass(frozen=True)
+class Member:
+    """A channel in a group, with its limits there. The rows are shared and must not be changed."""
+
+    row: ChannelMember
+    channel: Channel
+
+    @cached_property
+    def methods(self) -> list[str]:
+        """The payment methods of the channel."""
+        return self.channel.pay_methods
+
+    @cached_property
+    def weight(self) -> int:
+        """Its share of the deposits, compared with the other members."""
+        return int(self.row.weight)
+
+    @cached_property
+    def has_daily_limit(self) -> bool:
+        """True if the group passes on a limited amount or number of deposits a day."""
+        return self.row.daily_amount is not None or self.row.daily_count is not None
+
+    @cached_property
+    def range(self) -> Range:
+        """The amounts that the group passes on to it: none if the least is above the largest."""
+        limits = (self.row.max_amount, self.row.daily_amount, self.channel.max_amount)
+        least = max(int(self.row.min_amount or 1), int(self.channel.min_amount))
+        return least, min(int(each) for each in limits if each is not None)
+
+
 class _Directory:
     """The rows that were read at one setup version."""
 
@@ -56,6 +92,9 @@ class _Directory:
         self.looked_at = time.monotonic()
         self.known: dict[Any, Known] = {}
         self.channels: dict[int, Channel] = {}
+        self.members: dict[int, list[Member]] = {}
+        self.ranges: dict[int, dict[str, list[Range]]] = {}
+        self.health: dict[tuple[int, str], ChannelHealth] | None = None
 
 
 class _Cache:
@@ -101,7 +140,13 @@ def _with_id(merchant_id: int) -> Any:
 
 @compiled_rows(Channel)
 def _channels_of(merchant_id: int) -> Any:
-    return Channel.linked_to(merchant_id).where(Channel.enabled)
+    return Channel.linked_to(merchant_id)
+
+
+@compiled_rows(ChannelMember)
+def _members_of(group: int) -> Any:
+    mine = ChannelMember.select().where(ChannelMember.group == group)
+    return mine.order_by(ChannelMember.position, ChannelMember.id)
 
 
 @compiled_rows(EpayAccount)
@@ -111,9 +156,19 @@ def _epay_of(merchant_id: int) -> Any:
 
 def _read(merchant: Merchant) -> Known:
     networks = [network_of(text) for text in merchant.allowed_addresses.split(",") if text]
-    channels = {row.id: row for row in _channels_of(merchant.id)}
+    linked = [_with_methods(row) for row in _channels_of(merchant.id)]
+    channels = {row.id: row for row in linked if row.enabled}
+    disabled = frozenset(row.id for row in linked if not row.enabled)
     page = PaymentPage.select(*_OF_PAGE).where(PaymentPage.merchant == merchant).first()
-    return Known(merchant, networks, channels, _epay_of.first(merchant.id), page or PaymentPage(merchant=merchant))
+    epay = _epay_of.first(merchant.id)
+    return Known(merchant, networks, channels, disabled, epay, page or PaymentPage(merchant=merchant))
+
+
+def _with_methods(channel: Channel) -> Channel:
+    """Give a group the payment methods of its members, in the contract's order."""
+    if channel.is_group:
+        channel.pay_method = ",".join(ranges_of(channel.id))
+    return channel
 
 
 def _find(name: Any, merchants: Compiled, value: str | int) -> Known | None:
@@ -148,8 +203,54 @@ def _channel(channel_id: int) -> Any:
 
 def channel_of(order: Order) -> Channel:
     """Return an order's channel, which may be disabled."""
-    channels, number = _up_to_date().channels, order.channel_id
+    return channel_with(order.channel_id)
+
+
+def channel_with(number: int) -> Channel:
+    """Return the channel with this id, which may be disabled."""
+    channels = _up_to_date().channels
     found = channels.get(number)
     if found is None:
-        found = channels[number] = _channel.first(number)
+        found = channels[number] = _with_methods(_channel.first(number))
     return found
+
+
+def members_of(group: int) -> list[Member]:
+    """Return the members of a group in the order of their positions, with disabled ones."""
+    members = _up_to_date().members
+    found = members.get(group)
+    if found is None:
+        rows = list(_members_of(group))
+        found = members[group] = [Member(row, channel_with(row.channel_id)) for row in rows]
+    return found
+
+
+def ranges_of(group: int) -> dict[str, list[Range]]:
+    """Return the amounts that a group's members accept, by payment method, in the contract's order."""
+    ranges = _up_to_date().ranges
+    found = ranges.get(group)
+    if found is None:
+        members = members_of(group)
+        by_method = {method: [each.range for each in members if method in each.methods] for method in METHODS}
+        found = ranges[group] = {method: _joined(each) for method, each in by_method.items() if each}
+    return found
+
+
+def _joined(ranges: list[Range]) -> list[Range]:
+    """Return the same amounts in as few ranges as possible, without empty ones."""
+    joined: list[Range] = []
+    for least, most in sorted(each for each in ranges if each[0] <= each[1]):
+        if joined and least <= joined[-1][1] + 1:
+            joined[-1] = (joined[-1][0], max(most, joined[-1][1]))
+        else:
+            joined.append((least, most))
+    return joined
+
+
+def health_of(channel: int, method: str) -> ChannelHealth | None:
+    """Return what is on record about failures of a channel's payment method; None if nothing is."""
+    directory = _up_to_date()
+    if directory.health is None:
+        rows: Iterable[ChannelHealth] = ChannelHealth.select()
+        directory.health = {(row.channel_id, row.method): row for row in rows}
+    return directory.health.get((channel, method))

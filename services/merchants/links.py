@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from models.db.writer import after_commit, transaction
 from models.tables.channel import Channel, ChannelLink
@@ -51,6 +51,20 @@ def set_channels(merchant: Merchant, wanted: Iterable[int]) -> None:
 def set_merchants(channel: Channel, wanted: Iterable[int]) -> None:
     """Let exactly the merchants with these ids use a channel."""
     _replace(merchants_of(channel), wanted, lambda merchant: {"merchant": merchant, "channel": channel.id})
+
+
+@transaction
+def move(merchants: Collection[int], source: Channel, target: Channel, *, keep: bool) -> bool:
+    """Let these merchants use the channel `target`, and unless `keep`, no longer the channel `source`.
+
+    Returns: whether all of them still had `source`; the caller undoes the change otherwise.
+    """
+    after_commit(cache.forget)
+    new = [{"merchant": merchant, "channel": target.id} for merchant in merchants]
+    ChannelLink.insert_many(new).on_conflict_ignore().execute()
+    own = (ChannelLink.channel == source) & ChannelLink.merchant.in_(merchants)
+    found = ChannelLink.select().where(own).count() if keep else ChannelLink.delete().where(own).execute()
+    return bool(found == len(merchants))
 
 
 def _replace(present: Iterable[int], wanted: Iterable[int], row: Callable[[int], dict[str, int]]) -> None:

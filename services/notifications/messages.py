@@ -25,7 +25,10 @@ FORMS = {
 
 @dataclass(frozen=True)
 class Message:
-    """One message. `id` is the same on every attempt; `lines` are objects of change, kind, severity, text."""
+    """One message. `id` is the same on every attempt; `lines` are objects of change, kind, severity, text, page.
+
+    `page` is a path in the console, or empty.
+    """
 
     id: str
     event: str
@@ -54,7 +57,10 @@ class Message:
         """Return the whole message as text, at most `limit` bytes in UTF-8. Lines that do not fit are counted."""
         words = language_of(self.language)
         forms = [FORMS[line["change"]] for line in self.lines]
-        lines = [words.gettext(form, text=line["text"]) for form, line in zip(forms, self.lines, strict=True)]
+        lines = [
+            " ".join(filter(None, (words.gettext(form, text=line["text"]), self._address(line))))
+            for form, line in zip(forms, self.lines, strict=True)
+        ]
         if self.event == TEST:
             lines = [words.gettext("Notifications to this destination work.")]
         elif not lines:
@@ -69,5 +75,13 @@ class Message:
 
     @property
     def data(self) -> dict[str, Any]:
-        """The content as JSON, for programs."""
-        return {"subject": self.subject, "findings": self.lines, "url": self.url}
+        """The content as JSON, for programs: each finding has the `url` of its page."""
+        names = ("change", "kind", "severity", "text")
+        findings = [
+            {name: line[name] for name in names} | {"url": self._address(line) or self.url} for line in self.lines
+        ]
+        return {"subject": self.subject, "findings": findings, "url": self.url}
+
+    def _address(self, line: dict[str, str]) -> str:
+        """Return the address of a finding's own page; "" if it has none. Messages of older versions have none."""
+        return f"{self.url}{page}" if (page := line.get("page", "")) else ""

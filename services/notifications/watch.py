@@ -17,7 +17,7 @@ from runtime.clock import CHINA
 from services.notifications.destinations import china_day
 from services.notifications.messages import DIGEST, EASED, FINDINGS, NEW, OPEN, RESOLVED, WORSE
 from services.operations import alerts
-from services.operations.alert_texts import sentence
+from services.operations.alert_texts import page, sentence
 from services.operations.alerts import SOON, URGENT
 from services.platform.language import language_of
 
@@ -35,12 +35,13 @@ Texts = dict[str, str]
 
 @dataclass(frozen=True)
 class Seen:
-    """A present finding, with its sentence by language."""
+    """A present finding, with its sentence by language, and its page in the console."""
 
     key: str
     kind: str
     severity: str
     texts: Texts
+    page: str
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,7 @@ class Change:
     before: str
     after: str
     texts: Texts
+    page: str = ""
 
 
 def evaluate() -> None:
@@ -68,7 +70,7 @@ def _seen() -> dict[str, Seen]:
     for each in alerts.now(CHINA):
         key = ":".join([each.kind, *(str(each.facts[name]) for name in IDENTITY if name in each.facts)])
         texts = {name: " ".join(sentence(each, language_of(name)).split()) for name in LANGUAGES}
-        found[key] = Seen(key, each.kind, each.severity, texts)
+        found[key] = Seen(key, each.kind, each.severity, texts, page(each))
     return found
 
 
@@ -89,7 +91,13 @@ def _tell(seen: dict[str, Seen], now: float) -> None:
             _write(row, FINDINGS, lines, int(now))
         if _takes_digest(row, now):
             open_lines = [
-                {"change": OPEN, "kind": each.kind, "severity": each.severity, "text": each.texts[row.language]}
+                {
+                    "change": OPEN,
+                    "kind": each.kind,
+                    "severity": each.severity,
+                    "text": each.texts[row.language],
+                    "page": each.page,
+                }
                 for each in seen.values()
                 if RANKS[each.severity] >= RANKS[row.severity]
             ]
@@ -115,7 +123,7 @@ def _step(row: KnownFinding | None, seen: Seen | None, now: int) -> Change | Non
         return Change(row.kind, told, GONE, json.loads(row.texts)) if row and _delete(row) else None
     texts = json.dumps(seen.texts, ensure_ascii=False)
     first = _set(row, severity=severity, since=None, texts=texts) if row else _insert(seen, severity, None)
-    return Change(seen.kind, told, severity, seen.texts) if first else None
+    return Change(seen.kind, told, severity, seen.texts, seen.page) if first else None
 
 
 def _insert(seen: Seen, severity: str, since: int | None) -> bool:
@@ -151,8 +159,8 @@ def _line(change: Change, row: Destination) -> dict[str, str] | None:
         word = WORSE
     else:
         return None
-    severity = change.after or change.before
-    return {"change": word, "kind": change.kind, "severity": severity, "text": change.texts[row.language]}
+    severity, text = change.after or change.before, change.texts[row.language]
+    return {"change": word, "kind": change.kind, "severity": severity, "text": text, "page": change.page}
 
 
 def _takes_digest(row: Destination, now: float) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 
 from models.tables.channel import Channel
 from models.tables.order import BUY
+from runtime import clock
 from schemas.views import PAY_METHOD_TEXTS
 from services.errors import N_
 from services.operations.alerts import Finding
@@ -54,10 +55,41 @@ def _silent(facts: Facts, said: Facts, words: Language) -> str:
 
 def _failing(facts: Facts, said: Facts, words: Language) -> str:
     rates = {name: f"{facts[name]:.0%}" for name in ("recent", "usual")}
-    about = {"name": _channel(facts["channel"])} | rates
+    about = {"name": _channel(facts["channel"]), "count": said["count"]} | rates
     if facts["order_type"] == BUY:
-        return words.gettext("%(name)s: deposit success rate since yesterday %(recent)s, usually %(usual)s.", **about)
-    return words.gettext("%(name)s: withdrawal success rate since yesterday %(recent)s, usually %(usual)s.", **about)
+        text = N_("%(name)s: of the last %(count)s deposits %(recent)s succeeded, usually %(usual)s.")
+    else:
+        text = N_("%(name)s: of the last %(count)s withdrawals %(recent)s succeeded, usually %(usual)s.")
+    return words.gettext(text, **about)
+
+
+def _channel_off(facts: Facts, said: Facts, words: Language) -> str:
+    comma = words.gettext(", ")
+    about = {
+        "name": _channel(facts["channel"]),
+        "methods": comma.join(words.gettext(PAY_METHOD_TEXTS[method]) for method in facts["methods"]),
+        "time": words.ago(facts["since"]),
+    }
+    if clock.now() - facts["since"] < 60:
+        texts = [words.gettext("%(name)s: new payments fail (%(methods)s).", **about)]
+    else:
+        texts = [words.gettext("%(name)s: new payments have failed for %(time)s (%(methods)s).", **about)]
+    if facts["count"]:
+        failures = words.gettext("Failed: %(failures)s of the last %(count)s.", failures=facts["failures"], **said)
+    else:
+        failures = words.gettext("No order has tried the channel in the last 15 minutes.")
+    texts.append(failures)
+    if reason := facts["reason"].rstrip("."):
+        texts.append(words.gettext("Last reason: %(reason)s.", reason=words.known(reason)))
+    if facts["goes_on"]:
+        texts.append(
+            words.gettext("Orders go through other channels of %(groups)s.", groups=comma.join(facts["goes_on"]))
+        )
+    if facts["stops"]:
+        texts.append(words.gettext("Orders through %(groups)s stop.", groups=comma.join(facts["stops"])))
+    if facts["direct"]:
+        texts.append(words.gettext("Orders that name this channel still try it."))
+    return words.sentences(*texts)
 
 
 def _backup(facts: Facts, said: Facts, words: Language) -> str:
@@ -137,6 +169,7 @@ SENTENCES: dict[str, Callable[[Facts, Facts, Language], str]] = {
     "dead": _counted(N_("Callbacks that failed after all retries, last 7 days: %(count)s.")),
     "retried": _counted(N_("Callbacks being retried: %(count)s.")),
     "silent": _silent,
+    "channel_off": _channel_off,
     "failing": _failing,
     "backup": _backup,
     "low_balance": lambda facts, said, words: words.gettext(
@@ -155,3 +188,8 @@ def sentence(finding: Finding, words: Language) -> str:
     facts, count = finding.facts, finding.facts.get("count", 0)
     said = {"num": count, "count": f"{count:,}", "time": words.ago(facts.get("oldest"))}
     return SENTENCES[finding.kind](facts, said, words)
+
+
+def page(finding: Finding) -> str:
+    """Return the path in the console of the page where a finding is handled; "" for the overview."""
+    return f"channel/{finding.facts['channel']}#health" if finding.kind == "channel_off" else ""

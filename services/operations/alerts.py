@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta, tzinfo
-from math import sqrt
+from math import exp, lgamma, log
 from time import time
 from typing import Any
 
 from models.tables.bill import LATE, Bill
-from models.tables.channel import Channel
+from models.tables.channel import Channel, ChannelMember
 from models.tables.ledger import CLEARING, LedgerAccount
 from models.tables.maintenance import FAILED, OFF, paused_since
 from models.tables.notification import BalanceWarning, Destination
@@ -18,21 +18,22 @@ from runtime import clock
 from runtime.clock import in_china
 from runtime.state import current
 from services.backups import scheduled
-from services.channels import pictures, unknown_notices
+from services.channels import groups, health, pictures, unknown_notices
 from services.console import statistics
-from services.console.statistics import Cell, Statistics, Sum, summed
+from services.console.statistics import Statistics, Sum, summed
 from services.ledger import scheduled_checks
-from services.merchants import links
-from services.operations import to_do
+from services.merchants import cache, links
+from services.operations import finished_orders, to_do
 from services.operations.to_do import Waiting
 from services.platform import storage_health
 from services.statements import bills
 
 URGENT, SOON = SEVERITIES = ("urgent", "soon")
 LONG = 86_400  # seconds after which a withdrawal or a refund has waited too long
-USUAL_DAYS = 30  # days, with the recent ones, whose success rate is the usual one
-LEAST_RECENT, LEAST_USUAL = 20, 50  # finished orders that make a rate meaningful
-WORSE = 0.2  # the decrease of the success rate that is a finding
+USUAL_DAYS = 30  # days, with today, which is left out, whose success rate is the usual one
+LEAST_USUAL = 50  # finished orders that make it meaningful
+WORSE = 0.2  # the decrease of the success rate that is a finding,
+UNLIKELY = 1 / 10_000  # unless chance causes it more often than this
 ENOUGH = 10  # finished orders from which a rate is shown
 LATE_BACKUPS = 2  # intervals after which a scheduled backup is missing
 FAILURES = 3  # failed attempts in a row after which a destination of notifications is a finding
@@ -47,7 +48,10 @@ class Finding:
     exceptions (count, oldest, silent: their number), differences (count, oldest), stuck_refunds (as stuck, with
     refunds), refunds and refund_late (count, oldest), requests (count, oldest), payouts (count, oldest), claims
     (count, oldest, channels), dead (count, merchants, since), retried (count), silent (channel, count, oldest),
-    failing (channel, order_type, recent and usual: rates from 0 to 1, since: a day), backup (at, may be None, failed:
+    failing (channel, order_type, recent and usual: rates from 0 to 1, count: the recent finished orders, since: the
+    Unix time from which these were created), channel_off (channel, methods, since, failures, count: the last payments,
+    reason: that of the last failure, in English, goes_on and stops: the names of its groups with another channel for
+    these methods and without one, direct: whether merchants use it without a group), backup (at, may be None, failed:
     whether the last one did), low_balance (channel, balance and limit in fen), unusable (channel, methods),
     unreachable (destination: its id, name, count), bills (channel, count, day: the oldest, problem: why that one
     could not be fetched, in English).
@@ -95,8 +99,8 @@ def _waiting(waiting: Waiting) -> Iterator[Finding]:
     if waiting.stuck_refunds.count:
         about = {**vars(waiting.stuck_refunds), "refunds": waiting.stuck_refund_numbers}
         yield Finding(URGENT, "stuck_refunds", about)
-    silent = sum(queue.count for queue in waiting.silent.values())
-    if waiting.exceptions.count > silent:
+    if waiting.decisions.count:
+        silent = waiting.exceptions.count - waiting.decisions.count
         yield Finding(URGENT, "exceptions", {**vars(waiting.exceptions), "silent": silent})
     if waiting.differences.count:
         yield Finding(SOON, "differences", vars(waiting.differences))
@@ -122,21 +126,70 @@ def _waiting(waiting: Waiting) -> Iterator[Finding]:
 
 
 def _failing(shown: Statistics) -> Iterator[Finding]:
-    since = shown.today - timedelta(1)
+    """Find channels whose newest orders succeed far less often than those of the last 30 days, today's apart.
 
-    def key(cell: Cell) -> tuple[int, int]:
-        return cell.channel, cell.order_type
-
-    recent = summed(shown.within(2), key)
-    usual = summed((cell for cell in shown.within(USUAL_DAYS) if cell.day < since), key)
-    for (channel, order_type), sums in recent.items():
-        now, before = rate(sums, LEAST_RECENT), rate(usual.get((channel, order_type), Sum()), LEAST_USUAL)
-        if now is None or before is None:
+    Payers who leave are part of both rates. Few orders, as those of a quiet night, are a finding only if chance hardly
+    explains them: this is judged all day long.
+    """
+    cells = (cell for cell in shown.within(USUAL_DAYS) if cell.day < shown.today)
+    usual = summed(cells, lambda cell: (cell.channel, cell.order_type))
+    for (channel, order_type), orders in finished_orders.newest().items():
+        before = rate(usual.get((channel, order_type), Sum()), LEAST_USUAL)
+        if before is None or len(orders) < finished_orders.LEAST:
             continue
-        chance = 3 * sqrt(before * (1 - before) / sums.closed)
-        if now < before - max(WORSE, chance):
-            about = {"channel": channel, "order_type": order_type, "recent": now, "usual": before, "since": since}
-            yield Finding(SOON, "failing", about)
+        completed = sum(order.completed for order in orders)
+        now = completed / len(orders)
+        if now < before - WORSE and _chance(completed, len(orders), before) < UNLIKELY:
+            since = min(order.createtime for order in orders)
+            about = {"channel": channel, "order_type": order_type, "recent": now, "usual": before}
+            yield Finding(SOON, "failing", about | {"count": len(orders), "since": since})
+
+
+def _chance(completed: int, orders: int, usual: float) -> float:
+    """Return the probability that at most so many of these orders are completed, at the usual rate."""
+    usual = min(max(usual, 0.01), 0.99)
+    return sum(
+        exp(
+            lgamma(orders + 1)
+            - lgamma(count + 1)
+            - lgamma(orders - count + 1)
+            + count * log(usual)
+            + (orders - count) * log(1 - usual)
+        )
+        for count in range(completed + 1)
+    )
+
+
+def _channels_off() -> Iterator[Finding]:
+    """Find channels that refuse or do not answer new payments, and where their orders go meanwhile."""
+    found: dict[int, list[health.State]] = {}
+    for state in health.states():
+        if state.is_off:
+            found.setdefault(state.channel, []).append(state)
+    for channel, states in found.items():
+        goes_on: list[str] = []
+        stops: list[str] = []
+        of_channel = ChannelMember.channel == channel
+        every = Channel.select().join(ChannelMember, on=ChannelMember.group == Channel.id)
+        for group in every.where(of_channel, Channel.enabled).order_by(Channel.id):
+            others = [each for each in cache.members_of(group.id) if each.channel.id != channel]
+            is_open = all(
+                any(method in each.channel.pay_methods and not groups.why_not_now(each, method) for each in others)
+                for method in (state.method for state in states)
+            )
+            (goes_on if is_open else stops).append(group.name)
+        about = {
+            "channel": channel,
+            "methods": [state.method for state in states],
+            "since": min(state.since or state.off_until or 0 for state in states),
+            "failures": sum(state.failures for state in states),
+            "count": sum(state.count for state in states),
+            "reason": next((state.reason for state in states if state.reason), ""),
+            "goes_on": goes_on,
+            "stops": stops,
+            "direct": bool(links.merchants_of(Channel.get_by_id(channel))),
+        }
+        yield Finding(URGENT, "channel_off", about)
 
 
 def _backup() -> Iterator[Finding]:
@@ -196,6 +249,7 @@ def findings(shown: Statistics, waiting: Waiting, verify_every: int) -> list[Fin
         *_restored(),
         *_ledger(verify_every),
         *_waiting(waiting),
+        *_channels_off(),
         *_failing(shown),
         *_backup(),
         *_low_balances(),

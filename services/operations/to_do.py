@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from peewee import JOIN, fn
+from peewee import fn
 
 from models.tables import bill
 from models.tables.bill import StatementDifference
@@ -53,7 +53,8 @@ class Waiting:
     `approve` are withdrawals to approve, `send` approved ones to send manually, `requests` payouts that a second
     operator must approve, which are among them. `in_files` are withdrawals that ended although a bank file without a
     result may still pay them. `claims` are deposits on the manual channels `by_hand` that the payer claims to have
-    paid. `exceptions` are the open ones, `silent` those of them about a channel's silence, by channel id.
+    paid. `exceptions` are the open ones, `silent` those of them about a channel's silence, by channel id, and
+    `decisions` the others.
     `differences` are those between statements and orders that remain. `retried` are callbacks that failed and are
     tried again, `failed` those that failed after all retries since `dead_since`, and `dead` their number by merchant's
     key. `stuck` are open orders without a next step, which an error of the service has caused, and `stuck_orders` the
@@ -68,6 +69,7 @@ class Waiting:
     in_files: Queue
     claims: Queue
     exceptions: Queue
+    decisions: Queue
     differences: Queue
     retried: int
     failed: Queue
@@ -155,21 +157,17 @@ def _in_files() -> Queue:
 
 
 def _exceptions() -> tuple[Queue, dict[int, Queue]]:
-    silence = PaymentException.kind == UNKNOWN_OUTCOME
-    counted = (fn.COUNT(PaymentException.id), fn.MIN(PaymentException.createtime), fn.SUM(PaymentException.amount))
-    rows = (
-        PaymentException.select(silence, Order.channel, *counted)
-        .join(Order, JOIN.INNER)
-        .where(PaymentException.resolution.is_null())
-        .group_by(PaymentException.kind, Order.channel)
-        .tuples()
-    )
-    every, silent = Queue(), dict[int, Queue]()
-    for is_silence, channel, *queue in rows:
-        every += Queue(*queue)
+    """Return the open exceptions that are not about a channel's silence, and those that are, by channel id."""
+    table, silence = PaymentException, PaymentException.kind == UNKNOWN_OUTCOME
+    counted = (fn.COUNT(table.id), fn.MIN(table.createtime), fn.SUM(table.amount))
+    rows = table.select(silence, table.channel, *counted).where(table.resolution.is_null())
+    others, silent = Queue(), dict[int, Queue]()
+    for is_silence, channel, *queue in rows.group_by(table.kind, table.channel).tuples():
         if is_silence:
             silent[channel] = Queue(*queue)
-    return every, silent
+        else:
+            others += Queue(*queue)
+    return others, silent
 
 
 def _differences() -> Queue:
@@ -212,7 +210,7 @@ def _failed(since: int) -> dict[str, Queue]:
 def waiting_counts() -> Waiting:
     """Read all queues now."""
     hand = manual_channels()
-    exceptions, silent = _exceptions()
+    decisions, silent = _exceptions()
     since = clock.now() - RECENT
     failed = _failed(since)
     stuck, stuck_refunds = next_step.missing(MOST), next_step.missing_refunds(MOST)
@@ -222,7 +220,8 @@ def waiting_counts() -> Waiting:
         requests=_requests(),
         in_files=_in_files(),
         claims=_on_channels(BUY, PAID, hand),
-        exceptions=exceptions,
+        exceptions=sum(silent.values(), decisions),
+        decisions=decisions,
         differences=_differences(),
         retried=_retried(),
         failed=sum(failed.values(), Queue()),

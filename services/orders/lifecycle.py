@@ -11,10 +11,10 @@ from gateways.base import Report, State
 from models.db.base import database
 from models.db.compiled import compiled_rows
 from models.db.writer import transaction
-from models.tables.order import PENDING, UNKNOWN_OUTCOME, History, Order, PaymentException
+from models.tables.order import CANCELLED, PENDING, UNKNOWN_OUTCOME, History, Order, PaymentException
 from runtime import clock
 from services.callbacks import outbox
-from services.channels import payment_numbers
+from services.channels import groups, payment_numbers
 from services.orders.reasons import ASKED, Reason, Why, because
 from services.orders.verdict import RETURNED, Proof
 
@@ -90,6 +90,8 @@ def transitions(order: Order, steps: list[tuple[str, str, Reason]], **facts: Any
     before = [order.status, *(new for new, _, _ in steps)]
     if not order.move_to(*before[1:], **facts):
         return False
+    if order.group_id and CANCELLED in before:
+        groups.give_back(order) if before[-1] == CANCELLED else groups.count_again(order)
     same = {"order": order.id, "at": order.updatetime}
     History.add_all(
         [
@@ -148,7 +150,13 @@ def _note_refused(order: Order, why: Reason) -> None:
 
 
 def raise_exception(
-    order: Order, kind: str, cause: Reason, amount: int = 0, reference: str = "", returned: int | None = None
+    order: Order,
+    kind: str,
+    cause: Reason,
+    amount: int = 0,
+    reference: str = "",
+    returned: int | None = None,
+    channel: int = 0,
 ) -> bool:
     """Open an exception for an operator, with its line of history.
 
@@ -156,10 +164,12 @@ def raise_exception(
         amount: its money, in fen; 0 if unknown.
         reference: the channel's number for the payment.
         returned: the part that the channel sent back before, in fen.
+        channel: the id of the channel that has its money; 0 for the order's.
 
     Returns: False, with nothing changed, if one of this kind is open for this money.
     """
     row = {"order": order, "kind": kind, "amount": amount, "reference": reference, "returned": returned}
+    row["channel"] = channel or order.channel_id
     opened = PaymentException.insert(createtime=clock.now(), **row, **cause.columns).on_conflict_ignore()
     if not opened.as_rowcount().execute():
         return False

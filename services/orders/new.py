@@ -13,10 +13,12 @@ from models.tables.channel import Channel
 from models.tables.epay import EpayOrder
 from models.tables.order import PENDING, SELL, Order, OrderNote
 from runtime import clock
+from services.channels import groups
 from services.channels.calls import lock_account
 from services.channels.order_numbers import keep_apart, new_order_no
 from services.errors import ApiError, Code
 from services.ledger import fees
+from services.merchants.cache import Member
 from services.orders import lifecycle
 from services.orders.reasons import Why, because
 from services.security import replay, vault
@@ -58,7 +60,7 @@ class New:
     """An order to insert: its columns except `seq` and times, and the code of its response, if it is known already.
 
     `wanted` are the loaded fields of the request, `config` the encrypted config of its channel when the order was
-    prepared.
+    prepared. `member` is the channel's place in the group that the merchant named, if it named one.
     """
 
     source: Source
@@ -67,6 +69,7 @@ class New:
     config: str
     columns: dict[str, Any]
     outcome: int | None
+    member: Member | None = None
 
 
 def prepared(
@@ -77,6 +80,7 @@ def prepared(
     quote: fees.Quote,
     *,
     outcome: int | None,
+    member: Member | None = None,
     **columns: Any,
 ) -> New:
     """Return a pending order to insert.
@@ -84,6 +88,7 @@ def prepared(
     Args:
         wanted: the loaded fields of the request.
         outcome: the code of the response; None if a channel must be called first.
+        member: the channel's place in the group that the merchant named.
         columns: those that only its kind has.
     """
     every = {
@@ -99,8 +104,9 @@ def prepared(
         "account": None,
         "expires_at": None,
         "opens_on_view": False,
+        "group": member.row.group_id if member else None,
     }
-    return New(source, call, wanted, channel.config, every | columns, outcome)
+    return New(source, call, wanted, channel.config, every | columns, outcome, member)
 
 
 def owner(new: New) -> int:
@@ -113,6 +119,7 @@ def insert_all(placed: list[New]) -> list[Order]:
 
     Raises:
         ApiError: Code.SERVICE_UNAVAILABLE if a channel's config changed since it was read; or a code of `replay`.
+        groups.NoRoom: a member of a group cannot take its order.
     """
     configs = {channel: lock_account(channel) for channel in {new.columns["channel"] for new in placed}}
     if any(not vault.same(new.config, configs[new.columns["channel"]]) for new in placed):
@@ -126,6 +133,9 @@ def insert_all(placed: list[New]) -> list[Order]:
         now = max(clock.now(), before)  # keeps the order of creation if the clock was set back
         latest[merchant] = seq + 1, now
         rows.append({**new.columns, "seq": seq + 1, "createtime": now, "updatetime": now})
+    passed_on = [(new.member, row) for new, row in zip(placed, rows, strict=True) if new.member]
+    for member, row in sorted(passed_on, key=lambda each: each[0].row.id):  # so that no two hosts wait for each other
+        groups.take(member, row["payment_method"], row["amount"], row["createtime"])
     ids = Order.add_all(rows)
     orders = [Order(id=order_id, **row) for order_id, row in zip(ids, rows, strict=True)]
     for order in orders:

@@ -211,7 +211,7 @@ def place(order: Order, wanted: Wanted, call: Call | None = None) -> Refund:
 @transaction
 def send_back(order: Order, exception: PaymentException, who: str, approved_by: str) -> Refund:
     """Place the refund of an open exception's money, which was never credited, in the caller's transaction."""
-    lock_account(order.channel_id)
+    lock_account(exception.channel_id)
     quoted = Quote(int(exception.amount), int(exception.amount), 0, 0, EXCEPTION)
     wanted = Wanted(quoted.amount, who, approved_by)
     number = _next_refund_no(order, exception.reference, quoted.amount)
@@ -261,7 +261,7 @@ def _insert(
         refund_no=refund_no,
         order=order,
         merchant=order.merchant_id,
-        channel=order.channel_id,
+        channel=exception.channel_id if exception else order.channel_id,
         exception=exception,
         merchant_refund_no=wanted.merchant_refund_no,
         reference=reference,

@@ -133,7 +133,7 @@ def why_not_now(exception: PaymentException) -> str:
 
 def _refunds(order: Order, exception: PaymentException) -> bool:
     """Return whether the channel can refund the exception's money."""
-    driver = driver_of(order.channel)
+    driver = driver_of(exception.channel)
     known = exception.amount > 0 and exception.reference
     return bool(driver.refunds and not driver.by_hand and known and not is_too_old(driver, exception.createtime))
 

@@ -20,7 +20,7 @@ from models.db.base import database
 from models.db.writer import transaction
 from models.queries import time_bisect
 from models.tables.account_balance import BILL, BY_OPERATOR, AccountBalance
-from models.tables.channel import Channel
+from models.tables.channel import GROUP, Channel
 from models.tables.ledger import CLEARING, Entry, LedgerAccount, Posting
 from models.tables.merchant import Merchant
 from models.tables.order import (
@@ -188,18 +188,26 @@ def _sum(rows: Any) -> Counter[int]:
 
 
 def _uncredited(ids: list[int], until: int | None) -> Counter[int]:
-    """Return what the channels received, less the costs of it and less its refunds, and what is not credited yet."""
+    """Return what the channels received, less the costs of it and less its refunds, and what is not credited yet.
+
+    A payment of which refunds take all has no costs: its channel returns the fee with the last of them.
+    """
     found: Counter[int] = Counter()
-    received = fn.COALESCE(Order.received_amount, Order.amount) - Order.cost_amount
-    is_done = Refund.status == COMPLETED
+    received = fn.COALESCE(Order.received_amount, Order.amount)
+    status: Any = Refund.status
     if until is not None:
-        is_done = _status_at(until, RefundHistory, RefundHistory.refund, Refund.id) == COMPLETED
+        status = _status_at(until, RefundHistory, RefundHistory.refund, Refund.id)
     # A refund before the credit is paid from the balance once the deposit is credited.
     own = (Refund.reference == Order.channel_reference) & Refund.paid_from.in_((UNCREDITED, BALANCE))
+    back: Counter[int] = Counter()
     for each in _confirmed(ids, BUY, until):
-        found.update(_sum(Order.select(Order.channel, received).where(each)))
-        refunded = Refund.select(Order.channel, Refund.amount).join(Order, on=(Refund.order == Order.id))
-        found.subtract(_sum(refunded.where(each, own, is_done)))
+        found.update(_sum(Order.select(Order.channel, received - Order.cost_amount).where(each)))
+        refunds = Refund.select(Order.id, Order.channel, received, Order.cost_amount, Refund.amount, status)
+        refunds = refunds.join(Order, on=(Refund.order == Order.id))
+        for order, channel, came, cost, fen, step in refunds.where(each, own).tuples().iterator():
+            if step in (CONFIRMED, COMPLETED):
+                back[order] += fen
+                found[channel] += (cost if back[order] == came else 0) - (fen if step == COMPLETED else 0)
     return found
 
 
@@ -216,21 +224,21 @@ def _questioned(ids: list[int], until: int | None) -> tuple[Counter[int], Counte
     found: Counter[int] = Counter()
     unknown: Counter[int] = Counter()
     row = PaymentException
-    rows = row.select(row, Order).join(Order).where(_are_open(until), Order.channel.in_(ids))
+    rows = row.select(row, Order).join(Order).where(_are_open(until), row.channel.in_(ids))
     for each in rows.iterator():
         order, fen = each.order, int(each.amount)
         if each.kind not in (*MONEY_IN, REVERSED, PAYOUT_CONFLICT, PAYOUT_IN_PROGRESS) or not fen:
-            unknown[order.channel_id] += 1
+            unknown[each.channel_id] += 1
             continue
         if not order.is_buy and fen == order.amount:
             fen += order.passage_amount + order.channel_amount  # as the ledger books the payout
         if each.kind in MONEY_IN or (each.kind == REVERSED and not order.is_buy):
-            found[order.channel_id] += fen  # money that is not credited, or a payout that came back
+            found[each.channel_id] += fen  # money that is not credited, or a payout that came back
             continue
         is_paid_out = order.completedtime is not None and (until is None or order.completedtime < until)
         if each.kind == PAYOUT_CONFLICT and is_paid_out and each.reference == order.channel_reference:
             fen -= order.amount  # booked with the amount of the order
-        found[order.channel_id] -= fen
+        found[each.channel_id] -= fen
     return found, unknown
 
 
@@ -341,8 +349,8 @@ def fetch(channel: Channel, day: date) -> None:
 
 
 def accounts() -> list[Account]:
-    """Return the accounts of all channels, by channel id."""
-    return _accounts(list(Channel.select().order_by(Channel.id)))
+    """Return the accounts of all channels, by channel id. A group has none."""
+    return _accounts(list(Channel.select().where(Channel.driver != GROUP).order_by(Channel.id)))
 
 
 def account(channel: Channel) -> Account:

@@ -61,10 +61,49 @@ def test_changed_values_are_shown_and_others_stay(flask, channel):
         ("--deposit-rate", "10", "deposit_rate", "10.00"),
         ("--settlement-days", "1", "settlement_days", 1),
         ("--auto-accept-max", "50", "auto_accept_max", "50.00"),
+        ("--hours", "22:00-02:00", "hours", "22:00-02:00"),
+        ("--hours", "none", "hours", ""),
     ):
         flask("channel", "set", "2", option, value)
         row |= {column: shown}
         assert channel(2) == row
+
+
+def test_a_channel_without_new_orders_is_shown_as_such_and_takes_them_again(flask, flask_json, channel):
+    assert channel(2)["takes_orders"] is True
+    flask("channel", "set", "2", "--no-new-orders")
+    assert (channel(2)["takes_orders"], channel(2)["enabled"]) == (False, True)
+    assert flask_json("channel", "show", "2")["takes_orders"] is False
+    flask("channel", "set", "2", "--takes-orders")
+    assert channel(2)["takes_orders"] is True
+    base = ("channel", "add", "--category", "gateway_b", "--driver", "trial", "--name", "New")
+    made = flask_json(*base, "--hours", "09:00-21:00", "--no-new-orders")
+    assert (made["hours"], made["takes_orders"]) == ("09:00-21:00", False)
+
+
+def test_one_channel_is_shown_with_its_groups_and_without_its_config(flask, flask_json, channel):
+    group = flask_json("channel", "add", "--category", "gateway_b", "--driver", "group", "--name", "All")
+    assert (group["pay_method"], group["min"], group["max"]) == ("", "", "")
+    flask("group", "add", group["id"], "2")
+    shown = flask_json("channel", "show", "2")
+    times = {name: shown.pop(name) for name in ("createtime", "updatetime")}
+    assert shown == channel(2)
+    assert (shown["groups"], all(times.values())) == (str(group["id"]), True)
+    said = flask("channel", "show", "2").stdout
+    assert ("Sandbox B" in said, "sandbox-notice-secret" in said) == (True, False)
+    assert channel(group["id"])["pay_method"] == "wxpay,alipay,bank"
+
+
+def test_the_settlement_delay_of_a_group_and_its_channels_stays_the_same(flask, flask_json, refuses):
+    group = flask_json("channel", "add", "--category", "gateway_b", "--driver", "group", "--name", "All")["id"]
+    flask("channel", "set", group, "--settlement-days", "1")
+    flask("channel", "set", "2", "--settlement-days", "1")
+    flask("group", "add", group, "2")
+    assert f"from group {group}" in refuses("channel", "set", "2", "--settlement-days", "0")
+    assert "Remove its channels first" in refuses("channel", "set", group, "--settlement-days", "0")
+    flask("channel", "set", "2", "--settlement-days", "1", "--name", "The same delay")
+    flask("group", "remove", group, "2")
+    flask("channel", "set", "2", "--settlement-days", "0")
 
 
 def test_a_new_channel_has_the_given_costs_for_methods_of_its_driver_only(flask_json, refuses):
@@ -118,6 +157,9 @@ BAD_VALUES = [
     ("--deposit-rate", "101", "percentage"),
     ("--settlement-days", "-1", "--settlement-days"),
     ("--auto-accept-max", "-1", "accept"),
+    ("--hours", "9-21", "09:00-21:00"),
+    ("--hours", "09:00-24:00", "09:00-21:00"),
+    ("--hours", "09:00-09:00", "09:00-21:00"),
     ("--pay-method", "", "payment methods"),
     ("--pay-method", "wxpay,cash", "payment methods"),
     ("--config", "secret", "NAME=VALUE"),

@@ -110,9 +110,13 @@ def now(sql, *values):
 
 
 def _schema():
-    """SQLite's definitions of tables, columns, indexes, foreign keys and triggers."""
+    """SQLite's definitions of tables, columns, indexes, foreign keys and triggers.
+
+    Foreign keys are among the facts only: SQLite writes those of an added column into the text of that column.
+    """
+    key = r'(, FOREIGN KEY \("\w+"\))? REFERENCES "\w+" \("id"\)'
     texts = {
-        (kind, name): sql and re.sub(r"\s+", " ", sql)
+        (kind, name): sql and re.sub(key, "", re.sub(r"\s+", " ", sql))
         for kind, name, sql in now("SELECT type, name, sql FROM sqlite_master")
     }
     facts = {}

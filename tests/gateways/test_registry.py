@@ -18,8 +18,8 @@ from services.security import sessions
 from tests.blueprints.console.setting_up.filling import Page
 from tests.support import ROOT
 
-# The simulator, the manual driver, and the tests' own driver.
-HERE = ("sandbox", "manual", "trial")
+# The simulator, the manual driver, groups of channels, and the tests' own driver.
+HERE = ("sandbox", "manual", "group", "trial")
 ELSEWHERE = [name for name in registry.DRIVERS if name not in HERE]
 FOLDERS = ("blueprints", "cli", "models", "schemas", "services")
 CODE = [*ROOT.glob("*.py"), *(file for folder in FOLDERS for file in ROOT.glob(f"{folder}/**/*.py"))]

@@ -15,6 +15,7 @@ from blueprints.console.pages import (
     batches,
     bills,
     callbacks,
+    channel_health,
     channels,
     claims,
     confirm,
@@ -72,7 +73,7 @@ BLUEPRINTS = (
     differences.pages,
     reconciliations.pages,
     new_merchant.pages,  # the blueprint of merchants.py, to which the other pages of a merchant are added as well
-    channels.pages,
+    channel_health.pages,  # the blueprint of channels.py, to which other pages of a channel are added as well
     notifications.pages,
     new_order.pages,
     operators.pages,

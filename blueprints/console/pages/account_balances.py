@@ -48,7 +48,7 @@ def index() -> str:
 @pages.route(f"/<int(max={LARGEST_ID}):channel_id>", methods=["GET", "POST"])
 def show(channel_id: int) -> Any:
     """Show how a channel's expected balance is made up, and its figures; record a figure."""
-    channel = find_or_404(channel_setup.find_channel, channel_id)
+    channel = find_or_404(channel_setup.find_with_account, channel_id)
     today = in_china(clock.now()).date()
     form = BalanceForm(data={"day": request.args.get("day") or str(today), "amount": request.args.get("amount")})
     if accepted(form, lambda: _recorded(channel, form)):

@@ -23,6 +23,7 @@ from blueprints.console.list_page import ListPage
 from blueprints.console.pages import batches, claims
 from blueprints.console.pages.channels import NewChannelForm
 from blueprints.console.pages.epay_gateway import NewEpayForm
+from blueprints.console.pages.group_members import NewMemberForm
 from blueprints.console.pages.new_merchant import NewMerchantForm
 from blueprints.console.pages.notifications import DestinationForm
 from blueprints.console.pages.payment_page import PaymentPageForm
@@ -49,7 +50,7 @@ UNITS = {Percent: " %", Yuan: " ¥", Sum: " ¥"}
 # By subject: the forms of its settings, and the schemas of its config.
 FORMS: dict[str, tuple[type[FlaskForm], ...]] = {
     "merchant": (PaymentPageForm, NewMerchantForm, NewEpayForm),
-    "channel": (NewChannelForm,),
+    "channel": (NewMemberForm, NewChannelForm),  # the later one has the labels of fields in both
     "destination": (DestinationForm,),
 }
 CONFIGS: dict[str, list[type[Schema]]] = {
@@ -94,7 +95,7 @@ def _fields(about: str) -> dict[str, Recorded]:
         for name in dir(form):
             entry = getattr(form, name)
             if hasattr(entry, "field_class") and entry.args:
-                specs = entry.args[1:2] if entry.field_class is SchemaField else ()
+                specs = entry.args[1:2] if issubclass(entry.field_class, SchemaField) else ()
                 unit = next((unit for spec in specs for kind, unit in UNITS.items() if type(spec) is kind), "")
                 choices = {str(each.value): each.label for each in entry.kwargs.get("choices", ())}
                 words = YES_OR_NO if entry.field_class is BooleanField else VALUES.get(name, choices)
@@ -152,7 +153,12 @@ def _details(row: Any) -> str:
     changes = list(_changes(row))
     if _told_change(row, changes):
         return ""
-    texts = (gettext("%(field)s: %(old)s → %(new)s", field=label, old=old, new=new) for label, old, new in changes)
+    texts = (
+        gettext("%(field)s: %(old)s → %(new)s", field=label, old=old, new=new)
+        if old != new
+        else gettext("%(label)s: %(value)s", label=label, value=new)  # what the changes are about
+        for label, old, new in changes
+    )
     if row.action == "confirm columns":
         return _columns(row.detail)
     return gettext("; ").join(texts) or labels.recorded(row.detail)

@@ -7,14 +7,14 @@ from functools import partial
 from typing import Any
 
 from flask import Response, abort, flash, redirect, render_template, request, url_for
-from flask_babel import gettext, lazy_gettext
+from flask_babel import gettext, lazy_gettext, ngettext
 from flask_wtf import FlaskForm
 from markupsafe import Markup
 from wtforms import BooleanField, HiddenField, SelectChoice, SelectField, StringField
 from wtforms.validators import DataRequired, Length
 
 from blueprints.console import access, driver_form, labels, uploads
-from blueprints.console.columns import ENABLED_COLUMN, Column, channel_link, unusable_marks
+from blueprints.console.columns import Column, channel_link, unusable_marks
 from blueprints.console.filters import ENABLED, Filter, choices
 from blueprints.console.forms import (
     Checkboxes,
@@ -22,6 +22,7 @@ from blueprints.console.forms import (
     find_or_404,
     form_page,
     message_of,
+    row_id,
     show_refusal,
     texts,
     translate,
@@ -30,10 +31,10 @@ from blueprints.console.list_page import ListPage, pages_of_one
 from gateways import registry
 from gateways.base import METHODS, NO_STATUS_CHECKS
 from models.db.base import LARGEST_ID
-from models.tables.channel import LARGEST_AMOUNT, Channel
+from models.tables.channel import GROUP, LARGEST_AMOUNT, Channel
 from runtime.money import hundredths
 from schemas.fields import Percent, Sum, Whole
-from services.channels import channel_setup, pictures
+from services.channels import channel_setup, groups, merchant_move, pictures
 from services.channels.calls import driver_of
 from services.console import setup_lists
 from services.errors import N_, OperatorError
@@ -45,12 +46,21 @@ PICTURE = f"{CHANNEL}/picture/<any({', '.join(METHODS)}):method>"
 AMOUNTS = ("min_amount", "max_amount", "passage_rate", "commission_rate", "deposit_rate", "auto_accept_max")
 NUMBERS = (*AMOUNTS, "settlement_days")
 COSTS = {method: f"cost_{method}" for method in METHODS}  # the fields with the rates of deposits
-FIELDS = ("name", "pay_method", *NUMBERS, *COSTS.values(), "enabled", "merchants")
+FIELDS = ("name", "pay_method", *NUMBERS, *COSTS.values(), "hours", "takes_orders", "enabled", "merchants")
+# A group's members decide these, and it takes no withdrawals.
+NOT_OF_GROUPS = ("pay_method", *AMOUNTS, *COSTS.values())
 # What a category means for withdrawals. Deposits are the same in all of them.
 CATEGORY_EFFECTS = {
     "gateway_a": lazy_gettext("withdrawals to a card in each request, with the holder’s identity data"),
     "gateway_b": lazy_gettext("withdrawals to the merchant’s payout account"),
     "gateway_c": lazy_gettext("withdrawals to the merchant’s payout account, as gateway_b"),
+}
+# The settings that a move of merchants compares, beside those of the form.
+COMPARED = {
+    "category": lazy_gettext("Category"),
+    "deposits": lazy_gettext("Payment methods of deposits"),
+    "withdrawals": lazy_gettext("Payment methods of withdrawals"),
+    "amounts": lazy_gettext("Order amounts (¥)"),
 }
 ONLY_IN_DEMO = N_("The sandbox is available in demo mode only. This channel accepts no orders and cannot be enabled.")
 
@@ -59,12 +69,23 @@ pages = pages_of_one("channel", "channels")
 
 def _methods(row: Channel) -> Markup:
     """Return the payment methods, with a mark of those that payers cannot use."""
+    if not row.pay_method:  # a group without members
+        return Markup("")
     marks, comma = unusable_marks(row), gettext(", ")
     hidden = Markup('<span class="skip">{}</span> ').format(comma)  # a mark is apart from the next one
     parts: list[str] = []
     for method in row.pay_methods:
         parts += (marks[method], hidden) if method in marks else (labels.name_of(labels.METHODS, method), comma)
     return Markup("").join(parts[:-1])
+
+
+def state_of(row: Channel) -> tuple[str, str]:
+    """Return whether a channel takes new orders now: the state's name and its label."""
+    if not row.enabled:
+        return "off", gettext("Disabled")
+    if not row.takes_orders:
+        return "warn", gettext("No new orders")
+    return ("good", gettext("Enabled")) if not groups.why_closed(row) else ("warn", gettext("Outside its hours"))
 
 
 CHANNELS = ListPage(
@@ -97,7 +118,8 @@ CHANNELS = ListPage(
         Column("payable", lazy_gettext("Payable (¥)"), lambda row: max(row.clearing, 0), "money", on="page"),
         Column("clearing", lazy_gettext("Channel clearing (¥)"), lambda row: row.clearing, "money", on="export"),
         Column("linked", lazy_gettext("Merchants"), lambda row: row.linked, "count"),
-        ENABLED_COLUMN,
+        Column("enabled", lazy_gettext("Status"), state_of, "state"),
+        Column("hours", lazy_gettext("Hours of new orders"), lambda row: row.hours, on="export"),
     ),
 )
 
@@ -122,18 +144,19 @@ class ChannelForm(FlaskForm):
     deposit_rate = SchemaField(lazy_gettext("Security deposit on withdrawals"), Percent(), default="0.00")
     settlement_days = SchemaField(lazy_gettext("Settlement delay of deposits (T+N)"), Whole(0, 365), default="0")
     auto_accept_max = SchemaField(lazy_gettext("Auto-approve withdrawals up to"), Sum(zero=True), default="0.00")
+    hours = StringField(lazy_gettext("Hours of new orders"), [Length(max=20)])
+    takes_orders = BooleanField(lazy_gettext("Accept new orders"), default=True)
     enabled = BooleanField(lazy_gettext("Enabled"), default=True)
     merchants = Checkboxes(lazy_gettext("Merchants with access"), coerce=int)
     same_account = BooleanField(lazy_gettext("This is a new name for the same account"))
 
     def __init__(self, driver: str, **options: Any):
         super().__init__(**options)
-        self.pay_method.choices = [
-            SelectChoice(each, labels.name_of(labels.METHODS, each)) for each in registry.DRIVERS[driver].methods
-        ]
-        for method in METHODS:
-            if method not in registry.DRIVERS[driver].methods:
-                del self[COSTS[method]]
+        methods = registry.DRIVERS[driver].methods
+        self.pay_method.choices = [SelectChoice(each, labels.name_of(labels.METHODS, each)) for each in methods]
+        absent = NOT_OF_GROUPS if driver == GROUP else [COSTS[each] for each in METHODS if each not in methods]
+        for name in absent:
+            del self[name]
         self.merchants.choices = [SelectChoice(row.id, f"{row.key} · {row.name}") for row in merchant_setup.merchants()]
 
     @property
@@ -148,10 +171,14 @@ class ChannelForm(FlaskForm):
 
     def facts(self) -> dict[str, Any]:
         """Return the arguments for `channel_setup.set_channel`."""
-        numbers: dict[str, Any] = {name: self[name].value for name in NUMBERS}
-        numbers["cost_rates"] = {method: field.value for method, field in self.costs.items()}
-        lists = {"pay_method": ",".join(self.pay_method.data or ()), "merchants": self.merchants.data or ()}
-        return {"name": (self.name.data or "").strip(), "enabled": self.enabled.data} | numbers | lists
+        found: dict[str, Any] = {name: self[name].value for name in NUMBERS if name in self}
+        found |= {name: (self[name].data or "").strip() for name in ("name", "hours")}
+        found |= {name: self[name].data for name in ("enabled", "takes_orders")}
+        found["cost_rates"] = {method: field.value for method, field in self.costs.items()}
+        found["merchants"] = self.merchants.data or ()
+        if "pay_method" in self:
+            found["pay_method"] = ",".join(self.pay_method.data or ())
+        return found
 
 
 class NewChannelForm(ChannelForm):
@@ -180,6 +207,8 @@ def _present(row: Channel) -> dict[str, Any]:
         "name": row.name,
         "pay_method": row.pay_methods,
         "settlement_days": str(row.settlement_days),
+        "hours": row.hours,
+        "takes_orders": bool(row.takes_orders),
         "enabled": bool(row.enabled),
         "merchants": links.merchants_of(row),
     }
@@ -199,7 +228,8 @@ def new() -> Any:
         return render_template("console/channels/driver.html", drivers=drivers)
     form = driver_form.form_class(NewChannelForm, driver, {})(driver)
     if not form.is_submitted():
-        form.pay_method.data = list(registry.DRIVERS[driver].methods)
+        if "pay_method" in form:
+            form.pay_method.data = list(registry.DRIVERS[driver].methods)
         if len(form.merchants.choices) == 1:
             form.merchants.data = [form.merchants.choices[0].value]
     elif driver_form.is_valid(form, driver, {}, partial(channel_setup.wrong_config, driver)):
@@ -220,12 +250,13 @@ def _added(form: NewChannelForm, driver: str) -> Any:
     add = partial(channel_setup.add_channel, driver=driver, config=given, **facts)
     made = access.act("add channel", "channel", facts["name"], add, detail)
     by_hand = registry.DRIVERS[driver].by_hand
-    flash(
-        gettext("Channel added. You can upload images of your QR codes on this page.")
-        if by_hand
-        else gettext("Channel added. Test the connection before merchants use it."),
-        "good",
-    )
+    if made.is_group:
+        told = gettext("Group added. Add its channels on this page.")
+    elif by_hand:
+        told = gettext("Channel added. You can upload images of your QR codes on this page.")
+    else:
+        told = gettext("Channel added. Test the connection before merchants use it.")
+    flash(told, "good")
     return redirect(url_for("channel.show", channel_id=made.id), 303)
 
 
@@ -248,6 +279,9 @@ def show(channel_id: int) -> Any:
         "console/channels/channel.html",
         form,
         channel=row,
+        state=state_of(row),
+        is_linked=bool(links.merchants_of(row)),
+        in_groups=channel_setup.groups_of(row),
         rows=driver_form.rows(form, row.driver, present),
         title=labels.name_of(labels.DRIVERS, row.driver),
         warning="" if row.driver in registry.usable() else gettext(ONLY_IN_DEMO),
@@ -317,6 +351,60 @@ def remove_picture(channel_id: int, method: str) -> Any:
     access.act("remove QR code image", "channel", str(row.id), partial(pictures.remove, row, method), method)
     flash(gettext("Image removed."), "good")
     return redirect(url_for("channel.show", channel_id=row.id, _anchor="pictures"), 303)
+
+
+@pages.route(f"{CHANNEL}/move", methods=["GET", "POST"])
+def move(channel_id: int) -> Any:
+    """Show what changes if all merchants of a channel use another one; move them if exactly that was confirmed."""
+    access.must_act()
+    row = find_or_404(channel_setup.find_channel, channel_id)
+    target_id, keep = row_id(request.values.get("to", "")), request.values.get("keep") == "yes"
+    others = [each for each in channel_setup.every() if each.enabled and each.id != row.id]
+    target = next((each for each in others if each.id == target_id), None)
+    plan, status = None, 200
+    if target is not None:
+        try:
+            plan = merchant_move.plan(row, target, keep=keep)
+            if request.method == "POST":
+                return _moved(row, target, plan)
+        except OperatorError as refusal:
+            flash(message_of(refusal), "bad")
+            status = 422
+    settings = [
+        (
+            COMPARED.get(each.name) or getattr(ChannelForm, each.name).args[0],
+            *(_in_words(each.name, value) for value in (each.present, each.new, each.loses)),
+        )
+        for each in (plan.settings if plan else ())
+    ]
+    facts = {"channel": row, "others": others, "target": target, "keep": keep, "plan": plan, "settings": settings}
+    return render_template("console/channels/move.html", closed=translate(plan.closed) if plan else "", **facts), status
+
+
+def _in_words(name: str, value: str) -> str:
+    """Return a compared setting as people read it; "" for none."""
+    words = {"deposits": labels.METHODS, "withdrawals": labels.METHODS, "category": labels.CATEGORIES}
+    units = {"passage_rate": " %", "deposit_rate": " %", "auto_accept_max": " ¥"}
+    if name in words:
+        return gettext(", ").join(labels.name_of(words[name], each) for each in value.split(",") if each)
+    return value + units.get(name, "") if value else ""
+
+
+def _moved(row: Channel, target: Channel, plan: merchant_move.Plan) -> Any:
+    """Move the merchants as the page showed it. Raises OperatorError, also if something else would change now."""
+    if request.form.get("mark") != plan.mark:
+        raise merchant_move.Outdated(merchant_move.OUTDATED)
+    action = "share merchants" if plan.keep else "move merchants"
+    do = partial(merchant_move.move, row, target, keep=plan.keep, mark=plan.mark)
+    access.act(action, "channel", str(row.id), do, plan.detail)
+    text = ngettext(
+        "%(num)s merchant now uses %(name)s.",
+        "%(num)s merchants now use %(name)s.",
+        len(plan.merchants),
+        name=target.name,
+    )
+    flash(text, "good")
+    return redirect(url_for("channel.show", channel_id=row.id), 303)
 
 
 @pages.post(f"{CHANNEL}/try")

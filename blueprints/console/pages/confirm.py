@@ -26,7 +26,12 @@ from services.security import audit, passwords, second_factor, sessions
 # those for notifications, because another server would receive the stored password. With the name of each.
 NEEDED = {
     "batch.file": lazy_gettext("Download file"),
+    "channel.add_member": lazy_gettext("Add channel"),
+    "channel.member": lazy_gettext("Limits"),
+    "channel.move": lazy_gettext("Move merchants"),
     "channel.new": lazy_gettext("Add channel"),
+    "channel.place_member": lazy_gettext("Place"),
+    "channel.remove_member": lazy_gettext("Remove from group"),
     "channel.remove_picture": lazy_gettext("Remove image"),
     "channel.show": lazy_gettext("Channel"),
     "channel.upload": lazy_gettext("Replace image"),

@@ -162,7 +162,7 @@ class AdjustForm(FlaskForm):
 
     def __init__(self, **options: Any):
         super().__init__(**options)
-        each = [SelectChoice(str(row.id), f"{row.id} · {row.name}") for row in channel_setup.every()]
+        each = [SelectChoice(str(row.id), f"{row.id} · {row.name}") for row in channel_setup.with_accounts()]
         self.channel.choices = [SelectChoice("", gettext("none (your own money)")), *each]
 
     def order_of(self, merchant: Merchant) -> Order | None:

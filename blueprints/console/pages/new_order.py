@@ -30,7 +30,7 @@ from schemas.gateway_a import CardInfo, PersonalData
 from schemas.messages import flat
 from schemas.new_order import load_new_order
 from services import kinds
-from services.channels import pictures
+from services.channels import groups
 from services.channels.calls import driver_of, pay_url
 from services.channels.order_numbers import new_order_no
 from services.errors import ERRORS, ApiError, Code
@@ -98,6 +98,7 @@ class NewOrderForm(FlaskForm):
             SelectChoice(f"{channel.id}:{method}", _way(channel, method))
             for channel in known.channels.values()
             for method in channel.pay_methods
+            if not groups.why_closed(channel)
         ]
         self.expiry.choices = [SelectChoice(str(each), duration(each)) for each in EXPIRIES]
 
@@ -128,7 +129,8 @@ def _example(schema: type[PersonalData | CardInfo]) -> dict[str, Any]:
 
 
 def _way(channel: Channel, method: str) -> str:
-    limits = f"¥{grouped(channel.min_amount)}–{grouped(channel.max_amount)}"
+    ranges = groups.accepted(channel).get(method) or [(channel.min_amount, channel.max_amount)]
+    limits = ", ".join(f"¥{grouped(least)}–{grouped(most)}" for least, most in ranges)
     return f"{channel.name} · {labels.name_of(labels.METHODS, method)} · {limits}"
 
 
@@ -151,7 +153,8 @@ def index() -> Any:
         form.amount.data = TEST_AMOUNT if current().settings.demo else ""
     elif form.validate() and (answer := _created(form, known)):
         return answer
-    longest = {driver_of(channel).longest_expiry: channel for channel in known.channels.values()}
+    possible = [each for channel in known.channels.values() for each in groups.channels_in(channel)]
+    longest = {driver_of(channel).longest_expiry: channel for channel in possible}
     return form_page(
         "console/new_order/form.html",
         form,
@@ -179,7 +182,7 @@ def _created(form: NewOrderForm, known: Known) -> Any:
     channel = known.channels[form.channel_id]
     payload = form.payload(channel)
     try:
-        wanted = load_new_order(payload, channel, driver_of(channel).payout_methods, pictures.unusable_methods(channel))
+        wanted = load_new_order(payload, channel, groups.accepted(channel), driver_of(channel).payout_methods)
     except ValidationError as error:
         for name, messages in flat(error.messages).items():
             field = form._fields[SHOWN_AT.get(name, "way")]
@@ -214,7 +217,7 @@ def _refused(form: NewOrderForm, refusal: ApiError) -> Any:
 def _place(call: Call, channel: Channel, wanted: dict[str, Any]) -> Placed:
     """Create the order as the API does, with an entry in the audit log."""
     actor, is_buy = access.actor(), wanted["order_type"] == BUY
-    longest = driver_of(channel).longest_expiry
+    longest = min(driver_of(each).longest_expiry for each in groups.channels_in(channel))
     expires_after = min(int(call.payload["expires_after"]), longest)
     source = Source(
         actor.who,

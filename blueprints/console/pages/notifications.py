@@ -101,7 +101,7 @@ def _index(typed: dict[str, str], wrong: dict[int, str]) -> str:
             -balances.get(f"clearing {row.id}", 0),
             typed.get(f"limit_{row.id}", hundredths(limits[row.id]) if row.id in limits else ""),
         )
-        for row in channel_setup.every()
+        for row in channel_setup.with_accounts()
     ]
     return render_template(
         "console/notifications/notifications.html",
@@ -208,7 +208,7 @@ def delete(destination_id: int) -> Any:
 def balances() -> Any:
     """Set the balances below which channels are findings; an empty field means none."""
     present, limits, wrong = destinations.balance_limits(), {}, {}
-    for row in channel_setup.every():
+    for row in channel_setup.with_accounts():
         text = request.form.get(f"limit_{row.id}", "").strip()
         try:
             limits[row.id] = Sum().deserialize(text) if text else 0

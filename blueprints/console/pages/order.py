@@ -10,7 +10,7 @@ from flask import flash, redirect, render_template, request, url_for
 from flask_babel import gettext
 from markupsafe import Markup
 
-from blueprints.console import access, action_labels
+from blueprints.console import access, action_labels, labels
 from blueprints.console.access import current_user
 from blueprints.console.columns import same_amount
 from blueprints.console.forms import find_or_404, message_of, translate
@@ -214,6 +214,7 @@ def _page(order: Order, sensitive: dict[str, str], revealed: bool = False) -> st
         refusal=batches.refusal(order),
         same_amount=same_amount(*order_list.add_payers([order])) if waits_as_claim else "",
         epay=_epay(order),
+        tried=[(name, labels.known(why)) for name, why in whole.tried],
         by_hand=driver.by_hand,
         checks_status=driver.checks_status,
         plain_amount=hundredths(order.amount),

@@ -187,8 +187,8 @@ EXCEPTIONS = ListPage(
         Column(
             "channel",
             lazy_gettext("Channel"),
-            lambda row: row.order.channel.name,
-            link=lambda row: channel_link(row.order.channel),
+            lambda row: row.channel.name,
+            link=lambda row: channel_link(row.channel),
         ),
         Column("order_amount", lazy_gettext("Order amount (¥)"), lambda row: row.order.amount, "money"),
         Column(

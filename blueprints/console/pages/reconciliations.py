@@ -111,7 +111,7 @@ class UploadForm(FlaskForm):
 
     def __init__(self, **options: Any):
         super().__init__(**options)
-        each = [SelectChoice(str(row.id), f"{row.id} · {row.name}") for row in channel_setup.every()]
+        each = [SelectChoice(str(row.id), f"{row.id} · {row.name}") for row in channel_setup.with_accounts()]
         self.channel.choices = [SelectChoice("", gettext("Choose…")), *each]
         self.kind.choices = [
             SelectChoice(0, gettext("as usual for this channel")),
@@ -165,7 +165,7 @@ def upload() -> Any:
 
 
 def _compared(form: UploadForm) -> Any:
-    channel = channel_setup.find_channel(int(form.channel.data))
+    channel = channel_setup.find_with_account(int(form.channel.data))
     name, raw = uploads.sent_file("file")
     chosen, actor = form.choices(), access.actor()
     row = kept_results.compare(channel, name, raw, chosen, actor.who)

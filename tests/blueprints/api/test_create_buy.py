@@ -91,9 +91,11 @@ def test_every_linked_channel_accepts_deposits_by_each_of_its_methods_only(api, 
     assert (answer.code, list(answer.data)) == (42200, ["paychannel_paymethod"])
 
 
-def test_an_absent_disabled_or_foreign_channel_has_the_same_response(api, flask):
+def test_an_absent_or_foreign_channel_has_the_same_response_and_a_disabled_one_says_so(api, flask):
+    flask("channel", "set", 4, "--disabled")
+    answers = {channel: api.buy(channel=channel) for channel in (4, 999, 2**63 - 1)}
     flask("channel", "set", 3, "--disabled")
-    answers = {channel: api.buy(channel=channel) for channel in (3, 4, 999, 2**63 - 1)}
+    assert (api.buy(channel=3).code, "channel not found: disabled" in api.buy(channel=3).text) == (40403, True)
     assert {answer.text for answer in answers.values()} == {answers[999].text}
     assert answers[999].code == 40403
 

@@ -5,7 +5,7 @@ import ast
 import pytest
 
 from blueprints.console import labels
-from blueprints.console.pages import channels, epay_gateway, new_merchant, notifications
+from blueprints.console.pages import channels, epay_gateway, group_members, new_merchant, notifications
 from gateways import registry
 from models.tables.operator import AuditEntry, FailedSignIn
 from runtime.settings import ROOT
@@ -70,6 +70,7 @@ FIELDS = {
     ("set merchant", "merchant"): {*new_merchant.FIELDS, *new_merchant.BRAND, "logo", *epay_gateway.RECORDED},
     ("set payment page", "merchant"): {*payment_page.TEXTS},
     ("add channel", "channel"): {"driver", "category", *channels.FIELDS, *CHANNEL_CONFIG},
+    ("set member", "channel"): {"channel", "position", *group_members.FIELDS},
     ("set balance limits", "channel"): {"channel 2"},
     ("set destination", "destination"): {
         *("kind", *notifications.FIELDS),

@@ -236,8 +236,9 @@ def test_the_other_long_lists_have_pages_both_ways_too(page, api, many, raw, nam
             completed(api)
     if name == "exceptions":
         raw.execute(
-            "INSERT INTO payment_exception (order_id, kind, amount, reference, code, createtime) "
-            "SELECT id, 'late_payment', 100, 'R', 'paid_after_end', createtime FROM \"order\" WHERE id <= 120"
+            "INSERT INTO payment_exception (order_id, kind, amount, reference, code, createtime, channel_id) "
+            "SELECT id, 'late_payment', 100, 'R', 'paid_after_end', createtime, channel_id "
+            'FROM "order" WHERE id <= 120'
         )
         name = "exceptions/?flt_kind=late_payment&flt_state=open"  # otherwise they are one row for each channel
     first = page(name if "?" in name else f"{name}/")

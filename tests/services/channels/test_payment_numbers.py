@@ -133,7 +133,8 @@ def test_the_oldest_order_with_a_number_is_found(deposit):
     Order.update(channel_reference="BANK-1").where(Order.id == orders[2].id).execute()
     assert first_with(orders[3], "BANK-1") == orders[2]
     assert first_with(orders[2], "BANK-1") is None  # it is its own
-    PaymentException.create(order=orders[1], kind="reversed", reference="BANK-1", code="payout_returned", createtime=1)
+    facts = {"order": orders[1], "channel": orders[1].channel_id, "kind": "reversed", "code": "payout_returned"}
+    PaymentException.create(**facts, reference="BANK-1", createtime=1)
     assert first_with(orders[3], "BANK-1") == orders[1]
     assert first_with(orders[3], "BANK-10") is None
     assert first_with(orders[3], "") is None

@@ -9,6 +9,8 @@ import pytest
 from models.db.base import database
 from models.tables.notification import Destination, KnownFinding
 from runtime.state import current
+from services.channels import health
+from services.merchants import cache
 from services.notifications import destinations, watch
 from services.security import vault
 from tests.services.notifications.receiving import FACTS
@@ -231,3 +233,18 @@ def test_a_destination_that_keeps_failing_is_a_finding(group, add, look, robot, 
     look()
     assert findings()["unreachable"] == "soon"
     assert "Notifications to Broken fail. Failed attempts: 3." in robot.got[-1].text
+
+
+def test_a_failing_channel_is_told_at_once_with_its_page_and_when_it_works_again(group, told, clock):
+    for _ in range(5):
+        health.record(2, "wxpay", "the merchant is limited")
+    (new,) = told()
+    assert new.startswith("New: Sandbox B: new payments fail (WeChat Pay). Failed: 5 of the last 5.")
+    assert new.endswith(" https://pay.example.com/console/channel/2#health")
+    clock(61)
+    cache.forget()
+    health.record(2, "wxpay", "")
+    assert told() == []
+    clock(61 + watch.CALM + 1)
+    (resolved,) = told()
+    assert resolved.startswith("Resolved: Sandbox B: new payments fail (WeChat Pay).")

@@ -35,7 +35,7 @@ from models.tables.order import (
     Order,
     PaymentException,
 )
-from models.tables.refund import BALANCE, EXCEPTION, UNCREDITED, Refund
+from models.tables.refund import BALANCE, EXCEPTION, UNCREDITED, Refund, RefundHistory
 from services.ledger import earnings, integrity
 from services.statements import account_balances, bills, differences
 from tests import earnings as plain_sums
@@ -96,16 +96,20 @@ class Month:
         for number in range(self.days):
             for _ in range(self.orders):
                 self.at(self.day(number) + self._second(), self.buy)
-        for number in range(self.days + 3):
+        for number in range(self.days + 9):
+            excepted = PaymentException.select().where(PaymentException.resolution.is_null())
+            unsettled = StatementDifference.select().where(StatementDifference.state != CLOSED)
+            if number >= self.days + 3 and not (excepted.exists() or unsettled.exists()):
+                break
             for at in range(15 * MINUTE, DAY, HOUR // 2):
                 self.at(self.day(number) + at, self.work)
             if number:
                 self.at(self.day(number) + 9 * HOUR + MINUTE, self.settle)
                 self.morning(number)
-        while self.agenda:
-            when, _, event = heapq.heappop(self.agenda)
-            self.set(max(when, self.now))
-            event()
+            while self.agenda and self.agenda[0][0] < self.day(number + 1):
+                when, _, event = heapq.heappop(self.agenda)
+                self.set(max(when, self.now))
+                event()
 
     def _second(self) -> int:
         """A second of the day: each fifth is close to midnight."""
@@ -217,7 +221,8 @@ class Month:
 
     def settle(self) -> None:
         """The operator decides about all exceptions at nine."""
-        for exception in list(PaymentException.select().where(PaymentException.resolution.is_null())):
+        still_open = PaymentException.select().where(PaymentException.resolution.is_null())
+        for exception in list(still_open.order_by(PaymentException.id)):
             order, ways = exception.order, ["credit", "refund"]
             self.random.shuffle(ways)
             if exception.kind == REVERSED:
@@ -274,28 +279,25 @@ class Month:
     def learned_later(self, account: Any, day: date) -> int:
         """What the account had at the end of a day that the service learned after it, in fen.
 
-        The bill of the day has told of the fees of all lines that no credit estimates. A payment that is refunded
-        before its credit has its estimate until the refund is completed.
+        The bill of the day has told of the fees of all lines that no credit estimates.
         """
         until, found = self.day((day - FIRST).days + 1), 0
         for row in account.rows(day):
-            order = Order.find(row.order_no)
+            order, refund = Order.find(row.order_no), Refund.find(row.refund_no)
             exceptions = PaymentException.select().where(PaymentException.order == order)
             if not row.refund_no:
                 steps = [each.at for each in History.select().where(History.order == order, History.after == CONFIRMED)]
                 told = min([*steps, *(each.createtime for each in exceptions)])
                 found += (row.amount - (order.cost_amount if told in steps else 0)) * (told >= until)
-            elif Refund.find(row.refund_no) is None:
+            elif refund is None:
                 told = min((each.createtime for each in exceptions if each.kind == REVERSED), default=0)
                 found -= row.amount * (told >= until)
-        begun = [each.row for each in account.backs.values() if each.end != "FAIL" and each.row.time[:10] <= str(day)]
-        for order in Order.select().where(Order.order_no.in_({row.order_no for row in begun})):
-            is_own = (Refund.order == order, Refund.status != CANCELLED, Refund.exception.is_null())
-            refunds = Refund.select().where(*is_own)
-            ends = [each.completedtime or until for each in refunds]
-            backs = sum(row.amount for row in begun if row.order_no == order.order_no)
-            if order.status in (CANCELLED, CONFIRMED) and backs == order.received and max(ends, default=0) >= until:
-                found += order.cost_amount
+            elif row.state == "FAIL":
+                told = (RefundHistory.refund == refund, RefundHistory.after == CANCELLED, RefundHistory.at < until)
+                # The merchant pays nothing of a refund with which all goes back: the payment has no estimate then.
+                is_all = refund.paid_from == UNCREDITED and not refund.merchant_actual_amount
+                late = row.amount - (order.cost_amount if is_all else 0)
+                found += late * (not RefundHistory.select().where(*told).exists())
         return found
 
     def ends(self) -> None:

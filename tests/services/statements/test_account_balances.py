@@ -127,6 +127,23 @@ def test_a_deposit_that_was_refunded_before_its_credit_was_at_the_channel_until_
     assert (books(FIRST), books()) == (Expected(uncredited=10_000), Expected())
 
 
+def test_a_refund_under_way_that_takes_all_of_a_deposit_before_its_credit_ends_its_costs(books, api, flask, later, to):
+    allow()
+    Channel.update(cost_rates='{"wxpay": 60}').where(Channel.id == SANDBOX).execute()
+    flask("channel", "set", SANDBOX, "--settlement-days", 5)
+    part, whole = completed(api), completed(api)
+    refunded(api, part, "99.00", "silent")
+    assert books() == Expected(uncredited=2 * 9_940, under_way=-9_900)
+    refund_no = refunded(api, whole, "100.00", "silent")
+    assert books() == Expected(uncredited=9_940 + 10_000, under_way=-19_900)
+    to(2, 12)
+    sandbox_books().set_refund_outcome(refund_no, "success")
+    later(0)
+    assert api.status(whole) == "cancelled"
+    assert books() == Expected(uncredited=9_940, under_way=-9_900)
+    assert books(FIRST) == Expected(uncredited=9_940 + 10_000, under_way=-19_900)
+
+
 def test_a_payment_in_an_open_exception_is_at_the_channel(books, api, flask, to):
     order_no = api.buy().data["order_no"]
     api.notice(order_no, 9_000)

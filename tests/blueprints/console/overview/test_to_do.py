@@ -87,12 +87,17 @@ def test_failed_callbacks_are_a_queue_and_retried_ones_an_alert(overview, verifi
     assert queue(overview(), "failed") is None
 
 
-def test_a_channel_that_does_not_respond_is_named(overview, verified, api, later):
+def test_a_channel_that_does_not_respond_is_named(overview, verified, api, later, flask_json):
     api.play(api.buy().data["order_no"], "timeout")
     later(60)
     shown = overview()
     assert "Sandbox B has not responded about 1 order" in alerts(shown)[1]
     assert queue(shown, "exceptions").startswith("Exceptions 1")
+    api.play(api.buy(channel=1).data["order_no"], "wrong_amount")
+    assert {row["to do"]: row["count"] for row in flask_json("to-do")} == {
+        "exceptions to resolve": 1,
+        "exceptions about the silence of channel 2": 1,
+    }
 
 
 @pytest.mark.parametrize(("days", "named"), [(3, True), (31, False)])
@@ -103,8 +108,47 @@ def test_a_channel_that_fails_more_than_usual_in_the_last_30_days_is_named(overv
     for number in range(24):
         api.play(api.buy().data["order_no"], "fail" if number % 2 else "success")
     scheduled_checks.record("command", {}, 0.1)
-    text = "Sandbox B: deposit success rate since yesterday 50%, usually 100%."
+    text = "Sandbox B: of the last 24 deposits 50% succeeded, usually 100%."
     assert text in alerts(overview())[1] if named else alerts(overview()) is None
+
+
+@pytest.fixture
+def finish(api):
+    """`finish("1110")`: deposits, of which 1 are completed and 0 fail."""
+
+    def play(results):
+        for each in results:
+            api.play(api.buy().data["order_no"], "success" if each == "1" else "fail")
+
+    return play
+
+
+def test_a_success_rate_is_that_of_the_last_20_orders_or_15_minutes(overview, verified, finish, ahead):
+    finish("1" * 52)
+    ahead(2 * 86_400)
+    scheduled_checks.record("command", {}, 0.1)
+    finish("1" * 19)
+    assert alerts(overview()) is None
+    ahead(1_000)
+    finish("0" * 7)  # the last 20 are 13 of before, and these
+    assert "of the last 20 deposits 65% succeeded" in alerts(overview())[1]
+    finish("1" * 29)  # all of the last 15 minutes
+    assert alerts(overview()) is None
+    finish("0" * 9)
+    assert "of the last 45 deposits 64% succeeded" in alerts(overview())[1]
+    ahead(86_400)
+    scheduled_checks.record("command", {}, 0.1)
+    assert alerts(overview()) is None
+
+
+def test_chance_is_no_alert(overview, verified, finish, ahead):
+    finish("10" * 26)
+    ahead(2 * 86_400)
+    scheduled_checks.record("command", {}, 0.1)
+    finish("0" * 15 + "1" * 5)
+    assert alerts(overview()) is None
+    finish("0" * 18)
+    assert "of the last 38 deposits 13% succeeded, usually 50%." in alerts(overview())[1]
 
 
 def test_an_unchecked_ledger_is_a_queue(overview, api, ahead):

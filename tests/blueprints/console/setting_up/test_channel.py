@@ -4,6 +4,8 @@ import pytest
 
 from gateways import registry
 from gateways.config import PrivateKey, is_secret
+from runtime import clock
+from runtime.clock import in_china
 from tests.blueprints.console.setting_up.filling import Page
 from tests.upstreams.alipay import Alipay
 from tests.upstreams.epay import KEY, EpayPlatform
@@ -160,6 +162,7 @@ COLUMNS = [
     ("cost_wxpay", "100.01", "Must be a percentage from 0 to 100."),
     ("cost_bank", "0.001", "Must be a percentage with at most two decimals."),
     ("settlement_days", "366", "Must be from 0 to 365."),
+    ("hours", "9 to 5", "Enter hours such as 09:00-21:00, or nothing for the whole day."),
     ("auto_accept_max", "-1", "Must be greater than 0."),
 ]
 
@@ -188,6 +191,39 @@ def test_a_change_takes_effect_immediately_and_is_recorded(fill, flask_json, aud
         "demo set channel channel 2 name: Sandbox B -> Renamed; pay_method: wxpay,alipay,bank -> wxpay; "
         "max_amount: 1000000.00 -> 20; passage_rate: -0.10 -> -0.5; merchants: 1,2 -> 1"
     )
+
+
+def test_hours_and_a_stop_of_new_orders_are_set_and_shown(fill, page, audited, api, flask):
+    now = in_china(clock.now()).hour
+    later = f"{(now + 2) % 24:02}:00-{(now + 3) % 24:02}:00"
+    for changed, state in (
+        ({"hours": later}, "Outside its hours"),
+        ({"hours": "", "takes_orders": False}, "No new orders"),
+        ({"enabled": False}, "Disabled"),
+    ):
+        fill("channel/2", **changed)
+        assert state in page("channel/2").text
+        assert next(row for row in page("channels/").rows if row["Channel"] == "Sandbox B")["Status"] == state
+    fill("channel/2", takes_orders=True, enabled=True)
+    assert next(row for row in page("channels/").rows if row["Channel"] == "Sandbox B")["Status"] == "Enabled"
+    assert audited()[-1] == "demo set channel channel 2 takes_orders: no -> yes; enabled: no -> yes"
+    assert audited()[-3] == f"demo set channel channel 2 hours: {later} -> -; takes_orders: yes -> no"
+
+
+def test_a_group_has_only_the_settings_that_its_channels_do_not_decide(fill, flask, page, typed):
+    answer = fill("channel/new?driver=group", name="All", category="gateway_b", merchants=["1"], settlement_days="1")
+    assert answer.status_code == 303
+    path = answer.location.removeprefix("/console/")
+    number = path.rpartition("/")[2]
+    fields = typed(path)
+    assert not {"pay_method", "min_amount", "cost_wxpay", "passage_rate", "auto_accept_max"} & set(fields)
+    assert (fields["settlement_days"], fields["config_mode"]) == ("1", "priority")
+    assert "Test connection" not in page(path).text
+    fill("channel/2", settlement_days="1")
+    flask("group", "add", number, "2")
+    assert page("channel/2").links["All"] == f"/console/channel/{number}"
+    listed = next(row for row in page("channels/").rows if row["Channel"] == "All")
+    assert (listed["Methods"], listed["Minimum (¥)"]) == ("WeChat Pay, Alipay, Bank transfer", "0.01")
 
 
 def test_the_costs_of_deposits_are_set_by_payment_method(new, upstream, fill, typed, audited):

@@ -1,0 +1,292 @@
+"""Deposits through a group of channels: who gets them, when the next member does, and where the money is then."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from services.channels import bulkhead
+from tests.support import free_port
+from tests.upstreams.epay import KINDS, EpayPlatform
+
+
+@pytest.fixture
+def settings_of_app():
+    """No limit of requests."""
+    return {"requests_per_second": 10**6}
+
+
+@pytest.fixture
+def members(web_server, add_channel, flask, flask_json, app):
+    """`members(2, open_on_view="true")`: a group of the merchant `demo` with so many epay platforms.
+
+    `platforms` and `channels` of the result are in the order of their positions, and `group` is the group's number.
+    """
+
+    def add(count, mode="priority", version="1", limits=(), **config):
+        platforms = [EpayPlatform(web_server, f"epay{at}", key=f"an-epay-key-number-{at}") for at in range(count)]
+        channels = []
+        for at, platform in enumerate(platforms):
+            channels.append(add_channel("epay", platform.config(version, **config), "--name", f"Platform {at}"))
+            flask("channel", "unlink", channels[-1], "demo")
+        new = ("channel", "add", "--category", "gateway_b", "--driver", "group", "--name", "Group")
+        group = flask_json(*new, "--config", f"mode={mode}")["id"]
+        flask("channel", "link", group, "demo")
+        for channel in channels:
+            flask("group", "add", group, channel, *limits)
+        return SimpleNamespace(platforms=platforms, channels=channels, group=group)
+
+    return add
+
+
+@pytest.fixture
+def cut_off(flask):
+    """`cut_off(channel)`: nothing listens at the channel's address any more."""
+
+    def change(channel):
+        flask("channel", "set", channel, "--config", f"base_url=http://127.0.0.1:{free_port()}", "--same-account")
+
+    return change
+
+
+@pytest.fixture
+def order(flask_json):
+    """`order(order_no)`: its facts, such as `channel`, `group`, and `tried`: the members before, each with a reason."""
+
+    def read(order_no):
+        found = flask_json("order", "show", order_no)
+        return SimpleNamespace(**found)
+
+    return read
+
+
+def made_after_all(refusing, other, order_no):
+    """A platform has a paid payment for an order that it refused, before the group passed it on to another one."""
+    there = other.orders[f"{order_no}_2"]
+    refusing.orders[order_no] = there | {"out_trade_no": order_no, "trade_no": "TRADE-1", "status": "1"}
+
+
+def test_a_group_gives_each_deposit_to_its_first_member_while_that_one_works(api, members, order):
+    made = members(2)
+    answers = [api.buy(channel=made.group) for _ in range(3)]
+    assert [each.code for each in answers] == [1, 1, 1]
+    assert (len(made.platforms[0].orders), len(made.platforms[1].orders)) == (3, 0)
+    found = order(answers[0].data["order_no"])
+    assert (found.channel, found.group) == (made.channels[0], made.group)
+
+
+def test_the_channel_list_shows_a_group_like_a_channel_with_the_methods_of_its_members(api, members, flask):
+    made = members(2)
+    flask("channel", "set", made.channels[0], "--pay-method", "wxpay")
+    flask("channel", "set", made.channels[1], "--pay-method", "alipay")
+    (shown,) = [each for each in api.call("getPayChannels", {}).data["list"] if each["id"] == made.group]
+    assert (shown["name"], shown["pay_method"]) == ("Group", "wxpay,alipay")
+    assert api.buy(channel=made.group, paychannel_paymethod="alipay").code == 1
+    assert len(made.platforms[1].orders) == 1
+    assert api.buy(channel=made.group, paychannel_paymethod="bank").code == 42200
+
+
+def test_a_member_that_refuses_clearly_is_replaced_by_the_next(api, members, order):
+    made = members(3)
+    made.platforms[0].kinds = made.platforms[1].kinds = ()
+    answer = api.buy(channel=made.group)
+    assert answer.code == 1
+    order_no = answer.data["order_no"]
+    assert [len(each.orders) for each in made.platforms] == [0, 0, 1]
+    assert list(made.platforms[2].orders) == [f"{order_no}_3"]
+    assert order(order_no).channel == made.channels[2]
+    made.platforms[2].pay(f"{order_no}_3")
+    assert made.platforms[2].notice(f"{order_no}_3", "1").to(api.send, order_no).status == 200
+    assert api.status(order_no) == "completed"
+
+
+def test_if_all_members_refuse_the_order_is_cancelled(api, members):
+    made = members(2)
+    for platform in made.platforms:
+        platform.kinds = ()
+    assert api.buy(channel=made.group, merchant_order_no="A-1").code == 50201
+    assert api.detail(merchant_order_no="A-1").data["status"] == "cancelled"
+
+
+def test_a_member_that_cannot_be_reached_is_replaced_by_the_next(api, members, cut_off, order):
+    made = members(2)
+    cut_off(made.channels[0])
+    answer = api.buy(channel=made.group)
+    assert (answer.code, len(made.platforms[1].orders)) == (1, 1)
+    found = order(answer.data["order_no"])
+    assert found.channel == made.channels[1]
+    assert found.tried == [{"channel": "Platform 0", "detail": "no response from 127.0.0.1: ConnectionError"}]
+
+
+@pytest.mark.parametrize("fault", ["lost", "half", "garbage", "unheard", "broken"])
+def test_after_an_unknown_outcome_no_other_member_gets_the_order(api, members, order, fault):
+    made = members(2)
+    made.platforms[0].fails(fault)
+    answer = api.buy(channel=made.group)
+    assert (answer.code, api.status(answer.data["order_no"])) == (1, "pending")
+    assert order(answer.data["order_no"]).channel == made.channels[0]
+    assert made.platforms[1].orders == {}
+
+
+def test_a_payment_that_is_refused_when_its_page_is_viewed_is_opened_at_the_next_member(api, members, payer, order):
+    made = members(2, open_on_view="true")
+    made.platforms[0].kinds = ()
+    order_no = api.buy(channel=made.group).data["order_no"]
+    page = payer("pc").opens(order_no)
+    assert list(made.platforms[1].orders) == [f"{order_no}_2"]
+    assert made.platforms[1].orders[f"{order_no}_2"]["trade_no"] in page or payer("pc").is_ready(order_no)
+    made.platforms[1].pay(f"{order_no}_2")
+    made.platforms[1].notice(f"{order_no}_2", "1").to(api.send, order_no)
+    assert order(order_no).channel == made.channels[1]
+
+
+def test_once_a_payer_saw_a_payment_no_other_member_gets_the_order(api, members, payer, order):
+    made = members(2, open_on_view="true")
+    order_no = api.buy(channel=made.group).data["order_no"]
+    payer("pc").opens(order_no)
+    made.platforms[0].kinds = ()
+    payer("mobile").opens(order_no)
+    assert order(order_no).channel == made.channels[0]
+    assert made.platforms[1].orders == {}
+
+
+def test_a_member_that_was_disabled_before_the_page_was_viewed_is_replaced(api, members, payer, flask, order):
+    made = members(2, open_on_view="true")
+    order_no = api.buy(channel=made.group).data["order_no"]
+    flask("channel", "set", made.channels[0], "--disabled")
+    payer("pc").opens(order_no)
+    assert (order(order_no).channel, made.platforms[0].orders) == (made.channels[1], {})
+    assert len(made.platforms[1].orders) == 1
+
+
+def test_after_an_unknown_outcome_a_view_of_the_page_does_not_replace_the_member(api, members, payer, flask, order):
+    made = members(2)
+    made.platforms[0].fails("lost")
+    order_no = api.buy(channel=made.group).data["order_no"]
+    flask("channel", "set", made.channels[0], "--disabled")
+    payer("pc").opens(order_no)
+    assert (order(order_no).channel, made.platforms[1].orders) == (made.channels[0], {})
+
+
+def test_money_at_a_member_that_had_refused_is_found_and_credited_there(api, members, order, due, ahead):
+    made = members(2)
+    refusing, other = made.platforms
+    refusing.kinds = ()
+    order_no = api.buy(channel=made.group).data["order_no"]
+    made_after_all(refusing, other, order_no)
+    assert refusing.notice(order_no, "1").to(api.send, order_no).status == 200
+    due.orders()
+    assert (api.status(order_no), order(order_no).channel) == ("completed", made.channels[0])
+    assert f"{order_no}_2" in other.orders
+
+
+def test_two_payments_at_two_members_are_one_credit_and_one_exception(api, members, order, due, exceptions, balances):
+    made = members(2)
+    refusing, other = made.platforms
+    refusing.kinds = ()
+    before = balances()
+    order_no = api.buy(channel=made.group).data["order_no"]
+    other.pay(f"{order_no}_2")
+    other.notice(f"{order_no}_2", "1").to(api.send, order_no)
+    assert api.status(order_no) == "completed"
+    made_after_all(refusing, other, order_no)
+    refusing.notice(order_no, "1").to(api.send, order_no)
+    assert exceptions() == {order_no: "paid_twice"}
+    assert balances()[0] == before[0] + 9_940
+    assert order(order_no).channel == made.channels[1]
+
+
+def test_a_member_cannot_report_the_payment_of_another_one(api, members):
+    made = members(2)
+    made.platforms[0].kinds = ()
+    order_no = api.buy(channel=made.group).data["order_no"]
+    made.platforms[0].orders[f"{order_no}_2"] = dict(made.platforms[1].orders[f"{order_no}_2"], status="1")
+    assert made.platforms[0].notice(f"{order_no}_2", "1").to(api.send, order_no).status == 400
+    assert api.status(order_no) == "pending"
+
+
+def test_a_daily_limit_is_never_exceeded_and_an_order_that_ends_unpaid_leaves_its_room(api, members, flask, ahead, due):
+    made = members(2, limits=("--daily-count", "2"))
+    flask("group", "set", made.group, made.channels[1], "--daily-count", "1", "--daily-amount", "150")
+    orders = [api.buy(channel=made.group) for _ in range(4)]
+    assert [each.code for each in orders] == [1, 1, 1, 50300]
+    assert [len(each.orders) for each in made.platforms] == [2, 1]
+    assert orders[3].headers["Retry-After"] == "30"
+    ahead(1_000)
+    due.orders()
+    assert api.status(orders[0].data["order_no"]) == "cancelled"
+    assert api.buy(channel=made.group).code == 1
+
+
+def test_an_amount_that_no_member_ever_takes_is_an_invalid_field(api, members, flask):
+    made = members(2)
+    flask("group", "set", made.group, made.channels[0], "--max-amount", "100")
+    flask("group", "set", made.group, made.channels[1], "--min-amount", "500", "--max-amount", "1000")
+    assert api.buy("100.00", made.group).code == 1
+    assert api.buy("500.00", made.group).code == 1
+    assert [len(each.orders) for each in made.platforms] == [1, 1]
+    gap = api.buy("200.00", made.group)
+    assert (gap.code, gap.data) == (
+        42200,
+        {"cny_amount": ["This channel accepts 100.00 yuan or less, and 500.00 yuan or more."]},
+    )
+    assert api.buy("1000.01", made.group).data == {"cny_amount": ["This channel accepts 0.01 to 1000.00 yuan."]}
+
+
+def test_members_share_the_deposits_by_their_weights(api, members, flask):
+    made = members(2, mode="weight")
+    flask("group", "set", made.group, made.channels[0], "--weight", "9")
+    assert {api.buy(channel=made.group).code for _ in range(60)} == {1}
+    first, second = (len(each.orders) for each in made.platforms)
+    assert first > second > 0
+
+
+def test_no_withdrawal_goes_through_a_group(api, members):
+    assert api.sell("50.00", members(1).group).code == 42200
+
+
+def test_a_member_that_keeps_failing_is_left_out_then_tried_by_one_order_and_used_again_once_it_works(
+    api, members, ahead, order
+):
+    made = members(2)
+    failing, other = made.platforms
+    failing.kinds = ()
+    for _ in range(7):
+        assert api.buy(channel=made.group).code == 1
+    assert (len(failing.calls), len(other.orders)) == (5, 7)
+    ahead(61)
+    trial = api.buy(channel=made.group).data["order_no"]
+    api.buy(channel=made.group)
+    assert (len(failing.calls), len(other.orders)) == (6, 9)
+    assert order(trial).tried[0]["channel"] == "Platform 0"
+    failing.kinds = KINDS
+    ahead(61 + 300)
+    for _ in range(3):
+        api.buy(channel=made.group)
+    assert (len(failing.orders), len(other.orders)) == (3, 9)
+
+
+def test_the_history_names_each_member_that_was_left_out_with_the_reason(api, members, flask, order):
+    made = members(3)
+    flask("channel", "set", made.channels[0], "--disabled")
+    flask("channel", "set", made.channels[1], "--no-new-orders")
+    found = order(api.buy(channel=made.group).data["order_no"])
+    assert found.tried == [
+        {"channel": "Platform 0", "detail": "The channel is disabled."},
+        {"channel": "Platform 1", "detail": "The channel takes no new orders."},
+    ]
+
+
+def test_if_no_member_is_open_the_merchant_may_try_later(api, members, flask):
+    made = members(2)
+    for channel in made.channels:
+        flask("channel", "set", channel, "--no-new-orders")
+    answer = api.buy(channel=made.group)
+    assert (answer.code, answer.headers["Retry-After"], answer.data) == (50300, "30", None)
+    flask("channel", "set", made.group, "--disabled")
+    assert api.buy(channel=made.group).code == 40403
+
+
+def test_too_many_waiting_calls_at_a_member_are_no_reason_to_wait_for_it(api, members, order, monkeypatch):
+    made = members(2)
+    monkeypatch.setitem(bulkhead._waiting(), made.channels[0], 1_000)
+    assert order(api.buy(channel=made.group).data["order_no"]).channel == made.channels[1]

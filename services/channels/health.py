@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from models.db.base import database
-from models.db.writer import transaction
+from models.db.writer import after_commit, transaction
 from models.tables.channel import Channel, ChannelHealth
 from runtime import clock
 from runtime.clock import in_china
@@ -126,6 +126,8 @@ def _store(channel_id: int, method: str, why: str, now: int) -> None:
     elif not row.level and sum(bool(reason) for _, reason in results[-JUDGED:]) >= TOO_MANY:
         since = min(at for at, reason in results if reason)
         changed = {"level": 1, "off_until": now + PAUSES[0], "trial_until": None, "since": since}
+    if changed:
+        after_commit(cache.forget)
     ChannelHealth.update(results=json.dumps(results), updatetime=now, **changed).where(
         ChannelHealth.id == row.id
     ).execute()

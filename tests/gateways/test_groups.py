@@ -1,18 +1,24 @@
 """Deposits through a group of channels: who gets them, when the next member does, and where the money is then."""
 
+import re
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from services.channels import bulkhead
+from tests.backups import Backup
 from tests.support import free_port
 from tests.upstreams.epay import KINDS, EpayPlatform
 
+GUIDE = Path("docs/guides/groups.md")
+held = set()
 
-@pytest.fixture
-def settings_of_app():
-    """No limit of requests."""
-    return {"requests_per_second": 10**6}
+
+def line(failure):
+    """The test holds what the guide's table says about this failure."""
+    held.add(failure)
+    return lambda test: test
 
 
 @pytest.fixture
@@ -85,6 +91,7 @@ def test_the_channel_list_shows_a_group_like_a_channel_with_the_methods_of_its_m
     assert api.buy(channel=made.group, paychannel_paymethod="bank").code == 42200
 
 
+@line("The channel refuses clearly, and the payer has seen nothing")
 def test_a_member_that_refuses_clearly_is_replaced_by_the_next(api, members, order):
     made = members(3)
     made.platforms[0].kinds = made.platforms[1].kinds = ()
@@ -99,6 +106,7 @@ def test_a_member_that_refuses_clearly_is_replaced_by_the_next(api, members, ord
     assert api.status(order_no) == "completed"
 
 
+@line("No other channel can take the order")
 def test_if_all_members_refuse_the_order_is_cancelled(api, members):
     made = members(2)
     for platform in made.platforms:
@@ -107,6 +115,7 @@ def test_if_all_members_refuse_the_order_is_cancelled(api, members):
     assert api.detail(merchant_order_no="A-1").data["status"] == "cancelled"
 
 
+@line("The channel cannot be reached: nothing was sent")
 def test_a_member_that_cannot_be_reached_is_replaced_by_the_next(api, members, cut_off, order):
     made = members(2)
     cut_off(made.channels[0])
@@ -117,6 +126,7 @@ def test_a_member_that_cannot_be_reached_is_replaced_by_the_next(api, members, c
     assert found.tried == [{"channel": "Platform 0", "detail": "no response from 127.0.0.1: ConnectionError"}]
 
 
+@line("The channel takes the request and gives no usable response")
 @pytest.mark.parametrize("fault", ["lost", "half", "garbage", "unheard", "broken"])
 def test_after_an_unknown_outcome_no_other_member_gets_the_order(api, members, order, fault):
     made = members(2)
@@ -139,6 +149,7 @@ def test_a_payment_that_is_refused_when_its_page_is_viewed_is_opened_at_the_next
     assert order(order_no).channel == made.channels[1]
 
 
+@line("The channel fails after a payer has seen a payment")
 def test_once_a_payer_saw_a_payment_no_other_member_gets_the_order(api, members, payer, order):
     made = members(2, open_on_view="true")
     order_no = api.buy(channel=made.group).data["order_no"]
@@ -149,6 +160,7 @@ def test_once_a_payer_saw_a_payment_no_other_member_gets_the_order(api, members,
     assert made.platforms[1].orders == {}
 
 
+@line("The channel stops taking orders before the payer opens the page")
 def test_a_member_that_was_disabled_before_the_page_was_viewed_is_replaced(api, members, payer, flask, order):
     made = members(2, open_on_view="true")
     order_no = api.buy(channel=made.group).data["order_no"]
@@ -167,6 +179,7 @@ def test_after_an_unknown_outcome_a_view_of_the_page_does_not_replace_the_member
     assert (order(order_no).channel, made.platforms[1].orders) == (made.channels[0], {})
 
 
+@line("Money arrives only at a channel that had refused the order")
 def test_money_at_a_member_that_had_refused_is_found_and_credited_there(api, members, order, due, ahead):
     made = members(2)
     refusing, other = made.platforms
@@ -179,6 +192,7 @@ def test_money_at_a_member_that_had_refused_is_found_and_credited_there(api, mem
     assert f"{order_no}_2" in other.orders
 
 
+@line("Money arrives at two channels")
 def test_two_payments_at_two_members_are_one_credit_and_one_exception(api, members, order, due, exceptions, balances):
     made = members(2)
     refusing, other = made.platforms
@@ -232,6 +246,7 @@ def test_an_amount_that_no_member_ever_takes_is_an_invalid_field(api, members, f
     assert api.buy("1000.01", made.group).data == {"cny_amount": ["This channel accepts 0.01 to 1000.00 yuan."]}
 
 
+@pytest.mark.parametrize("settings_of_app", [{"requests_per_second": 10**6}])
 def test_members_share_the_deposits_by_their_weights(api, members, flask):
     made = members(2, mode="weight")
     flask("group", "set", made.group, made.channels[0], "--weight", "9")
@@ -244,6 +259,7 @@ def test_no_withdrawal_goes_through_a_group(api, members):
     assert api.sell("50.00", members(1).group).code == 42200
 
 
+@line("The channel was left out after many failures")
 def test_a_member_that_keeps_failing_is_left_out_then_tried_by_one_order_and_used_again_once_it_works(
     api, members, ahead, order
 ):
@@ -265,6 +281,7 @@ def test_a_member_that_keeps_failing_is_left_out_then_tried_by_one_order_and_use
     assert (len(failing.orders), len(other.orders)) == (3, 9)
 
 
+@line("The channel is disabled, takes no new orders, is outside its hours or at its limit")
 def test_the_history_names_each_member_that_was_left_out_with_the_reason(api, members, flask, order):
     made = members(3)
     flask("channel", "set", made.channels[0], "--disabled")
@@ -286,7 +303,49 @@ def test_if_no_member_is_open_the_merchant_may_try_later(api, members, flask):
     assert api.buy(channel=made.group).code == 40403
 
 
+@line("Too many requests wait for the channel already")
 def test_too_many_waiting_calls_at_a_member_are_no_reason_to_wait_for_it(api, members, order, monkeypatch):
     made = members(2)
     monkeypatch.setitem(bulkhead._waiting(), made.channels[0], 1_000)
     assert order(api.buy(channel=made.group).data["order_no"]).channel == made.channels[1]
+
+
+@line("The database was restored after the order was created")
+def test_an_order_from_before_a_restore_stays_at_its_member(app, instance, tmp_path, api, members, payer, order):
+    made = members(2, open_on_view="true")
+    order_no = api.buy(channel=made.group).data["order_no"]
+    backup = Backup(instance, tmp_path)
+    payer("pc").opens(order_no)
+    backup.restore()
+    made.platforms[0].kinds = ()
+    payer("pc").opens(order_no)
+    assert (order(order_no).channel, made.platforms[1].orders) == (made.channels[0], {})
+
+
+def test_each_line_of_the_guide_has_a_test():
+    table = GUIDE.read_text().partition("## What happens when a channel fails")[2].partition("\n## ")[0]
+    first = [row.split(" | ")[0].removeprefix("| ") for row in table.splitlines() if row.startswith("| ")][1:]
+    assert {re.sub(r"\[([^]]+)\]\([^)]+\)", r"\1", each) for each in first} == held
+
+
+@pytest.mark.sqlite  # Postgres also needs its locks
+def test_a_group_of_any_size_costs_one_statement_more_than_its_channel(api, add_channel, flask, flask_json, caplog):
+    manual = ("--pay-method", "bank")
+    channels = [add_channel("manual", {"account": "6222"}, *manual, "--name", f"Account {at}") for at in range(20)]
+    numbers = {}
+    for size in (2, 20):
+        new = ("channel", "add", "--category", "gateway_b", "--driver", "group", "--name", f"Group of {size}")
+        numbers[size] = flask_json(*new)["id"]
+        flask("channel", "link", numbers[size], "demo")
+        for channel in channels[:size]:
+            flask("group", "add", numbers[size], channel)
+
+    def statements(channel):
+        api.buy(channel=channel, paychannel_paymethod="bank")  # what is read once is known now
+        caplog.clear()
+        with caplog.at_level("DEBUG", logger="peewee"):
+            assert api.buy(channel=channel, paychannel_paymethod="bank").code == 1
+        return len([record for record in caplog.records if record.name == "peewee"])
+
+    alone = statements(channels[0])
+    assert [statements(numbers[size]) - alone for size in (2, 20)] == [1, 1]

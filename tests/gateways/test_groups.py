@@ -345,7 +345,8 @@ def test_a_group_of_any_size_costs_one_statement_more_than_its_channel(api, add_
         caplog.clear()
         with caplog.at_level("DEBUG", logger="peewee"):
             assert api.buy(channel=channel, paychannel_paymethod="bank").code == 1
-        return len([record for record in caplog.records if record.name == "peewee"])
+        told = [record.getMessage() for record in caplog.records if record.name == "peewee"]
+        return len([each for each in told if "revision" not in each])  # whether the cache is read again depends on time
 
     alone = statements(channels[0])
     assert [statements(numbers[size]) - alone for size in (2, 20)] == [1, 1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
 from gateways.sandbox.driver import SandboxDriver
 from gateways.sandbox.records import OUTCOMES, REFUND_OUTCOMES, Plan, RefundPlay, books
@@ -12,6 +13,7 @@ from models.tables.order import CONFIRMED, PAID, PENDING, Order
 from runtime import clock
 from services import kinds
 from services.channels.calls import driver_of
+from services.deposits import attempts
 from services.errors import N_, OperatorError
 
 log = logging.getLogger(__name__)
@@ -27,10 +29,16 @@ def play(order: Order, driver: SandboxDriver, outcome: str) -> None:
         raise ValueError(outcome)
     if order.is_buy and outcome == "late":
         kinds.expire(order)
-    books().set_outcome(order.order_no, order.amount, outcome)
+    number = _payment_no(order) if order.is_buy else order.order_no
+    books().set_outcome(number, order.amount, outcome)
     if order.is_buy:
-        for incoming in driver.notices(order.order_no):
+        for incoming in driver.notices(number):
             kinds.take_notice(order, incoming)
+
+
+def _payment_no(order: Order) -> str:
+    """Return the channel's number of a deposit: a group may have passed it on to this channel."""
+    return attempts.payment_now(order).order_no
 
 
 def play_refund(order: Order, outcome: str) -> None:
@@ -108,7 +116,8 @@ def _send_refund_notices() -> None:
         order = Order.find(each.order_no)
         driver = driver_of(order.channel) if order else None
         if order and isinstance(driver, SandboxDriver):
-            kinds.take_notice(order, driver.notice_of_refund(each))  # before it counts as sent
+            notice = driver.notice_of_refund(replace(each, order_no=_payment_no(order)))
+            kinds.take_notice(order, notice)  # before it counts as sent
         else:
             log.warning("Order %s is not on a sandbox channel: no notice of its refund is sent", each.order_no)
         books().set_told(each)

@@ -71,3 +71,22 @@ def test_an_order_of_another_driver_is_refused(api):
     refused = [api.play(order_no, "success").code for order_no in (manual, "1" * 24, "")]
     assert refused == [42200, 40401, 40401]
     assert api.status(manual) == "pending"
+
+
+@pytest.mark.parametrize(("outcome", "at_once", "finally_"), OUTCOMES)
+def test_each_outcome_has_its_effect_on_a_deposit_that_a_group_passed_on(
+    api, flask, flask_json, later, balances, exceptions, outcome, at_once, finally_
+):
+    new = ("channel", "add", "--category", "gateway_b", "--driver")
+    refusing = flask_json(*new, "sandbox", "--name", "Refusing", "--config", "open=refuse")["id"]
+    accepting = flask_json(*new, "sandbox", "--name", "Accepting")["id"]
+    group = flask_json(*new, "group", "--name", "Group")["id"]
+    flask("channel", "link", group, "demo")
+    for member in (refusing, accepting):
+        flask("group", "add", group, member)
+    order_no = api.buy(channel=group).data["order_no"]
+    assert flask_json("order", "show", order_no)["channel"] == accepting
+    api.play(order_no, outcome)
+    assert (api.status(order_no), balances(), exceptions().get(order_no, "")) == at_once
+    later(300, times=5)
+    assert (api.status(order_no), balances(), exceptions().get(order_no, "")) == finally_

@@ -84,6 +84,8 @@ def sign_in(order: Order) -> Response | None:
     who, driver = payer(), driver_for(order)
     if not attempts.is_payable(order) or not driver.needs_sign_in(who.browser):
         return None
+    if attempts.leave_closed_member(order):
+        return sign_in(order)
     shown = attempts.shown_to(order, who)
     if shown.is_waiting or (shown.is_ready and not (shown.refusal and "again" in request.args)):
         return None
@@ -111,7 +113,7 @@ def finish(order: Order) -> Response:
     except ChannelError as error:
         log.warning("Order %s: the payer's sign-in at the channel failed: %s", order.order_no, error)
         if _retried():
-            return _failed(page)
+            return redirect(page, 303) if attempts.pass_on(order, str(error)) else _failed(page)
         # Once, without a question: WeChat on Android may load this address twice, and a code is valid once.
         return redirect(url_for("pages.index", order_no=order.order_no, retried=1), 303)
     who = replace(who, id=identity, token=hashlib.sha256(identity.encode()).hexdigest())

@@ -56,7 +56,7 @@ class Channel(Table):
     @property
     def pay_methods(self) -> list[str]:
         """The payment methods of this channel, in the contract's order."""
-        return self.pay_method.split(",")
+        return self.pay_method.split(",") if self.pay_method else []
 
     @property
     def costs(self) -> dict[str, int]:

@@ -38,7 +38,11 @@ class NoRoom(Exception):
 def accepted(channel: Channel) -> dict[str, list[Range]]:
     """Return the amounts that a channel accepts of deposits, by payment method; for a group, those of its members."""
     if channel.is_group:
-        return cache.ranges_of(channel.id)
+        ranges, members = cache.ranges_of(channel.id), cache.members_of(channel.id)
+        if not any(each.by_hand for each in members):
+            return ranges
+        offered = {method for each in members for method in accepted(each.channel)}  # depends on uploaded pictures
+        return {method: found for method, found in ranges.items() if method in offered}
     unusable, own = pictures.unusable_methods(channel), [(int(channel.min_amount), int(channel.max_amount))]
     return {method: own for method in channel.pay_methods if method not in unusable}
 

@@ -32,7 +32,8 @@ from services.orders.verdict import RETURNED
 from services.security import vault
 
 LACKING = 5  # attempts of an order that a restored database may lack
-TRIES = 3  # that one request makes: under other numbers, or at other members of a group
+NUMBERS = 3  # that one request tries, if the channel has a payment under the first
+PATIENCE = 10  # seconds for which one request passes an order on to other members of a group
 ANSWERS_IN = 20  # seconds after which an attempt without a response is tried again
 
 
@@ -287,14 +288,14 @@ def open_for(order: Order, payer: Payer, again: bool = False) -> None:
     Args:
         again: also after a refusal.
     """
-    # Since it was created. An order that was not to be opened on view may be open without a row.
-    if order.group_id and order.opens_on_view and not all_of(order) and (why := groups.why_not_passed_on(order)):
-        pass_on(order, why)
-    for tries_left in reversed(range(TRIES)):
+    if leave_closed_member(order):
+        payer = replace(payer, id="", token="")  # it is that of the channel before
+    began, numbers = clock.steady(), NUMBERS
+    while numbers:
         driver = driver_for(order)
         if not is_opened_on_view(order, driver) or (driver.needs_sign_in(payer.browser) and not payer.id):
             return
-        begun = _begun(order.id, payer, again)
+        begun = _begun(order, payer, again)
         if begun is None:
             return
         attempt, is_new = begun
@@ -305,10 +306,10 @@ def open_for(order: Order, payer: Payer, again: bool = False) -> None:
                 opened = call_driver(driver.open_payment, _payment(order, attempt.count, payer))
         except NumberTaken as taken:
             _refused(order, attempt, str(taken), closed=False)
-            again = True  # under the next number
+            numbers, again = numbers - 1, True  # under the next number
         except (ChannelRefused, ChannelUnknown) as failure:
-            if is_new and tries_left and pass_on(order, failure, attempt):
-                payer = replace(payer, id="", token="")  # it is that of the channel before
+            if is_new and clock.steady() - began < PATIENCE and pass_on(order, failure, attempt):
+                payer = replace(payer, id="", token="")
                 continue
             if isinstance(failure, ChannelRefused):
                 # If it is not new, an earlier request may have opened it.
@@ -320,6 +321,15 @@ def open_for(order: Order, payer: Payer, again: bool = False) -> None:
         else:
             _opened(order, attempt, opened)
             return
+
+
+def leave_closed_member(order: Order) -> bool:
+    """Pass a group's order on if its member takes it no more, and nothing was sent to it; return whether it was."""
+    # An order that was not to be opened on view may be open without a row.
+    if not (order.group_id and order.opens_on_view) or all_of(order):
+        return False
+    why = groups.why_not_passed_on(order)
+    return bool(why) and pass_on(order, why)
 
 
 @transaction
@@ -336,6 +346,8 @@ def pass_on(order: Order, failure: ChannelRefused | ChannelUnknown | str, attemp
     if is_unknown or not order.group_id or _is_older_than_restore(order):
         return False
     locked, made = Order.for_update(order.id), all_of(order)
+    if isinstance(failure, str) and made:
+        return False  # another request began an attempt a moment ago
     attempt = attempt or next(iter(_own(order, made)), None)
     if not is_payable(locked) or locked.opened or locked.channel_id != order.channel_id:
         return False
@@ -397,13 +409,15 @@ def first_act(driver: Driver, expires_at: int) -> int:
 
 
 @transaction
-def _begun(order_id: int, payer: Payer, again: bool) -> tuple[Attempt, bool] | None:
-    """Return the attempt to open now, and whether it is new; None if there is none to open.
+def _begun(order: Order, payer: Payer, again: bool) -> tuple[Attempt, bool] | None:
+    """Return the attempt to open now, and whether it is new; None if there is none to open, or a group has passed the
+    order on meanwhile.
 
     An attempt whose payment details can no longer be used is opened again under its own number.
     """
-    order, now = Order.for_update(order_id), clock.now()
-    if not is_payable(order):
+    channel, now = order.channel_id, clock.now()
+    order = Order.for_update(order.id)
+    if not is_payable(order) or order.channel_id != channel:
         return None
     made = all_of(order)
     own = _attempt_for(payer, _own(order, made), driver_for(order))

@@ -43,20 +43,21 @@ def place(call: Call, channel: Channel, wanted: dict[str, Any], source: Source =
         ApiError: Code.CHANNEL_FAILED, the channel refused and the order is cancelled; Code.SERVICE_UNAVAILABLE, no
             member of the group can take it now; or a code of `replay`.
     """
-    order, tries = _inserted(call, channel, wanted, source), 0
+    order, began = _inserted(call, channel, wanted, source), clock.steady()
+    was_called = False
     while _is_opened_now(driver_for(order)):
-        tries += 1
+        was_called = True
         try:
             with channel_slot(order.channel_id):
                 opened = call_driver(driver_for(order).open_payment, attempts.payment_now(order))
         except (ChannelRefused, ChannelUnknown) as failure:
-            if tries == attempts.TRIES or not attempts.pass_on(order, failure):
+            if clock.steady() - began > attempts.PATIENCE or not attempts.pass_on(order, failure):
                 _not_opened(call, order, failure)
                 return Placed(order)
         else:
             _opened(call, order, opened)
             return Placed(order)
-    if tries:
+    if was_called:
         replay.finish(call, 1)
     return Placed(order)
 

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any
 
 from gateways.base import METHODS
+from gateways.registry import DRIVERS
 from models.db.compiled import Compiled, compiled_rows
 from models.tables.channel import Channel, ChannelHealth, ChannelMember
 from models.tables.epay import EpayAccount
@@ -65,6 +66,11 @@ class Member:
     def methods(self) -> list[str]:
         """The payment methods of the channel."""
         return self.channel.pay_methods
+
+    @cached_property
+    def by_hand(self) -> bool:
+        """True for a manual channel."""
+        return DRIVERS[self.channel.driver].by_hand
 
     @cached_property
     def weight(self) -> int:

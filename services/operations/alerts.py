@@ -18,11 +18,11 @@ from runtime import clock
 from runtime.clock import in_china
 from runtime.state import current
 from services.backups import scheduled
-from services.channels import groups, health, pictures, unknown_notices
+from services.channels import group_setup, groups, health, pictures, unknown_notices
 from services.console import statistics
 from services.console.statistics import Statistics, Sum, summed
 from services.ledger import scheduled_checks
-from services.merchants import cache, links
+from services.merchants import links
 from services.operations import finished_orders, to_do
 from services.operations.to_do import Waiting
 from services.platform import storage_health
@@ -172,9 +172,9 @@ def _channels_off() -> Iterator[Finding]:
         of_channel = ChannelMember.channel == channel
         every = Channel.select().join(ChannelMember, on=ChannelMember.group == Channel.id)
         for group in every.where(of_channel, Channel.enabled).order_by(Channel.id):
-            others = [each for each in cache.members_of(group.id) if each.channel.id != channel]
-            is_open = all(
-                any(method in each.channel.pay_methods and not groups.why_not_now(each, method) for each in others)
+            others = [each for each in group_setup.states(group) if each.member.channel.id != channel]
+            is_open = not groups.why_closed(group) and all(
+                any(method in each.member.methods and method not in each.why_not for each in others)
                 for method in (state.method for state in states)
             )
             (goes_on if is_open else stops).append(group.name)

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from services.channels import bulkhead
+from services.channels import bulkhead, groups
 from tests.backups import Backup
 from tests.support import free_port
 from tests.upstreams.epay import KINDS, EpayPlatform
@@ -308,6 +308,47 @@ def test_too_many_waiting_calls_at_a_member_are_no_reason_to_wait_for_it(api, me
     made = members(2)
     monkeypatch.setitem(bulkhead._waiting(), made.channels[0], 1_000)
     assert order(api.buy(channel=made.group).data["order_no"]).channel == made.channels[1]
+
+
+def test_a_payment_that_another_browser_opened_meanwhile_keeps_the_order_at_its_member(
+    api, members, payer, order, monkeypatch
+):
+    made = members(2, open_on_view="true")
+    order_no = api.buy(channel=made.group).data["order_no"]
+
+    def opened_and_then_left_out(_):
+        monkeypatch.undo()
+        payer("mobile").opens(order_no)
+        return "The channel is left out after failures."
+
+    monkeypatch.setattr(groups, "why_not_passed_on", opened_and_then_left_out)
+    payer("pc").opens(order_no)
+    assert (order(order_no).channel, made.platforms[1].orders) == (made.channels[0], {})
+
+
+def test_an_order_goes_to_the_fourth_member_if_three_cannot_be_reached(api, members, cut_off, order):
+    made = members(4)
+    for channel in made.channels[:3]:
+        cut_off(channel)
+    found = order(api.buy(channel=made.group).data["order_no"])
+    assert (found.channel, [each["channel"] for each in found.tried]) == (
+        made.channels[3],
+        ["Platform 0", "Platform 1", "Platform 2"],
+    )
+
+
+def test_a_group_without_members_is_listed_without_methods_and_takes_no_deposits(api, members):
+    made = members(0)
+    (shown,) = [each for each in api.call("getPayChannels", {}).data["list"] if each["id"] == made.group]
+    assert (shown["pay_method"], api.buy(channel=made.group).code) == ("", 42200)
+
+
+def test_a_method_by_which_no_member_can_be_paid_is_an_invalid_field(api, members, add_channel, flask):
+    made = members(0)
+    flask("group", "add", made.group, add_channel("manual", {"account": "6222"}))
+    answer = api.buy(channel=made.group, paychannel_paymethod="wxpay")
+    assert (answer.code, list(answer.data)) == (42200, ["paychannel_paymethod"])
+    assert api.buy(channel=made.group, paychannel_paymethod="bank").code == 1
 
 
 @line("The database was restored after the order was created")

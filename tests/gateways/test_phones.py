@@ -612,3 +612,20 @@ def test_the_sdk_signs_alipays_page_as_the_driver_does(browser, page, alipay, ru
     assert {**theirs, "format": "JSON"}.keys() == ours.keys()
     again = {name: value for name, value in ours.items() if name != "sign"}
     assert parse_qs(sdk.sign_data(again))["sign"] == [ours["sign"]]
+
+
+def test_a_group_takes_payers_in_wechat_past_the_sign_in_of_a_member_that_was_disabled(
+    wechat, sign_in, add_channel, platform, flask, flask_json, api, payer
+):
+    first = add_channel("wechatpay", wechat.config(**sign_in.config()))
+    second = add_channel("epay", platform.config("1", open_on_view="true"))
+    group = flask_json("channel", "add", "--category", "gateway_b", "--driver", "group", "--name", "Group")["id"]
+    flask("channel", "link", group, "demo")
+    for channel in (first, second):
+        flask("group", "add", group, channel)
+    order_no = api.buy(channel=group).data["order_no"]
+    flask("channel", "set", first, "--disabled")
+    browser = payer("wechat")
+    browser.opens(order_no)
+    assert (browser.is_ready(order_no), list(platform.orders)) == (True, [order_no])
+    assert not any("/sign-in/" in address for address in browser.visited)

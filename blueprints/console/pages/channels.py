@@ -32,13 +32,13 @@ from gateways import registry
 from gateways.base import METHODS, NO_STATUS_CHECKS
 from models.db.base import LARGEST_ID
 from models.tables.channel import GROUP, LARGEST_AMOUNT, Channel
-from runtime.money import hundredths
+from runtime.money import fen, grouped, hundredths
 from schemas.fields import Percent, Sum, Whole
 from services.channels import channel_setup, groups, merchant_move, pictures
 from services.channels.calls import driver_of
 from services.console import setup_lists
 from services.errors import N_, OperatorError
-from services.merchants import edit_conflicts, links, merchant_setup
+from services.merchants import cache, edit_conflicts, links, merchant_setup
 from services.security import audit
 
 CHANNEL = f"/<int(max={LARGEST_ID}):channel_id>"
@@ -79,13 +79,27 @@ def _methods(row: Channel) -> Markup:
     return Markup("").join(parts[:-1])
 
 
+def is_failing(row: Channel) -> bool:
+    """Return whether groups leave a channel out for any payment method, or only try whether it works again."""
+    return any(known and known.level for known in (cache.health_of(row.id, method) for method in METHODS))
+
+
 def state_of(row: Channel) -> tuple[str, str]:
     """Return whether a channel takes new orders now: the state's name and its label."""
     if not row.enabled:
         return "off", gettext("Disabled")
     if not row.takes_orders:
         return "warn", gettext("No new orders")
-    return ("good", gettext("Enabled")) if not groups.why_closed(row) else ("warn", gettext("Outside its hours"))
+    if groups.why_closed(row):
+        return "warn", gettext("Outside its hours")
+    if is_failing(row):
+        return "bad", gettext("Payments fail")
+    return "good", gettext("Enabled")
+
+
+def _owed(row: Channel, amount: int) -> int | None:
+    """Return what is owed, in fen and at least 0; None for a group, which has no account."""
+    return None if row.is_group else max(amount, 0)
 
 
 CHANNELS = ListPage(
@@ -114,8 +128,8 @@ CHANNELS = ListPage(
         ),
         Column("least", lazy_gettext("Minimum (¥)"), lambda row: row.min_amount, "money"),
         Column("most", lazy_gettext("Maximum (¥)"), lambda row: row.max_amount, "money"),
-        Column("receivable", lazy_gettext("Receivable (¥)"), lambda row: max(-row.clearing, 0), "money", on="page"),
-        Column("payable", lazy_gettext("Payable (¥)"), lambda row: max(row.clearing, 0), "money", on="page"),
+        Column("receivable", lazy_gettext("Receivable (¥)"), lambda row: _owed(row, -row.clearing), "money", on="page"),
+        Column("payable", lazy_gettext("Payable (¥)"), lambda row: _owed(row, row.clearing), "money", on="page"),
         Column("clearing", lazy_gettext("Channel clearing (¥)"), lambda row: row.clearing, "money", on="export"),
         Column("linked", lazy_gettext("Merchants"), lambda row: row.linked, "count"),
         Column("enabled", lazy_gettext("Status"), state_of, "state"),
@@ -193,6 +207,11 @@ class NewChannelForm(ChannelForm):
         ],
         default="gateway_b",
     )
+
+    def __init__(self, driver: str, **options: Any):
+        super().__init__(driver, **options)
+        if driver == GROUP:  # a group takes no withdrawals, which is all that a category decides
+            self.category.choices = [SelectChoice(name, labels.CATEGORIES[name]) for name in CATEGORY_EFFECTS]
 
     def facts(self) -> dict[str, Any]:
         """Return the arguments for `channel_setup.add_channel`."""
@@ -377,8 +396,11 @@ def move(channel_id: int) -> Any:
         )
         for each in (plan.settings if plan else ())
     ]
+    names = {each.id: each.name for each in channel_setup.every()}
+    types = {each.key: _changed_types(each, names) for each in (plan.merchants if plan else ())}
     facts = {"channel": row, "others": others, "target": target, "keep": keep, "plan": plan, "settings": settings}
-    return render_template("console/channels/move.html", closed=translate(plan.closed) if plan else "", **facts), status
+    closed = translate(plan.closed) if plan else ""
+    return render_template("console/channels/move.html", closed=closed, types=types, **facts), status
 
 
 def _in_words(name: str, value: str) -> str:
@@ -387,7 +409,32 @@ def _in_words(name: str, value: str) -> str:
     units = {"passage_rate": " %", "deposit_rate": " %", "auto_accept_max": " ¥"}
     if name in words:
         return gettext(", ").join(labels.name_of(words[name], each) for each in value.split(",") if each)
+    if name == "amounts":
+        ranges = [each.split("-") for each in value.split(", ") if each]
+        texts_of = (gettext("%(low)s to %(high)s", low=grouped(fen(a)), high=grouped(fen(b))) for a, b in ranges)
+        return gettext("; ").join(texts_of)
     return value + units.get(name, "") if value else ""
+
+
+def _changed_types(merchant: merchant_move.Moved, names: dict[int, str]) -> list[tuple[str, str, str]]:
+    """Return each type of an epay gateway whose channels change, and these channels as people read them.
+
+    Args:
+        names: those of all channels, by id.
+    """
+
+    def read(text: str) -> dict[str, str]:
+        found: dict[str, list[str]] = {}
+        for part in filter(None, text.split(",")):
+            name, pair = part.split("=")
+            channel, method = pair.split(":")
+            about = {"name": names[int(channel)], "method": labels.name_of(labels.METHODS, method)}
+            shown = about["name"] if method == name else gettext("%(name)s (%(method)s)", **about)
+            found.setdefault(name, []).append(shown)
+        return {name: gettext(", ").join(each) for name, each in found.items()}
+
+    new = read(merchant.new_types)
+    return [(name, old, new[name]) for name, old in read(merchant.types).items() if old != new[name]]
 
 
 def _moved(row: Channel, target: Channel, plan: merchant_move.Plan) -> Any:

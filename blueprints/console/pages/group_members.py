@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
@@ -22,7 +23,7 @@ from blueprints.console.forms import (
     texts,
     translate,
 )
-from blueprints.console.pages.channels import CHANNEL
+from blueprints.console.pages.channels import CHANNEL, is_failing
 from blueprints.console.pages.channels import pages as channel_pages
 from models.db.base import LARGEST_ID
 from models.tables.channel import WEIGHT, Channel, ChannelMember
@@ -104,18 +105,29 @@ def _shares(group: Channel) -> bool:
 @pages.context_processor
 def _of_groups() -> dict[str, Any]:
     """Give the page of a channel the members of a group, whether they have weights, and their states."""
-    return {"members_of": group_setup.states, "shares": _shares, "why_not": _why_not}
+    facts = {"why_not": _why_not, "works_by": _works_by, "is_failing": is_failing}
+    return {"members_of": group_setup.states, "shares": _shares, **facts}
 
 
 def _why_not(state: MemberState) -> list[tuple[str, str]]:
-    """Return why a member takes no deposits now, by payment method; one reason without a method if all have the same.
+    """Return the reasons why a member takes no deposits now, each with the labels of its payment methods before it.
 
-    Empty if it takes deposits by all its methods.
+    One reason for all methods has no labels. Empty if it takes deposits by all its methods.
     """
-    reasons = {method: translate(why) for method, why in state.why_not.items()}
-    if len(reasons) == len(state.member.channel.pay_methods) and len(set(reasons.values())) == 1:
-        return [("", next(iter(reasons.values())))]
-    return [(labels.name_of(labels.METHODS, method), why) for method, why in reasons.items()]
+    methods_of: dict[str, list[str]] = {}
+    for method, why in state.why_not.items():
+        methods_of.setdefault(translate(why), []).append(method)
+    every = len(state.member.channel.pay_methods)
+    return [("" if len(methods) == every else _labels(methods), why) for why, methods in methods_of.items()]
+
+
+def _works_by(state: MemberState) -> str:
+    """Return the labels of the payment methods by which a member takes deposits now; "" if it takes none."""
+    return _labels(method for method in state.member.channel.pay_methods if method not in state.why_not)
+
+
+def _labels(methods: Iterable[str]) -> str:
+    return gettext(", ").join(labels.name_of(labels.METHODS, method) for method in methods)
 
 
 def _back(group: Channel) -> Any:

@@ -88,6 +88,22 @@ def test_the_alert_ends_with_a_success_after_the_pause(overview, verified, fail,
     assert alerts(overview()) is None
 
 
+def test_the_lists_of_channels_and_members_show_a_failing_channel(page, fail, ahead, group):
+    def state():
+        return next(row["Status"] for row in page("channels/").rows if row["Channel"] == "Sandbox B")
+
+    def of_member():
+        return page(f"channel/{group}").rows[0]["Status"]
+
+    assert (state(), of_member()) == ("Enabled", "Takes deposits")
+    fail("wxpay")
+    fail("alipay")
+    assert state() == "Payments fail"
+    assert of_member() == "Only Bank transfer WeChat Pay, Alipay: The channel is left out after failures."
+    ahead(61)
+    assert (state(), of_member()) == ("Payments fail", "Payments fail The next order of a group tries it again.")
+
+
 def test_the_page_of_a_channel_shows_its_state(page, fail, ahead, group):
     assert "No payment failed to open in the last 15 minutes." in page("channel/2").text
     fail(times=1)

@@ -50,12 +50,12 @@ def test_the_page_shows_the_merchants_and_what_changes_for_them(flask, page):
         "WeChat Pay, Alipay, Bank transfer",
         "WeChat Pay, Alipay without Bank transfer",
     )
-    assert settings["Order amounts (¥)"] == ("0.01-1000000.00", "0.01-500.00")
+    assert settings["Order amounts (¥)"] == ("0.01 to 1,000,000.00", "0.01 to 500.00")
     assert settings["Settlement delay of deposits (T+N)"] == ("0", "1")
     assert settings["Channel fee on withdrawals (paid by the merchant)"] == ("-0.10 %", "0.00 %")
     demo, other = [row for row in shown.rows if "Epay gateway" in row]
     assert demo["Channels"] == "gets Sandbox D loses Sandbox B"
-    assert demo["Epay gateway"] == "alipay=2:alipay,bank=3:bank → alipay=4:alipay,bank=3:bank"
+    assert demo["Epay gateway"] == "alipay: Sandbox B → Sandbox D"
     assert other["Channels"] == "has Sandbox D already loses Sandbox B"
     assert "Move 2 merchants" in shown.text
 

@@ -53,9 +53,10 @@ def is_secret(field: fields.Field[Any]) -> bool:
     return bool(field.metadata.get("secret", not is_choice))
 
 
-def choices(field: fields.Field[Any]) -> list[str]:
-    """Return the values that a choice field accepts; empty for other fields."""
-    return [str(each) for check in field.validators if isinstance(check, validate.OneOf) for each in check.choices]
+def choices(field: fields.Field[Any]) -> dict[str, str]:
+    """Return the values that a choice field accepts, each with its label in English; empty for other fields."""
+    found = [check for check in field.validators if isinstance(check, validate.OneOf)]
+    return {str(value): str(label or value) for check in found for value, label in check.options()}
 
 
 def is_private(address: str) -> bool:

@@ -16,7 +16,7 @@ class GroupConfig(Schema):
 
     mode = fields.String(
         load_default="priority",
-        validate=validate.OneOf(["priority", "weight"]),
+        validate=validate.OneOf(("priority", "weight"), (N_("By priority"), N_("By weight"))),
         metadata=texts(
             N_("Mode"),
             N_(

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -140,14 +139,10 @@ def take_notice(order: Order, incoming: Incoming) -> Driver:
         BadNotice: the order's channel can't have sent it, or does not confirm it.
     """
     channel, notice = _read(order, incoming)
-    if order_no_of(notice.order_no) != order.order_no:
-        raise BadNotice("it is about another order")
-    if order.group_id and not attempts.is_of(order, channel, attempt_of(notice.order_no)):
-        raise BadNotice("it is about a payment at another channel")
     if notice.refund_no:
-        settle_refund.take_notice(order, notice)
+        settle_refund.take_notice(order, notice, channel.id)
     if notice.report is not None:
-        if channel.id != order.channel_id:
+        if order.group_id:
             notice = replace(notice, report=replace(notice.report, channel=channel.id))
         of(order).take_notice(order, notice)
     return driver_of(channel)
@@ -155,14 +150,21 @@ def take_notice(order: Order, incoming: Incoming) -> Driver:
 
 def _read(order: Order, incoming: Incoming) -> tuple[Channel, Notice]:
     """Return a verified notice, and the channel that sent it: the order's, or one that its group tried before."""
-    own = cache.channel_of(order)
-    try:
-        return own, driver_of(own).read_notice(incoming)
-    except BadNotice:
-        for channel in attempts.channels_before(order):
-            with suppress(BadNotice):
-                return channel, driver_of(channel).read_notice(incoming)
-        raise
+    refused: BadNotice | None = None
+    for channel in (cache.channel_of(order), *attempts.channels_before(order)):
+        try:
+            notice = driver_of(channel).read_notice(incoming)
+            if order_no_of(notice.order_no) != order.order_no:
+                raise BadNotice("it is about another order")
+            # Two channels may have the same account.
+            if order.group_id and not attempts.is_of(order, channel, attempt_of(notice.order_no)):
+                raise BadNotice("it is about a payment at another channel")
+        except BadNotice as error:
+            refused = refused or error
+        else:
+            return channel, notice
+    assert refused is not None
+    raise refused
 
 
 def advance(order: Order) -> bool:
@@ -188,7 +190,7 @@ def _apply(order: Order, acted: Acted) -> None:
 
 def _check_ended(order: Order) -> int | None:
     """Check whether an order that its channel could not close, or did not have, was carried out after all."""
-    if not driver_for(order).checks_status:
+    if not (attempts.can_be_checked(order) if order.is_buy else driver_for(order).checks_status):
         return None  # a notice, an operator or the bank's file reports what happens
     kind, now = of(order), clock.now()
     passed = now - order.updatetime

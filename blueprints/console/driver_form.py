@@ -94,7 +94,7 @@ def _parts(name: str, spec: fields.Field[Any], present: dict[str, Any]) -> dict[
     options: dict[str, Any] = {"label": translate(spec.metadata.get("label", name)), "render_kw": dict(NAMED)}
     secret = is_secret(spec)
     if kind is SelectField:
-        options |= {"choices": [SelectChoice(each) for each in choices(spec)]}
+        options |= {"choices": [SelectChoice(each, translate(label)) for each, label in choices(spec).items()]}
     if kind is PasswordField:
         options["render_kw"]["autocomplete"] = "new-password"
     if not secret:

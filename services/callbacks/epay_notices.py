@@ -26,7 +26,7 @@ def payment_of(order: Order) -> EpayOrder | None:
 
 def type_of(account: EpayAccount, payment: EpayOrder, order: Order) -> str:
     """Return epay's type of a payment: the one that the shop named or, without one, that of the payer's choice."""
-    return payment.type or epay_accounts.type_of(account, order.channel_id, order.payment_method)
+    return payment.type or epay_accounts.type_of(account, order.group_id or order.channel_id, order.payment_method)
 
 
 def body_of(account: EpayAccount, payment: EpayOrder, order: Order) -> str:

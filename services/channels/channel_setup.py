@@ -16,7 +16,7 @@ from models.db.errors import first_line
 from models.db.writer import after_commit, transaction
 from models.tables.channel import CATEGORIES, LARGEST_AMOUNT, Channel, ChannelMember
 from models.tables.ledger import CLEARING
-from models.tables.order import Order
+from models.tables.order import Attempt, Order
 from models.tables.refund import OPEN, Refund
 from runtime import clock
 from runtime.state import current
@@ -286,7 +286,10 @@ def _check_account(channel: Channel, present: dict[str, Any], config: dict[str, 
         return
     # `lock_account` makes new orders wait for this row.
     database.for_update(Channel.select().where(Channel.id == channel.id), alone=True).get()
-    if Order.select().where(Order.channel == channel, Order.due_at.is_null(False)).exists():
+    # A group may have passed an order on that is still watched here.
+    tried = Order.id.in_(Attempt.select(Attempt.order).where(Attempt.channel == channel))
+    its = Order.select().where(Order.due_at.is_null(False))
+    if its.where(Order.channel == channel).exists() or its.where(Order.group.is_null(False), tried).exists():
         raise OperatorError(
             f"orders are in progress at the account of the present {changed[0]}. Add another channel, or add "
             "--same-account if this is a new name of the same account",

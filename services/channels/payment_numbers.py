@@ -49,7 +49,7 @@ def is_on_record(order: Order, reference: str) -> bool:
     return PaymentException.select().where(*mine).exists()
 
 
-def first_with(order: Order, reference: str) -> Order | None:
+def first_with(order: Order, reference: str, channel: int = 0) -> Order | None:
     """Return the oldest other order of the channel with this number, or None. Call it in a transaction.
 
     Deposits, withdrawals and transfers that returned money all count. Until the transaction ends, other transactions
@@ -58,8 +58,9 @@ def first_with(order: Order, reference: str) -> Order | None:
     """
     if not reference:
         return None
-    database.advisory_lock("reference", crc32(f"{order.channel_id} {reference}".encode()))
-    others = [row.id for row in _others_with(order.channel_id, order.id, reference)]
+    channel = channel or order.channel_id
+    database.advisory_lock("reference", crc32(f"{channel} {reference}".encode()))
+    others = [row.id for row in _others_with(channel, order.id, reference)]
     return Order.get_by_id(min(others)) if others else None
 
 
@@ -70,8 +71,10 @@ def _others_with(channel: int, order_id: int, reference: str) -> Any:
     another = Order.select(Order.id).where(Order.id != order_id)
     named = (PaymentException.reference == reference, PaymentException.reference != _NONE)
     reported = another.join(PaymentException).where(PaymentException.channel == channel, *named)
-    returned = others.join(PaymentException).where(PaymentException.return_reference == reference)
-    sent_back = others.join(Refund).where(
+    returned = another.join(PaymentException).where(
+        PaymentException.channel == channel, PaymentException.return_reference == reference
+    )
+    sent_back = another.join(Refund).where(
         Refund.channel == channel, Refund.channel_reference == reference, Refund.channel_reference != _NONE
     )
     return paid.union_all(reported).union_all(returned).union_all(sent_back)

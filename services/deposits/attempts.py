@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from gateways.base import ChannelRefused, ChannelUnknown, Driver, NumberTaken, Opened, Payer, Payment, Report, State
+from models.db.base import database
 from models.db.compiled import compiled_rows
 from models.db.writer import transaction
 from models.tables import maintenance
@@ -20,7 +21,7 @@ from models.tables.channel import Channel
 from models.tables.order import MONEY_IN, PENDING, Attempt, Order
 from runtime import clock
 from services.channels import groups, health
-from services.channels.bulkhead import channel_slot
+from services.channels.bulkhead import Busy, channel_slot
 from services.channels.calls import FIRST_ASK, LATE, call_driver, driver_for, driver_of, lock_account, payment_of
 from services.ledger import fees
 from services.merchants import cache
@@ -78,6 +79,13 @@ def are_several(order: Order) -> bool:
     return len(_own(order, all_of(order))) > 1 or _may_lack_some(order)
 
 
+def can_be_checked(order: Order) -> bool:
+    """Return whether the order's channel, or an earlier one of its group, reports a deposit's status."""
+    if driver_for(order).checks_status:
+        return True
+    return bool(order.group_id) and any(driver_of(channel).checks_status for channel, _ in payments_of(order))
+
+
 def _may_be_paid(attempt: Attempt) -> bool:
     driver = driver_of(cache.channel_with(attempt.channel_id))
     return attempt.sent and not (attempt.closed and driver.closes_for_good)
@@ -89,7 +97,7 @@ def channels_before(order: Order) -> list[Channel]:
     A restored database may lack attempts, so that they may be at any member.
     """
     found = [each.channel_id for each in all_of(order)] if order.group_id else []
-    if order.group_id and _is_older_than_restore(order):
+    if order.group_id and is_older_than_restore(order):
         found += [member.channel.id for member in cache.members_of(order.group_id)]
     return [cache.channel_with(each) for each in dict.fromkeys(found) if each != order.channel_id]
 
@@ -97,7 +105,7 @@ def channels_before(order: Order) -> list[Channel]:
 def is_of(order: Order, channel: Channel, count: int) -> bool:
     """Return whether a payment with this number can be at the channel: no other channel has it."""
     known = [each.channel_id for each in all_of(order) if each.count == count]
-    return channel.id in known if known else channel.id == order.channel_id or _is_older_than_restore(order)
+    return channel.id in known if known else channel.id == order.channel_id or is_older_than_restore(order)
 
 
 def reopen(order: Order, channel: int, count: int) -> None:
@@ -119,10 +127,11 @@ def checked_again_at(order: Order) -> int | None:
 
 def _may_lack_some(order: Order) -> bool:
     """Return whether the order is older than a restore: attempts made after the backup may be missing."""
-    return driver_for(order).opens_on_view and _is_older_than_restore(order)
+    return driver_for(order).opens_on_view and is_older_than_restore(order)
 
 
-def _is_older_than_restore(order: Order) -> bool:
+def is_older_than_restore(order: Order) -> bool:
+    """Return whether the database was restored after the order was created, so that it may lack attempts."""
     restored = maintenance.newest()
     return restored is not None and bool(order.createtime <= restored)
 
@@ -144,7 +153,7 @@ def reports_of(order: Order) -> list[Report]:
     booked, reports, silent = _booked(order), list[Report](), None
     for channel, payment in payments_of(order):
         driver, is_own = driver_of(channel), channel.id == order.channel_id
-        if not (is_own or driver.checks_status):
+        if not driver.checks_status:
             continue
         try:
             report = call_driver(driver.query, payment)
@@ -152,8 +161,9 @@ def reports_of(order: Order) -> list[Report]:
             if is_own or channel.id in booked.values():  # one that refused the order does not delay its end
                 silent = silence
             continue
-        reports.append(report if is_own else replace(report, channel=channel.id))
-    if len(reports) == 1 and not (silent or reports[0].channel):
+        # The order may be at another channel of its group once the report is applied.
+        reports.append(replace(report, channel=channel.id) if order.group_id else report)
+    if len(reports) == 1 and not silent and reports[0].channel in (0, order.channel_id):
         return reports
     money = [each for each in reports if each.state in (State.PAID, State.RETURNED) or each.reference in booked]
     if silent and money:
@@ -165,8 +175,10 @@ def reports_of(order: Order) -> list[Report]:
     for reference in booked.keys() - {each.reference for each in money}:
         at = [each for each in others if (each.channel or order.channel_id) == booked[reference]]
         money += [replace(each, reference=reference) for each in at[:1]]
+    if money or not driver_for(order).checks_status:
+        return money  # what other channels do not have proves nothing about a channel without status checks
     # Without any: two payers closed each other's attempts, and the next one opens another.
-    return money or [each for each in others if not each.channel][:1] or [Report(State.ABSENT)]
+    return [each for each in others if each.channel in (0, order.channel_id)][:1] or [Report(State.ABSENT)]
 
 
 _HOPE = (State.OPEN, State.ABSENT, State.ENDED, State.FAILED)
@@ -316,7 +328,8 @@ def open_for(order: Order, payer: Payer, again: bool = False) -> None:
                 _refused(order, attempt, str(failure), closed=is_new)
             else:
                 lifecycle.outcome_unknown(order, str(failure), ask_again=clock.now())
-            health.record(order.channel_id, order.payment_method, str(failure))
+            if not isinstance(failure, Busy):
+                health.record(order.channel_id, order.payment_method, str(failure))
             return
         else:
             _opened(order, attempt, opened)
@@ -343,14 +356,17 @@ def pass_on(order: Order, failure: ChannelRefused | ChannelUnknown | str, attemp
         attempt: the one that failed; None for the only one at the channel.
     """
     is_unknown = isinstance(failure, ChannelUnknown) and failure.sent
-    if is_unknown or not order.group_id or _is_older_than_restore(order):
+    if is_unknown or not order.group_id or is_older_than_restore(order):
         return False
     locked, made = Order.for_update(order.id), all_of(order)
-    if isinstance(failure, str) and made:
-        return False  # another request began an attempt a moment ago
+    database.advisory_lock("group", order.group_id)  # two orders may change places, and count at both members
     attempt = attempt or next(iter(_own(order, made)), None)
     if not is_payable(locked) or locked.opened or locked.channel_id != order.channel_id:
         return False
+    if made and isinstance(failure, str):
+        return False  # another browser tries it now
+    if attempt is not None and attempt.browser and not locked.opens_on_view:
+        return False  # it was opened when it was created, perhaps with an unknown outcome
     if any(not (each.closed and each.refusal) for each in made if attempt is None or each.id != attempt.id):
         return False
     group, before, method = cache.channel_with(order.group_id), cache.channel_of(order), order.payment_method
@@ -358,7 +374,7 @@ def pass_on(order: Order, failure: ChannelRefused | ChannelUnknown | str, attemp
     for member in groups.choices(group, method, order.amount, left_out, tried):
         if not vault.same(member.channel.config, lock_account(member.channel.id)):
             continue  # it was changed a moment ago
-        with suppress(groups.NoRoom):
+        with suppress(groups.NoRoom), database.atomic():  # undoes what it counted without room
             groups.take(member, method, order.amount, order.createtime)
             break
     else:
@@ -388,7 +404,8 @@ def pass_on(order: Order, failure: ChannelRefused | ChannelUnknown | str, attemp
         lifecycle.note(order, "service", because(Why.MEMBER_CHANGED, **names, text=failure))
     else:
         lifecycle.note(order, "channel", because(Why.MEMBER_FAILED, **names, text=str(failure)))
-        health.record(before.id, method, str(failure))
+        if not isinstance(failure, Busy):
+            health.record(before.id, method, str(failure))
     return True
 
 
@@ -409,16 +426,16 @@ def first_act(driver: Driver, expires_at: int) -> int:
 
 
 @transaction
-def _begun(order: Order, payer: Payer, again: bool) -> tuple[Attempt, bool] | None:
-    """Return the attempt to open now, and whether it is new; None if there is none to open, or a group has passed the
-    order on meanwhile.
+def _begun(shown: Order, payer: Payer, again: bool) -> tuple[Attempt, bool] | None:
+    """Return the attempt to open now, and whether it is new; None if there is none to open, or not at this channel.
 
     An attempt whose payment details can no longer be used is opened again under its own number.
     """
-    channel, now = order.channel_id, clock.now()
-    order = Order.for_update(order.id)
-    if not is_payable(order) or order.channel_id != channel:
-        return None
+    order, now = Order.for_update(shown.id), clock.now()
+    if not is_payable(order) or order.channel_id != shown.channel_id:
+        return None  # a group passed it on a moment ago: the next view opens it there
+    if order.group_id and is_older_than_restore(order):
+        return None  # it may be open at a member that the restored database does not know
     made = all_of(order)
     own = _attempt_for(payer, _own(order, made), driver_for(order))
     if own is None or (own.refusal and again):

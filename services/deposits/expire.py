@@ -30,7 +30,7 @@ def advance(order: Order) -> Acted | None:
         return Acted(claims.ends_at(order))
     if not driver.checks_status and paused_since() is not None:
         return Acted(clock.now() + LONGEST_PAUSE)  # it may have been paid after the backup
-    reports = attempts.reports_of(order) if driver.checks_status else []
+    reports = attempts.reports_of(order) if attempts.can_be_checked(order) else []
     now = clock.now()
     expired = order.status == PENDING and now >= (order.expires_at or 0)
     unpaid = all(report.state in (State.OPEN, State.ABSENT, State.ENDED) for report in reports)
@@ -56,7 +56,7 @@ def _expire(order: Order, now: int) -> None:
     code = Why.EXPIRED if order.status == PENDING else Why.NOT_RECEIVED
     if not (driver.checks_status or driver.by_hand):
         code = Why.EXPIRED_UNCHECKED
-    settle.cancel_unpaid(order, now + LATE[0] if driver.checks_status and not closed else None, because(code))
+    settle.cancel_unpaid(order, now + LATE[0] if attempts.can_be_checked(order) and not closed else None, because(code))
 
 
 @transaction

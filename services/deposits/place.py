@@ -15,7 +15,7 @@ from models.tables.order import CANCELLED, PENDING, Order
 from runtime import clock
 from runtime.state import current
 from services.channels import groups, health
-from services.channels.bulkhead import channel_slot
+from services.channels.bulkhead import Busy, channel_slot
 from services.channels.calls import call_driver, driver_for, driver_of
 from services.deposits import attempts
 from services.errors import N_, ApiError, Code
@@ -112,7 +112,7 @@ def _not_opened(call: Call, order: Order, failure: ChannelRefused | ChannelUnkno
         _refused(call, order, failure)
         raise ApiError(Code.CHANNEL_FAILED, {"order_no": order.order_no}) from failure
     lifecycle.outcome_unknown(order, str(failure), ask_again=clock.now())
-    _finish(call, order, str(failure))
+    _finish(call, order, None if isinstance(failure, Busy) else str(failure))
 
 
 @transaction
@@ -128,10 +128,11 @@ def _opened(call: Call, order: Order, opened: Opened) -> None:
 
 
 @transaction
-def _finish(call: Call, order: Order, why: str, outcome: int = 1) -> None:
-    """Store the code of the response, and how the channel responded: `why` it failed, or ""."""
+def _finish(call: Call, order: Order, why: str | None, outcome: int = 1) -> None:
+    """Store the code of the response, and how it responded: `why` it failed, "", or None if it was not called."""
     replay.finish(call, outcome)
-    health.record(order.channel_id, order.payment_method, why)
+    if why is not None:
+        health.record(order.channel_id, order.payment_method, why)
 
 
 def _keep(order: Order, opened: Opened) -> None:
@@ -146,6 +147,8 @@ def open_again(order: Order) -> bool:
         ChannelUnknown: no usable response, or a refusal, which may mean that it is open already, or paid.
     """
     driver = driver_for(order)
+    if order.group_id and attempts.is_older_than_restore(order):
+        return False  # it may be open at a member that the restored database does not know
     if order.opened or driver.opens_locally or order.status != PENDING or attempts.is_opened_on_view(order, driver):
         return False
     try:

@@ -21,6 +21,7 @@ from models.tables.order import (
 )
 from runtime import clock
 from services.callbacks import previews
+from services.channels import groups
 from services.channels.calls import LATE
 from services.deposits import attempts, epay_payments, settle
 from services.errors import N_
@@ -93,7 +94,12 @@ def _complete(order: Order, exception: PaymentException, who: str) -> None:
     epay_payments.take_over(order)
     for status in (PAID, CONFIRMED) if order.status != CANCELLED else ():
         lifecycle.transition(order, status, who, why)
+    is_moved = order.group_id and order.status != CANCELLED and ended.channel_id != order.channel_id
+    if is_moved:
+        groups.give_back(order)
     settle.complete(order, who, why, **{name: getattr(ended, name) for name in facts})
+    if is_moved:
+        groups.count_again(order)
 
 
 def _credit_after_all(order: Order, exception: PaymentException, who: str) -> None:

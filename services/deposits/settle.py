@@ -131,11 +131,11 @@ def apply_report(order: Order, report: Report, who: str = "channel", why: Reason
 def _apply(order: Order, report: Report, payments: Iterable[Judged], who: str, why: Reason) -> bool:
     """Carry out the verdict on each payment of a report, in the caller's transaction."""
     changed, why = False, reported(report.detail, why)
-    _follow_money(order, report)
     for payment in payments:
         position, verdict = payment.position, payment.verdict
         came_and_went = report.state is State.FAILED and report.returned
         if came_and_went and position.money in (DepositMoney.AWAITED, DepositMoney.LATE):
+            _follow_money(order, report)
             # Its notice may arrive later.
             Order.update(channel_reference=payment.reference).where(Order.id == order.id).execute()
         if verdict == NONE:
@@ -148,6 +148,7 @@ def _apply(order: Order, report: Report, payments: Iterable[Judged], who: str, w
             went_back = position.money is DepositMoney.TO_CREDIT and not report.detail
             changed |= transition(order, CANCELLED, who, because(Why.RETURNED_BEFORE_CREDIT) if went_back else why)
         elif verdict.status == CONFIRMED:
+            _follow_money(order, report)
             changed |= _confirm(order, payment.reference, who, why)
     hold_or_resume(order)
     return changed
@@ -155,8 +156,7 @@ def _apply(order: Order, report: Report, payments: Iterable[Judged], who: str, w
 
 def _follow_money(order: Order, report: Report) -> None:
     """Give an order without proven money the channel that reports some: a member that its group had tried before."""
-    is_money = report.state is State.PAID and report.proven
-    if not report.channel or report.channel == order.channel_id or not is_money or order.status in PROVEN:
+    if report.channel in (0, order.channel_id) or order.status in PROVEN:
         return
     channel = cache.channel_with(report.channel)
     is_counted = order.status != CANCELLED
@@ -211,10 +211,10 @@ def cancel_unpaid(order: Order, ask_again: int | None, why: Reason, who: str = "
     Args:
         ask_again: when to check for late money, if the channel may still accept it.
     """
-    status, order = order.status, Order.for_update(order.id)
+    status, channel, order = order.status, order.channel_id, Order.for_update(order.id)
     exceptions = exceptions_of(order)
     lifecycle.outcome_known(exceptions)
-    if order.status != status or status not in (PENDING, PAID):
+    if order.status != status or order.channel_id != channel or status not in (PENDING, PAID):
         return False
     if any(each.kind in MONEY_IN and each.is_open for each in exceptions):
         order.set_due(None)
@@ -290,7 +290,7 @@ def _record(order: Order, what: str, report: Report, reference: str, position: P
     elif what == AMOUNT_CORRECTED:
         cause = because(Why.MORE_RECEIVED, reported=position.most + more, booked=position.most)
     elif what == SHARED_REFERENCE:
-        cause = lifecycle.shared_by(order, reference)
+        cause = lifecycle.shared_by(order, reference, report.channel)
     else:
         cause = because({WRONG_AMOUNT: Why.PAID_OTHER_AMOUNT, LATE_PAYMENT: Why.PAID_AFTER_END}[what])
     returned = report.returned if report.returned and not position.most else None  # the refund of this payment

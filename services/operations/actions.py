@@ -243,7 +243,7 @@ def _resolve(order: Order) -> Iterator[Action]:
                 rule.lines(order, exception),
                 asks=kinds.of(order).asks_first(order, exception),
                 fields=("transfer",) if rule.sent_back else (),
-                is_only_proof=rule.sent_back and driver_of(order.channel).by_hand,
+                is_only_proof=rule.sent_back and driver_of(exception.channel).by_hand,
                 exception=exception,
                 resolution=rule.resolution,
                 state=order.status,

@@ -216,14 +216,18 @@ def add_to_exception(exception: PaymentException, fen: int, who: str) -> None:
 
 def unless_shared(order: Order, proof: Proof, report: Report) -> Proof:
     """Return SHARED if another order has the channel's number: one payment is neither credited nor deducted twice."""
-    if proof is Proof.AS_ORDERED and not report.by_operator and payment_numbers.first_with(order, report.reference):
+    if (
+        proof is Proof.AS_ORDERED
+        and not report.by_operator
+        and payment_numbers.first_with(order, report.reference, report.channel)
+    ):
         return Proof.SHARED
     return proof
 
 
-def shared_by(order: Order, reference: str) -> Reason:
+def shared_by(order: Order, reference: str, channel: int = 0) -> Reason:
     """Return the reason that the channel's number is recorded for another order."""
-    first = payment_numbers.first_with(order, reference)
+    first = payment_numbers.first_with(order, reference, channel)
     return because(Why.SHARED_REFERENCE, reference=reference, order_no=first.order_no if first else "")
 
 

@@ -86,7 +86,7 @@ def _cancel(order: Order, exception: PaymentException, who: str) -> None:
 
 def _must_be_decided(refund: Refund, kind: str, cause: Reason, who: str) -> None:
     """Open an exception about the returned money, or add it to the open one about the same payment."""
-    if lifecycle.raise_exception(refund.order, kind, cause, refund.amount, refund.reference):
+    if lifecycle.raise_exception(refund.order, kind, cause, refund.amount, refund.reference, channel=refund.channel_id):
         return
     open_ones = lifecycle.open_exceptions(refund.order)
     [same] = [each for each in open_ones if (each.kind, each.reference) == (kind, refund.reference)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 from gateways.base import Notice, Report, State
@@ -23,7 +24,7 @@ from models.tables.order import (
 from models.tables.refund import EXCEPTION, UNCREDITED, Refund, RefundHistory, lives, refunds_of
 from runtime import clock
 from services.callbacks import outbox
-from services.channels.calls import LATE, LEASE, driver_for
+from services.channels.calls import LATE, LEASE, driver_of
 from services.deposits import money as deposit_money
 from services.deposits import resolve as resolve_deposit
 from services.deposits import settle as settle_deposit
@@ -173,7 +174,7 @@ def _resolve_exception(refund: Refund, who: str) -> None:
     left = exception.amount - refund.amount
     if exception.resolution in (CREDIT, COMPLETE, REFUND):
         position = deposit_money.position_of(order, refund.reference, exceptions_of(order), refunds_of(order))
-        report = Report(State.PAID, refund.amount, refund.channel_reference)
+        report = Report(State.PAID, refund.amount, refund.channel_reference, channel=refund.channel_id)
         fen = min(int(refund.amount), position.least)
         if fen > 0:
             settle_deposit.record_less(order, fen, report, refund.reference, position, who)
@@ -191,7 +192,7 @@ def _resolve_exception(refund: Refund, who: str) -> None:
 
 def _checked_at(refund: Refund) -> int | None:
     """Return when to check whether the channel contradicts the result of a refund that ends now; None if it can't."""
-    return None if driver_for(refund.order).by_hand else clock.now() + LATE[0]
+    return None if driver_of(refund.channel).by_hand else clock.now() + LATE[0]
 
 
 def cancel(refund: Refund, who: str, why: Reason, about: int | None = None) -> bool:
@@ -227,7 +228,7 @@ def outcome_unknown(refund: Refund, text: str, again_at: int | None, is_long: bo
         raise_exception(refund, REFUND_ABNORMAL, because(Why.REFUND_SILENT, text=text))
 
 
-def take_notice(order: Order, notice: Notice) -> None:
+def take_notice(order: Order, notice: Notice, channel: int = 0) -> None:
     """Apply what a genuine notice says about a refund of the order.
 
     Without a report on the refund, its status is checked now, unless a worker has claimed it. A refund with an unknown
@@ -236,7 +237,7 @@ def take_notice(order: Order, notice: Notice) -> None:
     refund = Refund.get_or_none(Refund.refund_no == notice.refund_no, Refund.order == order.id)
     if refund is None:
         if notice.refund is not None and order.is_buy:
-            take_unknown(order, notice.refund_no, notice.refund, notice.payment)
+            take_unknown(order, notice.refund_no, notice.refund, notice.payment, channel)
         return
     refund.order = order
     if notice.refund is not None:
@@ -246,7 +247,7 @@ def take_notice(order: Order, notice: Notice) -> None:
 
 
 @transaction
-def take_unknown(order: Order, number: str, report: Report, payment: str) -> bool:
+def take_unknown(order: Order, number: str, report: Report, payment: str, channel: int = 0) -> bool:
     """Record a refund of the order that this service did not request, from a verified report of its channel.
 
     It reduces an open exception about the money, and opens or raises `reversed` for the rest, once for each number.
@@ -258,6 +259,7 @@ def take_unknown(order: Order, number: str, report: Report, payment: str) -> boo
     Returns: True if it is new.
     """
     order = Order.for_update(order.id)
+    report = replace(report, channel=channel)
     if report.state is not State.PAID:
         return False  # no money moved
     placed = Refund.find(number)

@@ -130,7 +130,7 @@ def _example(schema: type[PersonalData | CardInfo]) -> dict[str, Any]:
 
 def _way(channel: Channel, method: str) -> str:
     ranges = groups.accepted(channel).get(method) or [(channel.min_amount, channel.max_amount)]
-    limits = ", ".join(f"¥{grouped(least)}–{grouped(most)}" for least, most in ranges)
+    limits = gettext(", ").join(f"¥{grouped(least)}–{grouped(most)}" for least, most in ranges)
     return f"{channel.name} · {labels.name_of(labels.METHODS, method)} · {limits}"
 
 

@@ -131,6 +131,7 @@ def everything(found: Order, of_reason: Callable[[Reason], str] = Reason.text) -
         "exceptions": [
             {
                 **picked(e, "id", "kind"),
+                "channel": e.channel_id,
                 "amount": hundredths(e.amount),
                 "reference": e.reference,
                 "at": e.createtime,

@@ -2,11 +2,13 @@
 
 import json
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import pytest
 from wechatpayv3 import WeChatPay, WeChatPayType
 
 from tests.payers import Payer
+from tests.support import free_port
 from tests.upstreams.alipay import Alipay
 from tests.upstreams.epay import EpayPlatform
 from tests.upstreams.loopback import key_pair
@@ -141,3 +143,47 @@ def checked(flask, channel):
         return {row["check"]: (row["result"], row["detail"]) for row in rows}
 
     return check
+
+
+@pytest.fixture
+def members(web_server, add_channel, flask, flask_json, app):
+    """`members(2, open_on_view="true")`: a group of the merchant `demo` with so many epay platforms.
+
+    `platforms` and `channels` of the result are in the order of their positions, and `group` is the group's number.
+    """
+
+    def add(count, mode="priority", version="1", limits=(), **config):
+        platforms = [EpayPlatform(web_server, f"epay{at}", key=f"an-epay-key-number-{at}") for at in range(count)]
+        channels = []
+        for at, platform in enumerate(platforms):
+            channels.append(add_channel("epay", platform.config(version, **config), "--name", f"Platform {at}"))
+            flask("channel", "unlink", channels[-1], "demo")
+        new = ("channel", "add", "--category", "gateway_b", "--driver", "group", "--name", "Group")
+        group = flask_json(*new, "--config", f"mode={mode}")["id"]
+        flask("channel", "link", group, "demo")
+        for channel in channels:
+            flask("group", "add", group, channel, *limits)
+        return SimpleNamespace(platforms=platforms, channels=channels, group=group)
+
+    return add
+
+
+@pytest.fixture
+def cut_off(flask):
+    """`cut_off(channel)`: nothing listens at the channel's address any more."""
+
+    def change(channel):
+        flask("channel", "set", channel, "--config", f"base_url=http://127.0.0.1:{free_port()}", "--same-account")
+
+    return change
+
+
+@pytest.fixture
+def order(flask_json):
+    """`order(order_no)`: its facts, such as `channel`, `group`, and `tried`: the members before, each with a reason."""
+
+    def read(order_no):
+        found = flask_json("order", "show", order_no)
+        return SimpleNamespace(**found)
+
+    return read

@@ -2,14 +2,12 @@
 
 import re
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from services.channels import bulkhead, groups
 from tests.backups import Backup
-from tests.support import free_port
-from tests.upstreams.epay import KINDS, EpayPlatform
+from tests.upstreams.epay import KINDS
 
 GUIDE = Path("docs/guides/groups.md")
 held = set()
@@ -19,56 +17,6 @@ def line(failure):
     """The test holds what the guide's table says about this failure."""
     held.add(failure)
     return lambda test: test
-
-
-@pytest.fixture
-def members(web_server, add_channel, flask, flask_json, app):
-    """`members(2, open_on_view="true")`: a group of the merchant `demo` with so many epay platforms.
-
-    `platforms` and `channels` of the result are in the order of their positions, and `group` is the group's number.
-    """
-
-    def add(count, mode="priority", version="1", limits=(), **config):
-        platforms = [EpayPlatform(web_server, f"epay{at}", key=f"an-epay-key-number-{at}") for at in range(count)]
-        channels = []
-        for at, platform in enumerate(platforms):
-            channels.append(add_channel("epay", platform.config(version, **config), "--name", f"Platform {at}"))
-            flask("channel", "unlink", channels[-1], "demo")
-        new = ("channel", "add", "--category", "gateway_b", "--driver", "group", "--name", "Group")
-        group = flask_json(*new, "--config", f"mode={mode}")["id"]
-        flask("channel", "link", group, "demo")
-        for channel in channels:
-            flask("group", "add", group, channel, *limits)
-        return SimpleNamespace(platforms=platforms, channels=channels, group=group)
-
-    return add
-
-
-@pytest.fixture
-def cut_off(flask):
-    """`cut_off(channel)`: nothing listens at the channel's address any more."""
-
-    def change(channel):
-        flask("channel", "set", channel, "--config", f"base_url=http://127.0.0.1:{free_port()}", "--same-account")
-
-    return change
-
-
-@pytest.fixture
-def order(flask_json):
-    """`order(order_no)`: its facts, such as `channel`, `group`, and `tried`: the members before, each with a reason."""
-
-    def read(order_no):
-        found = flask_json("order", "show", order_no)
-        return SimpleNamespace(**found)
-
-    return read
-
-
-def made_after_all(refusing, other, order_no):
-    """A platform has a paid payment for an order that it refused, before the group passed it on to another one."""
-    there = other.orders[f"{order_no}_2"]
-    refusing.orders[order_no] = there | {"out_trade_no": order_no, "trade_no": "TRADE-1", "status": "1"}
 
 
 def test_a_group_gives_each_deposit_to_its_first_member_while_that_one_works(api, members, order):
@@ -185,7 +133,7 @@ def test_money_at_a_member_that_had_refused_is_found_and_credited_there(api, mem
     refusing, other = made.platforms
     refusing.kinds = ()
     order_no = api.buy(channel=made.group).data["order_no"]
-    made_after_all(refusing, other, order_no)
+    refusing.has_after_all(other, order_no)
     assert refusing.notice(order_no, "1").to(api.send, order_no).status == 200
     due.orders()
     assert (api.status(order_no), order(order_no).channel) == ("completed", made.channels[0])
@@ -202,7 +150,7 @@ def test_two_payments_at_two_members_are_one_credit_and_one_exception(api, membe
     other.pay(f"{order_no}_2")
     other.notice(f"{order_no}_2", "1").to(api.send, order_no)
     assert api.status(order_no) == "completed"
-    made_after_all(refusing, other, order_no)
+    refusing.has_after_all(other, order_no)
     refusing.notice(order_no, "1").to(api.send, order_no)
     assert exceptions() == {order_no: "paid_twice"}
     assert balances()[0] == before[0] + 9_940

@@ -342,6 +342,12 @@ class EpayPlatform(Loopback):
         paid = {"status": "1", "endtime": "2026-05-01 12:00:00"}
         self.orders[order_no] |= paid | {"money": money or self.orders[order_no]["money"]}
 
+    def has_after_all(self, other: EpayPlatform, order_no: str, money: str = "", status: str = "1") -> None:
+        """It has a payment for an order that it refused, before a group passed the order on to another platform."""
+        facts = {"out_trade_no": order_no, "trade_no": f"AFTER{order_no[-8:]}", "status": status}
+        passed_on = other.orders[f"{order_no}_2"]
+        self.orders[order_no] = passed_on | facts | {"money": money or passed_on["money"]}
+
     def posted(self, order_no: str, **changed: str) -> Sent:
         """The same notice of version 1 as a form, as some platforms send it."""
         body = self.notice(order_no, "1", **changed).query.encode()

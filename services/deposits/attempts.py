@@ -328,7 +328,8 @@ def open_for(order: Order, payer: Payer, again: bool = False) -> None:
                 _refused(order, attempt, str(failure), closed=is_new)
             else:
                 lifecycle.outcome_unknown(order, str(failure), ask_again=clock.now())
-            if not isinstance(failure, Busy):
+            is_last_refusal = isinstance(failure, ChannelRefused) and order.group_id and attempt.count > 1
+            if not (is_last_refusal or isinstance(failure, Busy)):
                 health.record(order.channel_id, order.payment_method, str(failure))
             return
         else:
@@ -404,9 +405,19 @@ def pass_on(order: Order, failure: ChannelRefused | ChannelUnknown | str, attemp
         lifecycle.note(order, "service", because(Why.MEMBER_CHANGED, **names, text=failure))
     else:
         lifecycle.note(order, "channel", because(Why.MEMBER_FAILED, **names, text=str(failure)))
-        if not isinstance(failure, Busy):
+        if isinstance(failure, ChannelUnknown) and not isinstance(failure, Busy):
             health.record(before.id, method, str(failure))
     return True
+
+
+def blame_refusals(order: Order) -> None:
+    """Count the refusals of an order as failures of their channels, because another member of the group took it.
+
+    An order that all members refuse is to blame itself, or one merchant could turn them off for all others.
+    """
+    for each in all_of(order):
+        if each.channel_id != order.channel_id and each.refusal and each.sent:
+            health.record(each.channel_id, order.payment_method, each.refusal)
 
 
 def _add(order: Order, count: int, channel: Channel, **facts: Any) -> None:
@@ -497,3 +508,5 @@ def _opened(order: Order, attempt: Attempt, opened: Opened) -> None:
     if order.status == PENDING and first_check < (order.due_at or 0):
         order.set_due(first_check)
     health.record(order.channel_id, order.payment_method, "")
+    if order.group_id and attempt.count > 1:
+        blame_refusals(order)

@@ -44,7 +44,7 @@ def place(call: Call, channel: Channel, wanted: dict[str, Any], source: Source =
             member of the group can take it now; or a code of `replay`.
     """
     order, began = _inserted(call, channel, wanted, source), clock.steady()
-    was_called = False
+    was_called = was_passed_on = False
     while _is_opened_now(driver_for(order)):
         was_called = True
         try:
@@ -52,10 +52,11 @@ def place(call: Call, channel: Channel, wanted: dict[str, Any], source: Source =
                 opened = call_driver(driver_for(order).open_payment, attempts.payment_now(order))
         except (ChannelRefused, ChannelUnknown) as failure:
             if clock.steady() - began > attempts.PATIENCE or not attempts.pass_on(order, failure):
-                _not_opened(call, order, failure)
+                _not_opened(call, order, failure, was_passed_on)
                 return Placed(order)
+            was_passed_on = True
         else:
-            _opened(call, order, opened)
+            _opened(call, order, opened, was_passed_on)
             return Placed(order)
     if was_called:
         replay.finish(call, 1)
@@ -102,34 +103,36 @@ def _new(call: Call, channel: Channel, wanted: dict[str, Any], source: Source, m
     )
 
 
-def _not_opened(call: Call, order: Order, failure: ChannelRefused | ChannelUnknown) -> None:
+def _not_opened(call: Call, order: Order, failure: ChannelRefused | ChannelUnknown, was_passed_on: bool) -> None:
     """Cancel an order that the channel refused; otherwise it may be open there, so that its status is checked soon.
 
     Raises:
         ApiError: Code.CHANNEL_FAILED, it is cancelled.
     """
     if isinstance(failure, ChannelRefused):
-        _refused(call, order, failure)
+        _refused(call, order, failure, was_passed_on)
         raise ApiError(Code.CHANNEL_FAILED, {"order_no": order.order_no}) from failure
     lifecycle.outcome_unknown(order, str(failure), ask_again=clock.now())
     _finish(call, order, None if isinstance(failure, Busy) else str(failure))
 
 
 @transaction
-def _refused(call: Call, order: Order, refusal: ChannelRefused) -> None:
+def _refused(call: Call, order: Order, refusal: ChannelRefused, was_passed_on: bool) -> None:
     lifecycle.transition(order, CANCELLED, "channel", because(Why.REFUSED, text=str(refusal)))
-    _finish(call, order, str(refusal), Code.CHANNEL_FAILED)
+    _finish(call, order, None if was_passed_on else str(refusal), Code.CHANNEL_FAILED)
 
 
 @transaction
-def _opened(call: Call, order: Order, opened: Opened) -> None:
+def _opened(call: Call, order: Order, opened: Opened, was_passed_on: bool) -> None:
     _keep(order, opened)
     _finish(call, order, "")
+    if was_passed_on:
+        attempts.blame_refusals(order)
 
 
 @transaction
 def _finish(call: Call, order: Order, why: str | None, outcome: int = 1) -> None:
-    """Store the code of the response, and how it responded: `why` it failed, "", or None if it was not called."""
+    """Store the code of the response, and how the channel responded: `why` it failed, or ""; None proves nothing."""
     replay.finish(call, outcome)
     if why is not None:
         health.record(order.channel_id, order.payment_method, why)

@@ -204,3 +204,11 @@ def test_calls_that_this_host_did_not_make_say_nothing_about_a_channel(api, memb
 def test_the_account_of_a_member_does_not_change_while_an_order_that_it_refused_is_watched(passed_on, flask):
     made, _ = passed_on()
     flask("channel", "set", made.channels[0], "--config", "pid=2002", fails=True)
+
+
+def test_orders_that_all_members_refuse_turn_none_of_them_off(api, members):
+    made = members(2)
+    for platform in made.platforms:
+        platform.kinds = ("alipay",)  # what this merchant wants is impossible
+    assert {api.buy(channel=made.group, paychannel_paymethod="wxpay").code for _ in range(6)} == {50201}
+    assert not ChannelHealth.select().exists()

@@ -39,9 +39,10 @@ def accepted(channel: Channel) -> dict[str, list[Range]]:
     """Return the amounts that a channel accepts of deposits, by payment method; for a group, those of its members."""
     if channel.is_group:
         ranges, members = cache.ranges_of(channel.id), cache.members_of(channel.id)
-        if not any(each.by_hand for each in members):
-            return ranges
-        offered = {method for each in members for method in accepted(each.channel)}  # depends on uploaded pictures
+        offered = {method for each in members if not each.by_hand for method in each.methods}
+        for each in members:
+            if not offered.issuperset(each.methods):
+                offered.update(accepted(each.channel))  # whether a manual channel has a picture is not in the cache
         return {method: found for method, found in ranges.items() if method in offered}
     unusable, own = pictures.unusable_methods(channel), [(int(channel.min_amount), int(channel.max_amount))]
     return {method: own for method in channel.pay_methods if method not in unusable}
@@ -164,6 +165,12 @@ def _add(member: int, day: str, fen: int, most: int, most_count: int) -> Any:
     )
 
 
+def _begin_day(member: int, day: str, fen: int) -> bool:
+    """Insert the day with its first order; False if it is there."""
+    first = MemberDay.insert(member=member, day=day, amount=fen, count=1).on_conflict_ignore()
+    return bool(first.as_rowcount().execute())
+
+
 def take(member: Member, method: str, fen: int, at: int) -> None:
     """Count a deposit of this time against the member's daily limits, in the transaction that creates or moves it.
 
@@ -177,12 +184,8 @@ def take(member: Member, method: str, fen: int, at: int) -> None:
         raise NoRoom
     if row.daily_amount is not None or row.daily_count is not None:
         day, most, most_count = day_of(at), row.daily_amount or NO_LIMIT, row.daily_count or NO_LIMIT
-        first = MemberDay.insert(member=member.row.id, day=day, amount=fen, count=1).on_conflict_ignore()
-        if fen > most or not (
-            _add(member.row.id, day, fen, most, most_count)
-            or first.as_rowcount().execute()
-            or _add(member.row.id, day, fen, most, most_count)
-        ):
+        counts = (member.row.id, day, fen, most, most_count)
+        if fen > most or not (_add(*counts) or _begin_day(member.row.id, day, fen) or _add(*counts)):
             raise NoRoom
     if not health.begin_trial(member.channel.id, method):  # last, because all orders of the channel share its row
         raise NoRoom

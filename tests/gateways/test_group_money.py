@@ -1,4 +1,4 @@
-"""Money at several members of a group: each payment is booked, questioned and refunded where it is."""
+"""Money at several members of a group: each payment is booked, questioned and refunded at its own channel."""
 
 import pytest
 

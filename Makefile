@@ -8,7 +8,7 @@ PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
 GENERATORS := tests/clients/generated/node_modules/.package-lock.json
 ORDERS ?= 1000
 
-.PHONY: help install setup run test test-slow test-postgres test-all test-epay-platform test-newcomer torture check hooks coverage bench bench-peers seed lock messages postgres audit screenshots dist
+.PHONY: help install setup run test test-slow test-postgres test-all test-day test-epay-platform test-newcomer torture check hooks coverage bench bench-peers seed lock messages postgres audit screenshots dist
 .DEFAULT_GOAL := help
 # Let Python store compiled files: otherwise each process of the tests compiles everything again.
 unexport PYTHONDONTWRITEBYTECODE
@@ -46,6 +46,9 @@ test-postgres: setup ## Run all tests with a database on a temporary Postgres (D
 	TEST_DATABASE=postgres $(PYTEST)
 
 test-all: test test-slow test-postgres ## Run all tests, on both databases.
+
+test-day: setup ## Live a day of failing channels on Postgres with two hosts (10 minutes). SEED=... repeats one.
+	DAY=whole TEST_DATABASE=postgres $(BIN)/python -m pytest -q -s tests/services/channels/test_a_day.py
 
 test-epay-platform: setup ## Test the driver epay with the real platform; its code is in FOLDER=... (PHP, MariaDB).
 	@$(BIN)/python -m tests.gateways.live.epay_platform "$(FOLDER)"

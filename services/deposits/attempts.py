@@ -311,10 +311,12 @@ def open_for(order: Order, payer: Payer, again: bool = False) -> None:
         if begun is None:
             return
         attempt, is_new = begun
+        is_called = False
         try:
             with channel_slot(order.channel_id):
                 if _other_is_paid(order, attempt):
                     return
+                is_called = True
                 opened = call_driver(driver.open_payment, _payment(order, attempt.count, payer))
         except NumberTaken as taken:
             _refused(order, attempt, str(taken), closed=False)
@@ -329,7 +331,7 @@ def open_for(order: Order, payer: Payer, again: bool = False) -> None:
             else:
                 lifecycle.outcome_unknown(order, str(failure), ask_again=clock.now())
             is_last_refusal = isinstance(failure, ChannelRefused) and order.group_id and attempt.count > 1
-            if not (is_last_refusal or isinstance(failure, Busy)):
+            if is_called and not is_last_refusal:
                 health.record(order.channel_id, order.payment_method, str(failure))
             return
         else:

@@ -56,7 +56,8 @@ def _expire(order: Order, now: int) -> None:
     code = Why.EXPIRED if order.status == PENDING else Why.NOT_RECEIVED
     if not (driver.checks_status or driver.by_hand):
         code = Why.EXPIRED_UNCHECKED
-    settle.cancel_unpaid(order, now + LATE[0] if attempts.can_be_checked(order) and not closed else None, because(code))
+    is_open = attempts.can_be_checked(order) and not closed
+    settle.cancel_unpaid(order, now + LATE[0] if is_open else attempts.checked_again_at(order), because(code))
 
 
 @transaction

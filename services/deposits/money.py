@@ -20,6 +20,7 @@ from models.tables.order import (
     PAID,
     PAID_TWICE,
     PENDING,
+    PROVEN,
     REVERSED,
     SHARED_REFERENCE,
     WRONG_AMOUNT,
@@ -122,7 +123,7 @@ def _refunds_of(order: Order, exceptions: list[PaymentException]) -> list[Refund
 def _judge(
     order: Order, report: Report, reference: str, exceptions: list[PaymentException], refunds: list[Refund]
 ) -> Judged:
-    position = position_of(order, reference, exceptions, refunds)
+    position = position_of(order, reference, exceptions, refunds, report.channel)
     proof = unless_shared(order, proof_of(order, report, position), report)
     return Judged(reference, position, proof, TABLE[position.money][proof])
 
@@ -149,14 +150,18 @@ def credited_by_hand(exceptions: list[PaymentException]) -> bool:
     return any(each.kind in MONEY_IN and each.resolution == CREDIT for each in exceptions)
 
 
-def position_of(order: Order, reference: str, exceptions: list[PaymentException], refunds: list[Refund]) -> Position:
-    """Return the position of the deposit's payment with this number of the channel.
+def position_of(
+    order: Order, reference: str, exceptions: list[PaymentException], refunds: list[Refund], channel: int = 0
+) -> Position:
+    """Return the position of the deposit's payment with this number of the channel, 0 for the order's own.
 
     The channel may have the refunds of this service or not: one that is not sent yet may have been, before a restore.
     """
-    about = [each for each in exceptions if each.reference == reference and each.kind in (*MONEY_IN, REVERSED)]
+    channel = channel or order.channel_id
+    about = [each for each in exceptions if each.reference == reference and each.channel_id == channel]
+    about = [each for each in about if each.kind in (*MONEY_IN, REVERSED)]
     money = [each for each in about if each.kind in MONEY_IN]
-    is_own = order.status in (CONFIRMED, COMPLETED) and order.channel_reference == reference
+    is_own = (order.channel_reference, order.channel_id) == (reference, channel) and order.status in PROVEN
     is_open = any(each.is_open for each in money)
     went_back = [each for each in about if each.kind == REVERSED and each.resolution != CORRECTED]
     least = int(order.received) if is_own else 0

@@ -118,7 +118,8 @@ def _not_opened(call: Call, order: Order, failure: ChannelRefused | ChannelUnkno
 
 @transaction
 def _refused(call: Call, order: Order, refusal: ChannelRefused, was_passed_on: bool) -> None:
-    lifecycle.transition(order, CANCELLED, "channel", because(Why.REFUSED, text=str(refusal)))
+    again_at = attempts.checked_again_at(order)
+    lifecycle.transition(order, CANCELLED, "channel", because(Why.REFUSED, text=str(refusal)), due_at=again_at)
     _finish(call, order, None if was_passed_on else str(refusal), Code.CHANNEL_FAILED)
 
 

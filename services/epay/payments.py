@@ -162,12 +162,13 @@ def may_order(payment: EpayOrder) -> bool:
 
 
 def _is_replaceable(last: Order) -> bool:
-    if last.status != CANCELLED or last.due_at is not None or _has_money(last):
+    if last.status != CANCELLED or _has_money(last):
         return False
     codes = [row[0] for row in History.select(History.code).where(History.order == last).order_by(History.id).tuples()]
     # Without status checks, an expired payment may have been paid.
     ends = (Why.REFUSED, Why.EXPIRED) if driver_of(last.channel).checks_status else (Why.REFUSED,)
-    return codes[-1] in ends and Why.CLOSE_REQUESTED not in codes
+    is_watched = last.due_at is not None and codes[-1] != Why.REFUSED
+    return codes[-1] in ends and Why.CLOSE_REQUESTED not in codes and not is_watched
 
 
 def _has_money(order: Order) -> bool:

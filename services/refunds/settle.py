@@ -173,7 +173,9 @@ def _resolve_exception(refund: Refund, who: str) -> None:
     order, exception = refund.order, PaymentException.get_by_id(refund.exception_id)
     left = exception.amount - refund.amount
     if exception.resolution in (CREDIT, COMPLETE, REFUND):
-        position = deposit_money.position_of(order, refund.reference, exceptions_of(order), refunds_of(order))
+        position = deposit_money.position_of(
+            order, refund.reference, exceptions_of(order), refunds_of(order), refund.channel_id
+        )
         report = Report(State.PAID, refund.amount, refund.channel_reference, channel=refund.channel_id)
         fen = min(int(refund.amount), position.least)
         if fen > 0:
@@ -270,7 +272,7 @@ def take_unknown(order: Order, number: str, report: Report, payment: str, channe
     reference = payment or str(order.channel_reference)
     why = because(Why.REFUND_ELSEWHERE, amount=report.amount, number=number, payment=reference)
     lifecycle.note(order, "channel", why)
-    position = deposit_money.position_of(order, reference, exceptions_of(order), refunds_of(order))
+    position = deposit_money.position_of(order, reference, exceptions_of(order), refunds_of(order), channel)
     # Of a payment that the ledger does not have any more, nothing else can be missing.
     booked = max(position.least + position.refunded, 0)
     less = min(report.amount, _unrecorded(order, reference, position), booked)

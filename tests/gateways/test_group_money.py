@@ -212,3 +212,58 @@ def test_orders_that_all_members_refuse_turn_none_of_them_off(api, members):
         platform.kinds = ("alipay",)  # what this merchant wants is impossible
     assert {api.buy(channel=made.group, paychannel_paymethod="wxpay").code for _ in range(6)} == {50201}
     assert not ChannelHealth.select().exists()
+
+
+@pytest.fixture
+def much_later(ahead, due):
+    """`much_later()`: all status checks of the next days were done."""
+
+    def wait():
+        for _ in range(30):
+            ahead(3_600)
+            due.orders()
+
+    return wait
+
+
+def test_money_at_a_member_is_found_although_all_refused_the_order(api, members, where, much_later):
+    made = members(2)
+    first, second = made.platforms
+    first.kinds = second.kinds = ()
+    order_no = api.buy(channel=made.group).data["order_no"]
+    second.orders[f"{order_no}_2"] = {"trade_no": "T", "type": "wxpay", "name": "x", "money": "100.00", "pid": "1001"}
+    first.has_after_all(second, order_no)
+    second.orders.clear()
+    much_later()
+    assert where(order_no)[::2] == ("cancelled", [("late_payment", made.channels[0])])
+
+
+def test_money_at_a_refusing_member_is_found_although_the_last_one_closed_its_payment(
+    api, members, flask, where, ahead, due, much_later
+):
+    made = members(2)
+    refusing, other = made.platforms
+    pairs = [part for name, value in other.config("2").items() for part in ("--config", f"{name}={value}")]
+    flask("channel", "set", made.channels[1], *pairs, "--same-account")
+    refusing.kinds = ()
+    order_no = api.buy(channel=made.group).data["order_no"]
+    ahead(1_000)
+    due.orders()
+    assert where(order_no) == ("cancelled", made.channels[1], [])
+    refusing.has_after_all(other, order_no)
+    much_later()
+    assert where(order_no)[2] == [("late_payment", made.channels[0])]
+
+
+@pytest.mark.parametrize("with_notice", [True, False])
+def test_two_payments_with_one_number_at_two_members_are_two_payments(passed_on, api, where, much_later, with_notice):
+    made, order_no = passed_on()
+    refusing, other = made.platforms
+    other.pay(f"{order_no}_2")
+    other.notice(f"{order_no}_2").to(api.send, order_no)
+    refusing.has_after_all(other, order_no)
+    refusing.orders[order_no]["trade_no"] = other.orders[f"{order_no}_2"]["trade_no"]
+    if with_notice:
+        refusing.notice(order_no).to(api.send, order_no)
+    much_later()
+    assert where(order_no) == ("completed", made.channels[1], [("paid_twice", made.channels[0])])

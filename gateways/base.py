@@ -129,8 +129,8 @@ class Report:
 
     `amount` is the channel's present amount in fen, and `returned` what it sent back, if reported; `reference` is the
     channel's own number for the payment; `proven` is False for a mere claim (a payer's click, an unsigned notice).
-    `by_operator` is True for what an operator says about the channel. `channel` is the id of the one that reports, if
-    the services know that it is another than the order's; drivers leave it 0.
+    `by_operator` is True for what an operator says about the channel. `channel` is the id of the channel that
+    reports on an order of a group; drivers leave it 0, and 0 is the order's own.
 
     On a refund, PAID means that the payer gets the money, OPEN that the channel has accepted it, FAILED that no money
     moved and none will, ABSENT that the channel does not know it; `amount` is the refund's, and `reference` the

@@ -226,7 +226,7 @@ class Guarded:
         return carrier
 
     def connect(self) -> None:
-        """Connect. What a proxy is asked is no part of the request."""
+        """Connect. A request to the proxy for a connection does not count as sent."""
         try:
             super().connect()  # type: ignore[misc]
         finally:

@@ -213,6 +213,12 @@ def flask_json(flask: Any) -> Any:
 
 
 @pytest.fixture
+def merchants_of(flask_json: Any) -> Any:
+    """`merchants_of(2)`: the keys of the merchants that may use a channel."""
+    return lambda channel: flask_json("channel", "show", channel)["merchants"].split(",")
+
+
+@pytest.fixture
 def refuses(flask: Any) -> Any:
     """`refuses("order", "show", "1")` runs a command that must end with a message, and returns that message."""
 

@@ -100,6 +100,11 @@ class ChannelMember(Table):
     daily_count = IntegerField(null=True)
     hours = TextField(default="")
 
+    @property
+    def has_daily_limit(self) -> bool:
+        """True if the group passes on a limited amount or number of deposits a day."""
+        return self.daily_amount is not None or self.daily_count is not None
+
 
 ChannelMember.add_index(ChannelMember.group, ChannelMember.channel, name="channel_member_pair", unique=True)
 

@@ -266,7 +266,7 @@ class PaymentException(Table):
     payment. The cause is `code` with `args` (services/orders/reasons.py). `history` is the line that opened it, null if
     an upgrade from before 0.4.0 did not find it. `return_reference` and `returned_on` are the bank's number and day
     (2026-05-01, in China) of the transfer by which a payout came back, or an operator sent the money back; null if
-    nobody entered them. `channel` is where its money is: the order's, or an earlier one that a group had tried.
+    nobody entered them. `channel` has its money: that of the order, or one that its group tried before.
     """
 
     order = ForeignKeyField(Order)

@@ -102,7 +102,7 @@ def offer_of(channel: Channel) -> tuple[str, int | None, int | None]:
     accepted = groups.accepted(channel)
     amounts = [each for ranges in accepted.values() for each in ranges]
     low, high = min((low for low, _ in amounts), default=None), max((high for _, high in amounts), default=None)
-    return ",".join(method for method in METHODS if method in accepted), low, high
+    return ",".join(accepted), low, high
 
 
 def find_channel(channel_id: int) -> Channel:

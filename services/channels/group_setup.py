@@ -23,7 +23,6 @@ from services.merchants.cache import Member
 MOST = 50  # members of a group
 MOST_WEIGHT = 1_000
 MOST_COUNT = 1_000_000  # orders of a day
-REACHED = N_("Its daily limit is reached.")
 LIMITS = ("min_amount", "max_amount", "daily_amount", "daily_count")
 
 
@@ -51,16 +50,11 @@ def _state(member: Member, amount: int, count: int) -> MemberState:
     row, channel = member.row, member.channel
     why_not = dict(pictures.unusable_methods(channel))
     for method in channel.pay_methods:
-        if method not in why_not and (why := groups.why_not_now(member, method) or _reached(member, amount, count)):
+        why = groups.why_not_now(member, method) or groups.why_full(member, member.range[0], amount, count)
+        if method not in why_not and why:
             why_not[method] = why
-    return MemberState(member, amount if _is_limited(row) else None, count if _is_limited(row) else None, why_not)
-
-
-def _reached(member: Member, amount: int, count: int) -> str:
-    """Return that today's limits leave nothing, not even for the smallest amount; "" if they do."""
-    row, (least, _) = member.row, member.range
-    is_spent = row.daily_amount is not None and amount + least > row.daily_amount
-    return REACHED if is_spent or (row.daily_count is not None and count >= row.daily_count) else ""
+    used = (amount, count) if row.has_daily_limit else (None, None)
+    return MemberState(member, used[0], used[1], why_not)
 
 
 def find_group(group: Channel) -> Channel:
@@ -115,7 +109,7 @@ def add_member(group: Channel, channel: Channel, *, position: int | None = None,
     row: ChannelMember = ChannelMember.create(group=group, channel=channel, position=last, **_checked(channel, facts))
     if position is not None:
         _put(row, position)
-    if _is_limited(row):
+    if row.has_daily_limit:
         _count_today(row)
     after_commit(cache.forget)
     return row
@@ -140,7 +134,7 @@ def set_member(member: ChannelMember, *, position: int | None = None, mark: str 
     ).first()
     if now is None or (mark is not None and mark != edit_conflicts.version_of(now)):
         raise OperatorError(edit_conflicts.CONFLICT)
-    was_limited = _is_limited(now)
+    was_limited = now.has_daily_limit
     present = {name: getattr(now, name) for name in LIMITS}
     checked = _checked(Channel.get_by_id(now.channel_id), present | facts)
     if checked:
@@ -149,7 +143,7 @@ def set_member(member: ChannelMember, *, position: int | None = None, mark: str 
         setattr(now, name, value)
     if position is not None:
         _put(now, position)
-    if _is_limited(now) and not was_limited:
+    if now.has_daily_limit and not was_limited:
         _count_today(now)
     after_commit(cache.forget)
 
@@ -180,10 +174,6 @@ def _checked(channel: Channel, facts: dict[str, Any]) -> dict[str, Any]:
     if (facts.get("daily_count") or 0) > MOST_COUNT:
         raise OperatorError(N_("Is too large."), "daily_count")
     return facts | ({"hours": checked_hours(facts["hours"])} if "hours" in facts else {})
-
-
-def _is_limited(row: ChannelMember) -> bool:
-    return row.daily_amount is not None or row.daily_count is not None
 
 
 def _count_today(row: ChannelMember) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 from models.db.base import database
-from models.db.compiled import compiled
+from models.db.compiled import compiled, compiled_rows
 from models.tables.channel import WEIGHT, Channel, ChannelMember, MemberDay
 from models.tables.order import Order
 from runtime import clock
@@ -74,7 +74,8 @@ def why_not_now(member: Member, method: str, is_chosen: bool = False) -> str:
         return closed
     if not is_within(member.row.hours, clock.now()):
         return N_("The group uses this channel at other times of the day.")
-    if health.is_paused(member.channel.id, method) or (not is_chosen and health.is_off(member.channel.id, method)):
+    is_left_out = health.is_paused if is_chosen else health.is_off
+    if is_left_out(member.channel.id, method):
         return N_("The channel is left out after failures.")
     return ""
 
@@ -109,7 +110,7 @@ def choices(
     for each in fitting:
         if method in pictures.unusable_methods(each.channel):
             continue
-        if why := why_not_now(each, method) or _why_full(each, fen):
+        if why := why_not_now(each, method) or why_full(each, fen, *today([each]).get(each.row.id, (0, 0))):
             left_out.append((each, why))
         else:
             yield each
@@ -127,14 +128,12 @@ def _by_chance(members: list[Member]) -> Iterator[Member]:
 
 def today(members: Collection[Member]) -> dict[int, tuple[int, int]]:
     """Return the amount in fen and the number of today's orders, by row id, of the members with a daily limit."""
-    of_today = ((each.row.id, _day(each.row.id, day_of(clock.now()))) for each in members if each.has_daily_limit)
+    of_today = ((each.row.id, _day(each.row.id, day_of(clock.now()))) for each in members if each.row.has_daily_limit)
     return {row: (found[0].amount, found[0].count) for row, found in of_today if found}
 
 
-def _why_full(member: Member, fen: int) -> str:
-    if not member.has_daily_limit:
-        return ""
-    amount, count = today([member]).get(member.row.id, (0, 0))
+def why_full(member: Member, fen: int, amount: int, count: int) -> str:
+    """Return that the member's daily limits leave no room after this amount and number, in English, or ""."""
     most, most_count = member.row.daily_amount or NO_LIMIT, member.row.daily_count or NO_LIMIT
     return N_("Its daily limit is reached.") if amount + fen > most or count >= most_count else ""
 
@@ -149,11 +148,9 @@ def day_of(at: int) -> str:
     return str(in_china(at).date())
 
 
-@compiled
-def _limits(member: int) -> Any:
-    row = ChannelMember
-    chosen = row.select(row.group, row.daily_amount, row.daily_count).where(row.id == member)
-    return database.relied_on(chosen)
+@compiled_rows(ChannelMember)
+def _as_stored(member: int) -> Any:
+    return database.relied_on(ChannelMember.select().where(ChannelMember.id == member))
 
 
 @compiled
@@ -179,10 +176,10 @@ def take(member: Member, method: str, fen: int, at: int) -> None:
     Raises:
         NoRoom: a limit is reached, the channel is no longer a member, or another order tries it after a failure.
     """
-    row = _limits.first(member.row.id)
+    row = _as_stored.first(member.row.id)
     if row is None:
         raise NoRoom
-    if row.daily_amount is not None or row.daily_count is not None:
+    if row.has_daily_limit:
         day, most, most_count = day_of(at), row.daily_amount or NO_LIMIT, row.daily_count or NO_LIMIT
         counts = (member.row.id, day, fen, most, most_count)
         if fen > most or not (_add(*counts) or _begin_day(member.row.id, day, fen) or _add(*counts)):

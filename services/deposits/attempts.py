@@ -64,7 +64,7 @@ def payment_now(order: Order) -> Payment:
     """Return the deposit in its driver's form, under the number of the newest attempt at its channel."""
     if not order.group_id:
         return payment_of(order)
-    return _payment(order, _newest([each for each in all_of(order) if each.channel_id == order.channel_id]) or 1)
+    return _payment(order, _newest(_own(order, all_of(order))) or 1)
 
 
 def _newest(made: list[Attempt]) -> int:
@@ -158,22 +158,23 @@ def reports_of(order: Order) -> list[Report]:
         try:
             report = call_driver(driver.query, payment)
         except ChannelUnknown as silence:
-            if is_own or channel.id in booked.values():  # one that refused the order does not delay its end
+            if is_own or channel.id in {at for _, at in booked}:  # one that refused the order does not delay its end
                 silent = silence
             continue
         # The order may be at another channel of its group once the report is applied.
         reports.append(replace(report, channel=channel.id) if order.group_id else report)
     if len(reports) == 1 and not silent and reports[0].channel in (0, order.channel_id):
         return reports
-    money = [each for each in reports if each.state in (State.PAID, State.RETURNED) or each.reference in booked]
+    numbers = {reference for reference, _ in booked}
+    money = [each for each in reports if each.state in (State.PAID, State.RETURNED) or each.reference in numbers]
     if silent and money:
         return money  # an attempt without a response does not delay the money of another one
     if silent:
         raise silent
     others = sorted((each for each in reports if each not in money), key=lambda each: _HOPE.index(each.state))
     # An attempt without money proves nothing about another one. An attempt in no report no longer exists.
-    for reference in booked.keys() - {each.reference for each in money}:
-        at = [each for each in others if (each.channel or order.channel_id) == booked[reference]]
+    for reference, channel_id in booked - {(each.reference, each.channel or order.channel_id) for each in money}:
+        at = [each for each in others if (each.channel or order.channel_id) == channel_id]
         money += [replace(each, reference=reference) for each in at[:1]]
     if money or not driver_for(order).checks_status:
         return money  # what other channels do not have proves nothing about a channel without status checks
@@ -184,13 +185,11 @@ def reports_of(order: Order) -> list[Report]:
 _HOPE = (State.OPEN, State.ABSENT, State.ENDED, State.FAILED)
 
 
-def _booked(order: Order) -> dict[str, int]:
+def _booked(order: Order) -> set[tuple[str, int]]:
     """Return the channels' numbers of the recorded payments, each with the id of its channel."""
-    found = {order.channel_reference: order.channel_id}
-    for each in exceptions_of(order):
-        if each.kind in MONEY_IN and each.resolution != RETURNED:
-            found[each.reference] = each.channel_id
-    return {reference: channel for reference, channel in found.items() if reference}
+    money = [each for each in exceptions_of(order) if each.kind in MONEY_IN and each.resolution != RETURNED]
+    found = {(order.channel_reference, order.channel_id), *((each.reference, each.channel_id) for each in money)}
+    return {(reference, channel) for reference, channel in found if reference}
 
 
 def close(order: Order) -> bool:
@@ -390,15 +389,8 @@ def pass_on(order: Order, failure: ChannelRefused | ChannelUnknown | str, attemp
     elif not isinstance(failure, str):
         _add(order, _newest(made) + 1, before, refusal=str(failure), closed=True, sent=was_sent)
     driver = driver_of(member.channel)
-    facts = {
-        "channel": member.channel.id,
-        "cost_amount": fees.cost_of(order.amount, member.channel.cost_rate(method)),
-        "opens_on_view": driver.opens_on_view or (order.opens_on_view and not driver.opens_locally),
-        "due_at": first_act(driver, order.expires_at),
-    }
-    Order.update(facts).where(Order.id == order.id, Order.status == PENDING).execute()
-    for name, value in facts.items():
-        setattr(order, name, value)
+    opens_on_view = driver.opens_on_view or (order.opens_on_view and not driver.opens_locally)
+    change_channel(order, member.channel, opens_on_view=opens_on_view, due_at=first_act(driver, order.expires_at))
     if not order.opens_on_view:
         _add(order, _newest(all_of(order)) + 1, member.channel)
     note_left_out(order, left_out)
@@ -410,6 +402,14 @@ def pass_on(order: Order, failure: ChannelRefused | ChannelUnknown | str, attemp
         if isinstance(failure, ChannelUnknown) and not isinstance(failure, Busy):
             health.record(before.id, method, str(failure))
     return True
+
+
+def change_channel(order: Order, channel: Channel, **facts: Any) -> None:
+    """Give an order another channel, with the cost that is expected there, and store `facts` with it."""
+    facts |= {"channel": channel.id, "cost_amount": fees.cost_of(order.amount, channel.cost_rate(order.payment_method))}
+    Order.update(facts).where(Order.id == order.id, Order.status == order.status).execute()
+    for name, value in facts.items():
+        setattr(order, name, value)
 
 
 def blame_refusals(order: Order) -> None:

@@ -21,7 +21,6 @@ from models.tables.order import (
 )
 from runtime import clock
 from services.callbacks import previews
-from services.channels import groups
 from services.channels.calls import LATE
 from services.deposits import attempts, epay_payments, settle
 from services.errors import N_
@@ -69,7 +68,8 @@ def _credit_and_close(order: Order, exception: PaymentException, who: str) -> No
 def _completed(order: Order, exception: PaymentException) -> Order:
     """Return the deposit as it will be once it is completed with this money; nothing is stored."""
     fee, cost = fees.apply_rate(exception.amount, order.service_rate), int(order.cost_amount)
-    if exception.amount != order.amount:  # the order does not have the rate at which it was placed
+    # The order does not have the rate at which it was placed, nor that of another channel.
+    if (exception.amount, exception.channel_id) != (order.amount, order.channel_id):
         cost = fees.cost_of(exception.amount, cache.channel_with(exception.channel_id).cost_rate(order.payment_method))
     money = {"received_amount": exception.amount, "service_amount": fee, "cost_amount": cost}
     money |= {"merchant_actual_amount": exception.amount - fee, "channel_reference": exception.reference}
@@ -89,17 +89,13 @@ def _cannot_complete(order: Order, exception: PaymentException) -> str:
 
 def _complete(order: Order, exception: PaymentException, who: str) -> None:
     ended, why = _completed(order, exception), because(Why.COMPLETED_BY_OPERATOR, amount=exception.amount)
-    money = ("received_amount", "service_amount", "cost_amount", "merchant_actual_amount")
-    facts = (*money, "channel_id", "channel_reference")
+    facts = ("received_amount", "channel_reference", "service_amount", "cost_amount", "merchant_actual_amount")
     epay_payments.take_over(order)
     for status in (PAID, CONFIRMED) if order.status != CANCELLED else ():
         lifecycle.transition(order, status, who, why)
-    is_moved = order.group_id and order.status != CANCELLED and ended.channel_id != order.channel_id
-    if is_moved:
-        groups.give_back(order)
+    if ended.channel_id != order.channel_id:
+        settle.move_to_money(order, ended.channel_id)
     settle.complete(order, who, why, **{name: getattr(ended, name) for name in facts})
-    if is_moved:
-        groups.count_again(order)
 
 
 def _credit_after_all(order: Order, exception: PaymentException, who: str) -> None:

@@ -35,7 +35,7 @@ from services.channels.calls import driver_of
 from services.channels.order_numbers import attempt_of
 from services.deposits import attempts, money
 from services.deposits.money import DepositMoney
-from services.ledger import accounts, fees, postings
+from services.ledger import accounts, postings
 from services.merchants import cache
 from services.orders import lifecycle, next_step
 from services.orders.lifecycle import change_exception, close_exception, exceptions_of, raise_exception, transition
@@ -158,20 +158,18 @@ def _follow_money(order: Order, report: Report) -> None:
     """Give an order without proven money the channel that reports some: a member that its group had tried before."""
     if report.channel in (0, order.channel_id) or order.status in PROVEN:
         return
-    channel = cache.channel_with(report.channel)
-    is_counted = order.status != CANCELLED
+    move_to_money(order, report.channel)
+    lifecycle.note(order, "channel", because(Why.PAID_AT_MEMBER, channel=cache.channel_of(order).name))
+
+
+def move_to_money(order: Order, channel: int) -> None:
+    """Give an order the channel with its money, and count it there, in the caller's transaction."""
+    is_counted = order.group_id and order.status != CANCELLED
     if is_counted:
         groups.give_back(order)
-    facts = {
-        "channel": channel.id,
-        "cost_amount": fees.cost_of(order.amount, channel.cost_rate(order.payment_method)),
-    }
-    Order.update(facts).where(Order.id == order.id, Order.status == order.status).execute()
-    for name, value in facts.items():
-        setattr(order, name, value)
+    attempts.change_channel(order, cache.channel_with(channel))
     if is_counted:
         groups.count_again(order)
-    lifecycle.note(order, "channel", because(Why.PAID_AT_MEMBER, channel=channel.name))
 
 
 def _confirm(order: Order, reference: str, who: str, why: Reason) -> bool:

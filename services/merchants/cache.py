@@ -78,11 +78,6 @@ class Member:
         return int(self.row.weight)
 
     @cached_property
-    def has_daily_limit(self) -> bool:
-        """True if the group passes on a limited amount or number of deposits a day."""
-        return self.row.daily_amount is not None or self.row.daily_count is not None
-
-    @cached_property
     def range(self) -> Range:
         """The amounts that the group passes on to it: none if the least is above the largest."""
         limits = (self.row.max_amount, self.row.daily_amount, self.channel.max_amount)

@@ -13,12 +13,6 @@ def _same_methods(flask):
 
 
 @pytest.fixture
-def merchants(flask_json):
-    """`merchants(2)`: the keys of the merchants that may use a channel."""
-    return lambda number: flask_json("channel", "show", number)["merchants"].split(",")
-
-
-@pytest.fixture
 def types(flask_json):
     """`types("demo")`: the channels by type of a merchant's epay gateway."""
     return lambda key: flask_json("epay", "show", key)["types"]
@@ -42,21 +36,21 @@ def test_without_yes_it_only_shows_what_would_change(flask, rows):
 
 
 def test_all_merchants_get_the_other_channel_and_lose_this_one_while_its_orders_go_on(
-    flask, flask_json, api, other, merchants
+    flask, flask_json, api, other, merchants_of
 ):
     order_no = api.buy(channel=2).data["order_no"]
     done = flask_json("channel", "move", "2", "4", "--yes")
     assert ([row["merchant"] for row in done["merchants"]], done["moved"]) == (["demo", "other"], True)
-    assert (merchants(2), merchants(4)) == ([""], ["demo", "other"])
+    assert (merchants_of(2), merchants_of(4)) == ([""], ["demo", "other"])
     assert [each.buy(channel=4).code for each in (api, other)] == [1, 1]
     assert [each.buy(channel=2).code for each in (api, other)] == [40403, 40403]
     api.play(order_no, "success")
     assert api.status(order_no) == "completed"
 
 
-def test_merchants_can_keep_this_channel_so_that_requests_that_name_it_go_on(flask, api, merchants):
+def test_merchants_can_keep_this_channel_so_that_requests_that_name_it_go_on(flask, api, merchants_of):
     flask("channel", "move", "2", "4", "--keep", "--yes")
-    assert (merchants(2), merchants(4)) == (["demo", "other"], ["demo", "other"])
+    assert (merchants_of(2), merchants_of(4)) == (["demo", "other"], ["demo", "other"])
     assert [api.buy(channel=each).code for each in (2, 4)] == [1, 1]
 
 

@@ -4,6 +4,7 @@ import pytest
 
 from models.tables.channel import ChannelHealth, MemberDay
 from models.tables.ledger import CLEARING, LedgerAccount
+from models.tables.order import Order
 from services.channels import bulkhead, health
 from services.deposits import attempts
 from tests.upstreams.epay import KINDS
@@ -11,12 +12,20 @@ from tests.upstreams.epay import KINDS
 
 @pytest.fixture
 def passed_on(api, members):
-    """`passed_on()`: a group of two, and the number of a deposit that the first member refused."""
+    """`passed_on()`: a group of two, and the number of a deposit that the first member refused.
 
-    def place(**options):
+    With `is_paid`, it is paid at the second one.
+    """
+
+    def place(is_paid=False, **options):
         made = members(2, **options)
-        made.platforms[0].kinds = ()
-        return made, api.buy(channel=made.group).data["order_no"]
+        first, second = made.platforms
+        first.kinds = ()
+        order_no = api.buy(channel=made.group).data["order_no"]
+        if is_paid:
+            second.pay(f"{order_no}_2")
+            second.notice(f"{order_no}_2").to(api.send, order_no)
+        return made, order_no
 
     return place
 
@@ -99,10 +108,8 @@ def test_one_payment_of_a_refusing_member_for_two_orders_is_credited_once(passed
 
 
 def test_a_second_payment_is_refunded_by_the_member_that_has_it(passed_on, api, where, due, flask):
-    made, order_no = passed_on()
+    made, order_no = passed_on(is_paid=True)
     refusing, other = made.platforms
-    other.pay(f"{order_no}_2")
-    other.notice(f"{order_no}_2").to(api.send, order_no)
     refusing.has_after_all(other, order_no)
     refusing.notice(order_no).to(api.send, order_no)
     assert where(order_no) == ("completed", made.channels[1], [("paid_twice", made.channels[0])])
@@ -113,10 +120,8 @@ def test_a_second_payment_is_refunded_by_the_member_that_has_it(passed_on, api, 
 
 
 def test_an_operator_credits_a_second_payment_to_the_account_of_its_own_channel(passed_on, api, due, flask, clearing):
-    made, order_no = passed_on()
+    made, order_no = passed_on(is_paid=True)
     refusing, other = made.platforms
-    other.pay(f"{order_no}_2")
-    other.notice(f"{order_no}_2").to(api.send, order_no)
     refusing.has_after_all(other, order_no, money="30.00")
     refusing.notice(order_no).to(api.send, order_no)
     flask("order", "resolve", order_no, "--credit")
@@ -257,13 +262,37 @@ def test_money_at_a_refusing_member_is_found_although_the_last_one_closed_its_pa
 
 @pytest.mark.parametrize("with_notice", [True, False])
 def test_two_payments_with_one_number_at_two_members_are_two_payments(passed_on, api, where, much_later, with_notice):
-    made, order_no = passed_on()
+    made, order_no = passed_on(is_paid=True)
     refusing, other = made.platforms
-    other.pay(f"{order_no}_2")
-    other.notice(f"{order_no}_2").to(api.send, order_no)
     refusing.has_after_all(other, order_no)
     refusing.orders[order_no]["trade_no"] = other.orders[f"{order_no}_2"]["trade_no"]
     if with_notice:
         refusing.notice(order_no).to(api.send, order_no)
     much_later()
     assert where(order_no) == ("completed", made.channels[1], [("paid_twice", made.channels[0])])
+
+
+def test_of_two_payments_with_one_number_the_one_that_its_member_lost_is_missing(passed_on, api, where, flask):
+    made, order_no = passed_on(is_paid=True)
+    refusing, other = made.platforms
+    refusing.has_after_all(other, order_no)
+    refusing.orders[order_no]["trade_no"] = other.orders[f"{order_no}_2"]["trade_no"]
+    refusing.notice(order_no).to(api.send, order_no)
+    other.orders[f"{order_no}_2"]["status"] = "0"
+    flask("order", "check", order_no)
+    assert where(order_no)[2] == [("paid_twice", made.channels[0]), ("reversed", made.channels[1])]
+
+
+def test_an_order_that_an_operator_completes_has_the_cost_of_the_member_with_its_money(
+    passed_on, flask, ahead, due, api
+):
+    made, order_no = passed_on()
+    refusing, other = made.platforms
+    flask("channel", "set", made.channels[0], "--cost", "1.00")
+    ahead(1_000)
+    due.orders()
+    refusing.has_after_all(other, order_no)
+    refusing.notice(order_no).to(api.send, order_no)
+    flask("order", "resolve", order_no, "--complete", typed="y\n")
+    order = Order.get(Order.order_no == order_no)
+    assert (order.channel_id, order.cost_amount) == (made.channels[0], 100)

@@ -179,6 +179,14 @@ def test_a_daily_limit_is_never_exceeded_and_an_order_that_ends_unpaid_leaves_it
     assert api.buy(channel=made.group).code == 1
 
 
+@pytest.mark.parametrize("limit", [("--daily-amount", "150"), ("--daily-count", "1")])
+def test_a_daily_limit_holds_although_there_was_room_a_moment_ago(api, members, monkeypatch, limit):
+    made = members(2, limits=limit)
+    monkeypatch.setattr(groups, "why_full", lambda *_: "")  # another host took the room since
+    assert [api.buy("100.00", made.group).code for _ in range(3)] == [1, 1, 50300]
+    assert [len(each.orders) for each in made.platforms] == [1, 1]
+
+
 def test_an_amount_that_no_member_ever_takes_is_an_invalid_field(api, members, flask):
     made = members(2)
     flask("group", "set", made.group, made.channels[0], "--max-amount", "100")

@@ -360,7 +360,7 @@ class Life:
             if inline_code(f"weixin://wxpay/bizpayurl?pr={platform.orders[number]['trade_no']}") in page
         ]
         assert len(found) <= 1, found
-        assert found or "data:image/png" not in page, "a page shows a code of nobody"
+        assert found or "data:image/png" not in page, "a page shows a code without a payment"
         return found[0] if found else None
 
     def pay(self, platform: int, number: str, fen: int | None, notice: str) -> None:
@@ -389,7 +389,7 @@ class Life:
             self.after(10 * MINUTE, partial(self.tell, platform, number))
 
     def found(self) -> None:
-        """Somebody pays a payment that a platform had refused to open."""
+        """Pay payments that a platform had refused to open."""
         for platform in self.platforms:
             while platform.found:
                 number = platform.found.pop()

@@ -1,4 +1,4 @@
-"""A random day of many merchants, whose channels fail, through groups beside the same day through single channels.
+"""A random day on which channels fail: the orders of many merchants through groups, and through single channels.
 
 The checks are in `a_day.py`. Postgres has two hosts. SEED repeats a day.
 """

@@ -12,12 +12,6 @@ def _same_methods(flask):
 
 
 @pytest.fixture
-def merchants(flask_json):
-    """`merchants(2)`: the keys of the merchants that may use a channel."""
-    return lambda number: flask_json("channel", "show", number)["merchants"].split(",")
-
-
-@pytest.fixture
 def confirm(console):
     """`confirm("channel/2/move?to=4")`: send the form that a page shows, once or again."""
 
@@ -60,10 +54,10 @@ def test_the_page_shows_the_merchants_and_what_changes_for_them(flask, page):
     assert "Move 2 merchants" in shown.text
 
 
-def test_a_confirmed_move_takes_effect_and_is_recorded(confirm, merchants, page, audited, api):
+def test_a_confirmed_move_takes_effect_and_is_recorded(confirm, merchants_of, page, audited, api):
     order_no = api.buy(channel=2).data["order_no"]
     assert confirm(MOVE).status_code == 303
-    assert (merchants(2), merchants(4)) == ([""], ["demo", "other"])
+    assert (merchants_of(2), merchants_of(4)) == ([""], ["demo", "other"])
     assert "2 merchants now use Sandbox D." in page("channel/2").text
     assert audited()[-1] == "demo move merchants channel 2 channel: 4; merchant: demo, other"
     assert "moved the merchants of channel Sandbox B to another channel" in page("audit/").text
@@ -72,9 +66,9 @@ def test_a_confirmed_move_takes_effect_and_is_recorded(confirm, merchants, page,
     assert api.status(order_no) == "completed"
 
 
-def test_merchants_can_keep_the_channel(confirm, merchants, audited):
+def test_merchants_can_keep_the_channel(confirm, merchants_of, audited):
     assert confirm(KEEP).status_code == 303
-    assert (merchants(2), merchants(4)) == (["demo", "other"], ["demo", "other"])
+    assert (merchants_of(2), merchants_of(4)) == (["demo", "other"], ["demo", "other"])
     assert audited()[-1] == "demo share merchants channel 2 channel: 4; merchant: demo, other"
 
 
@@ -87,26 +81,26 @@ CHANGES = [
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: " ".join(change[:3]))
-def test_a_move_that_would_change_something_else_than_shown_is_shown_again(flask, confirm, merchants, change):
+def test_a_move_that_would_change_something_else_than_shown_is_shown_again(flask, confirm, merchants_of, change):
     form = confirm.shown(MOVE)
     flask(*change)
-    before = merchants(2), merchants(4)
+    before = merchants_of(2), merchants_of(4)
     answer = confirm(MOVE, form)
     assert answer.status_code == 422
     assert "changed in the meantime" in answer.text
-    assert (merchants(2), merchants(4)) == before
+    assert (merchants_of(2), merchants_of(4)) == before
     again = next(form for form in Page(answer.text).forms if "mark" in form.sent)
     assert confirm(MOVE, again.sent).status_code == 303
-    assert merchants(2) == [""]
+    assert merchants_of(2) == [""]
 
 
-def test_a_form_that_is_sent_twice_moves_once(confirm, merchants):
+def test_a_form_that_is_sent_twice_moves_once(confirm, merchants_of):
     form = confirm.shown(MOVE)
     assert [confirm(MOVE, form).status_code for _ in range(2)] == [303, 422]
-    assert merchants(4) == ["demo", "other"]
+    assert merchants_of(4) == ["demo", "other"]
 
 
-def test_a_move_to_a_channel_without_payments_is_refused(flask, page, merchants):
+def test_a_move_to_a_channel_without_payments_is_refused(flask, page, merchants_of):
     flask("channel", "add", "--category", "gateway_b", "--driver", "group", "--name", "Empty")
     shown = page("channel/2/move?to=5", status=422)
     assert "Payers cannot pay through channel 5." in shown.text
@@ -115,10 +109,10 @@ def test_a_move_to_a_channel_without_payments_is_refused(flask, page, merchants)
     for target in ("4", "2", "99", "x", ""):
         assert "Move 2 merchants" not in page(f"channel/2/move?to={target}").text
     page("channel/99/move", status=404)
-    assert merchants(2) == ["demo", "other"]
+    assert merchants_of(2) == ["demo", "other"]
 
 
-def test_only_administrators_move_merchants(flask, sign_in, page, merchants, confirm):
+def test_only_administrators_move_merchants(flask, sign_in, page, merchants_of, confirm):
     form = confirm.shown(MOVE)
     for role in ("viewer", "operator"):
         flask("operator", "set", "viewer", "--role", role)
@@ -128,4 +122,4 @@ def test_only_administrators_move_merchants(flask, sign_in, page, merchants, con
         assert client.post("/console/channel/2/move", data=form).status_code == 403
         assert "Move merchants" not in page("channel/2", client=client).text
     assert "Move merchants" in page("channel/2").text
-    assert merchants(2) == ["demo", "other"]
+    assert merchants_of(2) == ["demo", "other"]
